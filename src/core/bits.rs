@@ -1,0 +1,89 @@
+//! Where a number lies inside a 64-bit ID.
+
+/// A run of adjacent bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bits {
+    pub shift: u32,
+    pub width: u32,
+}
+
+impl Bits {
+    pub const NONE: Self = Self { shift: 0, width: 0 };
+
+    /// The largest number these bits hold.
+    pub const fn max(self) -> u64 {
+        if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) }
+    }
+
+    pub const fn mask(self) -> u64 {
+        self.max() << self.shift
+    }
+
+    pub const fn get(self, id: u64) -> u64 {
+        (id >> self.shift) & self.max()
+    }
+
+    /// `number` at its place; the caller has checked its range.
+    pub const fn put(self, number: u64) -> u64 {
+        (number & self.max()) << self.shift
+    }
+}
+
+/// A number in several runs of bits, the finest run first. Runs that touch are one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scattered {
+    runs: [Bits; Self::MOST],
+    len: usize,
+}
+
+impl Scattered {
+    /// How many runs a number may have.
+    pub const MOST: usize = 4;
+
+    pub const NONE: Self = Self { runs: [Bits::NONE; Self::MOST], len: 0 };
+
+    pub const fn one(bits: Bits) -> Self {
+        if bits.width == 0 { Self::NONE } else { Self::NONE.above(bits) }
+    }
+
+    /// The number with `bits` as its new coarsest part.
+    pub const fn above(mut self, bits: Bits) -> Self {
+        if self.len > 0 {
+            let top = self.runs[self.len - 1];
+            if top.shift + top.width == bits.shift {
+                self.runs[self.len - 1].width += bits.width;
+                return self;
+            }
+        }
+        self.runs[self.len] = bits;
+        self.len += 1;
+        self
+    }
+
+    pub const fn width(&self) -> u32 {
+        let (mut width, mut i) = (0, 0);
+        while i < self.len {
+            width += self.runs[i].width;
+            i += 1;
+        }
+        width
+    }
+
+    /// The finest run: the place where the number counts.
+    pub const fn finest(&self) -> Bits {
+        self.runs[0]
+    }
+
+    pub fn get(&self, id: u64) -> u64 {
+        self.runs[..self.len].iter().rev().fold(0, |number, run| number << run.width | run.get(id))
+    }
+
+    pub fn put(&self, mut number: u64) -> u64 {
+        let mut id = 0;
+        for run in &self.runs[..self.len] {
+            id |= run.put(number);
+            number >>= run.width;
+        }
+        id
+    }
+}

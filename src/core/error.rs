@@ -1,0 +1,145 @@
+//! Everything that can go wrong, each with its data. The text is the primary message; what to do about it is known only
+//! where the settings are.
+
+use std::borrow::Cow;
+
+use crate::Fault;
+
+type Name = Cow<'static, str>;
+
+/// An error of this crate. Instants are microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No layout has this name.
+    #[error("unknown layout \"{name}\"")]
+    UnknownLayout {
+        /// What was asked for.
+        name: String,
+        /// The known name that resembles it most, if one does.
+        nearest: Option<&'static str>,
+    },
+    /// An ID that the layout cannot have made.
+    #[error("ID {id} is not possible in layout \"{layout}\"")]
+    ImpossibleId {
+        /// Layout.
+        layout: Name,
+        /// The ID as a signed number.
+        id: i64,
+        /// Bits of the layout.
+        width: u32,
+        /// A bit above the layout's width is set.
+        above: bool,
+        /// The first reserved field that is not as it should be: its name, the number found and the one it must hold.
+        field: Option<(Name, u64, u64)>,
+    },
+    /// A part is larger than its field can hold.
+    #[error("{part} {number} is out of range for layout \"{layout}\"")]
+    PartOutOfRange {
+        /// Layout.
+        layout: Name,
+        /// Name of the part.
+        part: &'static str,
+        /// The number.
+        number: u64,
+        /// The largest possible.
+        max: u64,
+    },
+    /// An instant before the epoch or after the last tick.
+    #[error("timestamp out of range for layout \"{layout}\"")]
+    InstantOutOfRange {
+        /// Layout.
+        layout: Name,
+        /// The instant.
+        at: i64,
+        /// The earliest possible.
+        first: i64,
+        /// The first instant after the latest possible.
+        end: i64,
+    },
+    /// The clock has passed the last tick.
+    #[error("timestamp of layout \"{layout}\" is used up")]
+    Exhausted {
+        /// Layout.
+        layout: Name,
+        /// The first instant after the last tick.
+        end: i64,
+    },
+    /// The layout's IDs are not in the order of time, so an instant has no smallest or largest ID.
+    #[error("IDs of layout \"{layout}\" are not ordered by time")]
+    NotTimeOrdered {
+        /// Layout.
+        layout: Name,
+    },
+    /// A node number that its deployment does not have.
+    #[error("node {id} is out of range for {count} nodes")]
+    NodeOutOfRange {
+        /// Number of the node.
+        id: u32,
+        /// Number of nodes.
+        count: u32,
+    },
+    /// A slot number that its server does not have.
+    #[error("slot {number} is out of range for {count} slots")]
+    SlotOutOfRange {
+        /// Number of the slot.
+        number: u32,
+        /// Number of slots.
+        count: u32,
+    },
+    /// Fewer workers than nodes.
+    #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
+    TooManyNodes {
+        /// Layout.
+        layout: Name,
+        /// Workers of the layout.
+        workers: u64,
+        /// Nodes to divide them among.
+        nodes: u32,
+    },
+    /// More slots than (worker, sequence) pairs.
+    #[error("layout \"{layout}\" has no IDs for a session in this configuration")]
+    EmptyShare {
+        /// Layout.
+        layout: Name,
+        /// Workers of the node.
+        workers: u64,
+        /// Sequence numbers of a worker.
+        sequences: u64,
+        /// Slots to divide them among.
+        slots: u32,
+    },
+    /// The clock is behind the last ID by more than may be waited for.
+    #[error("clock is behind the last ID of layout \"{layout}\"")]
+    ClockBehind {
+        /// Layout.
+        layout: Name,
+        /// What the clock says.
+        now: i64,
+        /// When generation can go on.
+        until: i64,
+        /// How long may be waited, in microseconds.
+        patience: i64,
+    },
+    /// A definition that makes no layout.
+    #[error("invalid definition of layout \"{layout}\": {reason}")]
+    Definition {
+        /// Layout.
+        layout: Name,
+        /// What is wrong.
+        reason: DefinitionFault,
+    },
+}
+
+/// What is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionFault {
+    /// The numbers make no layout.
+    #[error(transparent)]
+    Layout(#[from] Fault),
+    /// Text that is no instant.
+    #[error("\"{0}\" is not an instant such as 2024-01-01T00:00:00Z")]
+    Epoch(String),
+    /// Text that is no length of time.
+    #[error("\"{0}\" is not a tick such as 1us, 10ms or 1s")]
+    Tick(String),
+}

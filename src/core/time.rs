@@ -1,0 +1,48 @@
+//! Ticks from and to instants (microseconds since 1970-01-01T00:00:00Z), in integers.
+
+use crate::{Error, Layout};
+
+impl Layout {
+    /// The last tick that the timestamp field can hold.
+    pub const fn last_tick(&self) -> u64 {
+        self.geometry.timestamp.max()
+    }
+
+    /// The instant at which a tick of this layout begins.
+    pub const fn start_of(&self, tick: u64) -> i64 {
+        // Cannot overflow: Geometry::new made sure that the end of the last tick fits.
+        self.epoch + tick as i64 * self.tick
+    }
+
+    /// The tick that holds an instant.
+    pub fn tick_at(&self, at: i64) -> Result<u64, Error> {
+        self.tick_within(at, self.last_tick())
+    }
+
+    /// The last tick up to which the order of bigint is the order of time; none when the bits are in another order.
+    /// Layouts that use bit 63 for time turn negative halfway.
+    pub const fn last_ordered_tick(&self) -> Option<u64> {
+        let timestamp = self.geometry.timestamp;
+        match (self.geometry.time_ordered, timestamp.shift + timestamp.width) {
+            (false, _) => None,
+            (true, 64) => Some(timestamp.max() >> 1),
+            (true, _) => Some(timestamp.max()),
+        }
+    }
+
+    /// The tick that holds an instant, where the order of bigint is the order of time.
+    pub(crate) fn ordered_tick_at(&self, at: i64) -> Result<u64, Error> {
+        let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
+        self.tick_within(at, last)
+    }
+
+    fn tick_within(&self, at: i64, last: u64) -> Result<u64, Error> {
+        let since_epoch = i128::from(at) - i128::from(self.epoch);
+        let tick = since_epoch.div_euclid(i128::from(self.tick));
+        if (0..=i128::from(last)).contains(&tick) {
+            return Ok(tick as u64);
+        }
+        let (first, end) = (self.epoch, self.start_of(last) + self.tick);
+        Err(Error::InstantOutOfRange { layout: self.name.clone(), at, first, end })
+    }
+}
