@@ -1,1 +1,98 @@
-CREATE FUNCTION flake_probe(layout text) RETURNS bigint VOLATILE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_probe_wrapper';
+-- The objects of the extension. Every function names the Rust function behind it.
+\echo Use "CREATE EXTENSION flake" to load this file. \quit
+
+-- Making IDs -------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_next(layout text) RETURNS bigint
+    VOLATILE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_wrapper';
+COMMENT ON FUNCTION flake_next(text) IS
+    'a new unique ID in this layout; IDs of one session increase where the layout''s sequence is "reset"';
+
+-- Reading IDs ------------------------------------------------------------------------------------------------------------
+
+CREATE TYPE flake_parts AS (
+    layout     text,
+    created_at timestamptz,
+    worker     bigint,
+    sequence   bigint,
+    fields     jsonb
+);
+COMMENT ON TYPE flake_parts IS 'the parts of an ID';
+COMMENT ON COLUMN flake_parts.layout IS 'the layout that the ID was read in';
+COMMENT ON COLUMN flake_parts.created_at IS 'start of the tick in which the ID was made';
+COMMENT ON COLUMN flake_parts.worker IS 'the whole worker number, from 0; of several fields the coarsest comes first';
+COMMENT ON COLUMN flake_parts.sequence IS 'the sequence number, from 0';
+COMMENT ON COLUMN flake_parts.fields IS 'every named field with its number; the timestamp counts ticks since the epoch';
+
+CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS flake_parts
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode_wrapper';
+COMMENT ON FUNCTION flake_decode(bigint, text) IS 'the parts of an ID';
+
+CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp_wrapper';
+COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'start of the tick in which the ID was made';
+
+-- IDs of an instant ------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_min(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_min_wrapper';
+COMMENT ON FUNCTION flake_min(timestamptz, text) IS 'the smallest ID of the tick that holds the instant';
+
+CREATE FUNCTION flake_max(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_max_wrapper';
+COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'the largest ID of the tick that holds the instant';
+
+-- Views ------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_layouts(
+    OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
+    OUT ids_per_tick bigint, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT source text
+) RETURNS SETOF record
+    STABLE STRICT PARALLEL SAFE ROWS 6
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts_wrapper';
+COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
+
+CREATE VIEW flake_layouts AS
+    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, source FROM flake_layouts();
+COMMENT ON VIEW flake_layouts IS 'the layouts that IDs can be made and read in';
+COMMENT ON COLUMN flake_layouts.name IS 'the layout''s name, as functions take it';
+COMMENT ON COLUMN flake_layouts.epoch IS 'start of tick 0';
+COMMENT ON COLUMN flake_layouts.tick IS 'unit of the timestamp';
+COMMENT ON COLUMN flake_layouts.bits IS 'bits that the fields take, of 64; those above are zero';
+COMMENT ON COLUMN flake_layouts.fields IS
+    'fields from the most significant bit down; of several worker fields the one with the lowest rank is the coarsest';
+COMMENT ON COLUMN flake_layouts.sequence IS 'what the sequence does at a new tick: "reset" restarts, "rolling" goes on';
+COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
+COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
+COMMENT ON COLUMN flake_layouts.sortable_until IS
+    'start of the last tick up to which the order of bigint is the order of time; NULL where it never is';
+COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
+GRANT SELECT ON flake_layouts TO PUBLIC;
+
+CREATE FUNCTION flake_generators(
+    OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT last_tick timestamptz,
+    OUT issued bigint, OUT overflow_waits bigint, OUT clock_steps bigint, OUT waited interval
+) RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_generators_wrapper';
+COMMENT ON FUNCTION flake_generators() IS 'the rows of the view flake_generators';
+
+CREATE VIEW flake_generators AS
+    SELECT layout, workers, sequences, ids_per_tick, last_tick, issued, overflow_waits, clock_steps, waited
+    FROM flake_generators();
+COMMENT ON VIEW flake_generators IS 'this session''s generators, one for each layout that it has made IDs in';
+COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
+COMMENT ON COLUMN flake_generators.workers IS 'worker numbers of this session';
+COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers that it has of each of these workers';
+COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick';
+COMMENT ON COLUMN flake_generators.last_tick IS 'start of the tick of the last ID';
+COMMENT ON COLUMN flake_generators.issued IS 'IDs made since the session began';
+COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often a tick''s IDs were used up, so that the next was waited for';
+COMMENT ON COLUMN flake_generators.clock_steps IS 'how often the clock was found behind the last ID';
+COMMENT ON COLUMN flake_generators.waited IS 'time spent waiting for either';
+GRANT SELECT ON flake_generators TO PUBLIC;

@@ -1,7 +1,36 @@
+//! The PostgreSQL side of flake: it unpacks arguments, asks `flake-core`, and maps the answer or the error.
+//!
+//! The SQL objects are declared by hand in `sql/flake.sql`; each function there names its `#[pg_extern]` here.
+
+// An error of PostgreSQL unwinds through Rust frames; without unwinding it would take the whole server down.
+#[cfg(not(panic = "unwind"))]
+compile_error!("flake has to be built with panic = \"unwind\"");
+
+use std::ffi::CStr;
+
 use pgrx::prelude::*;
-pgrx::pg_module_magic!(name = c"flake", version = c"0.1.0");
-#[pg_extern(sql = "")]
-fn flake_probe(layout: &str) -> i64 {
-    layout.len() as i64
-}
+
+mod clock;
+mod decode;
+mod error;
+mod generate;
+mod layouts;
+mod place;
+mod ranges;
+mod settings;
+mod wait;
+
+const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+    Ok(version) => version,
+    Err(_) => panic!("a version has no NUL"),
+};
+
+pgrx::pg_module_magic!(name = c"flake", version = VERSION);
+
 extension_sql_file!("../sql/flake.sql", name = "flake", finalize);
+
+/// Called once by PostgreSQL when it loads the library.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    settings::define();
+}

@@ -1,0 +1,61 @@
+-- The first page of a tutorial: `make run` shows it with its output.
+\pset footer off
+SET timezone = 'UTC';
+\echo
+\echo '1. Create the extension, and use it as the default of a primary key.'
+\echo
+\set ECHO queries
+
+CREATE EXTENSION flake;
+
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text);
+
+INSERT INTO orders (item) VALUES ('tea'), ('rice'), ('salt') RETURNING *;
+
+\set ECHO none
+\echo
+\echo '2. An ID knows when it was made, and where.'
+\echo
+\set ECHO queries
+
+SELECT item, flake_timestamp(id) AS created_at FROM orders;
+
+SELECT (flake_decode(id)).* FROM orders LIMIT 1;
+
+\set ECHO none
+\echo One that the world knows:
+\echo
+\set ECHO queries
+
+SELECT flake_timestamp(1541815603606036480);
+
+\set ECHO none
+\echo
+\echo '3. So a range of time is a range of IDs, and the primary key finds it.'
+\echo
+\set ECHO queries
+
+INSERT INTO orders (item) SELECT 'bread' FROM generate_series(1, 100000);
+
+ANALYZE orders;
+
+SELECT count(*) FROM orders
+WHERE id BETWEEN flake_min(now() - interval '1 hour') AND flake_max(now() + interval '1 hour');
+
+EXPLAIN (COSTS OFF) SELECT * FROM orders
+WHERE id >= flake_min('2026-01-01 00:00Z') AND id < flake_min('2026-01-02 00:00Z');
+
+\set ECHO none
+\echo
+\echo '4. Other layouts; and what this session has made.'
+\echo
+\set ECHO queries
+
+SELECT name, epoch::date, tick, bits, ids_per_tick, ends_at::date FROM flake_layouts;
+
+SELECT flake_next('si') AS exact_in_javascript, flake_next('base64id') AS sixty_bits;
+
+SELECT layout, workers, ids_per_tick, issued FROM flake_generators;
+
+\set ECHO none
+\echo

@@ -1,0 +1,31 @@
+//! The one place that reads the clock, and instants as SQL has them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// From 1970-01-01, where the core counts from, to 2000-01-01, where PostgreSQL does, in microseconds.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// Microseconds since 1970-01-01T00:00:00Z by the server's clock.
+pub fn now() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_secs() as i64 * 1_000_000 + i64::from(since.subsec_micros()),
+        Err(before) => -(before.duration().as_micros() as i64),
+    }
+}
+
+/// A `timestamptz` as an instant. Infinities and the last years of timestamptz become the ends of i64, which no layout
+/// reaches.
+pub fn instant(timestamptz: i64) -> i64 {
+    match timestamptz {
+        i64::MIN => i64::MIN,
+        at => at.saturating_add(POSTGRES_EPOCH),
+    }
+}
+
+/// An instant as a `timestamptz`.
+pub fn timestamptz(instant: i64) -> i64 {
+    match instant {
+        i64::MIN | i64::MAX => instant,
+        at => at.saturating_sub(POSTGRES_EPOCH),
+    }
+}
