@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all install uninstall run stop test test-core installcheck test-server lint clean
+.PHONY: all install uninstall run stop test installcheck lint bench clean
 
 all: ## build the extension
 	@scripts/build
@@ -21,14 +21,11 @@ stop: ## end the server that `make run` left running
 test: ## all tests, on throwaway servers
 	@scripts/test all
 
-test-core: ## tests of the core, without a server
-	@scripts/test core
-
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck
 
-test-server: ## SQL tests and tests of behaviour on throwaway servers
-	@scripts/test server
+bench: ## what a call costs, on a throwaway server
+	@scripts/bench
 
 lint: ## formatting and warnings
 	@scripts/lint

@@ -1,0 +1,123 @@
+"""Throwaway servers for tests. scripts/cluster makes and removes them; here they get a face in Python."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import psycopg
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id"]
+# How long load tests load.
+SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "5"))
+
+
+def bindir():
+    found = subprocess.run([os.environ["PG_CONFIG"], "--bindir"], check=True, capture_output=True, text=True)
+    return pathlib.Path(found.stdout.strip())
+
+
+class Server:
+    """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given."""
+
+    def __init__(self, *settings, clock=None, standby_of=None):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir="/tmp"))
+        self.base.chmod(0o755)
+        self.dir = self.base / "pg"
+        self.environment = dict(os.environ)
+        if clock is not None:
+            self.set_clock(clock)
+            self.environment["SERVER_ENV"] = " ".join([
+                f"LD_PRELOAD={os.environ['FAKETIME_LIBRARY']}", f"FAKETIME_TIMESTAMP_FILE={self.base / 'clock'}",
+                "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+            ])  # fmt: skip
+        if standby_of is None:
+            self._cluster("start", *settings)
+        else:
+            self._cluster("standby", standby_of.dir, *settings)
+
+    def _cluster(self, command, *arguments, **environment):
+        subprocess.run(
+            [ROOT / "scripts" / "cluster", command, self.dir, *arguments],
+            check=True, env=self.environment | environment, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def set_clock(self, clock):
+        """`+0` is the time of day, `-10` ten seconds before it, `@2030-01-01 00:00:00` an instant to go on from,
+        `2030-01-01 00:00:00` one to stand still at."""
+        new = self.base / "clock.new"
+        new.write_text(clock + "\n")
+        new.replace(self.base / "clock")
+
+    def restart(self, *settings, mode="fast"):
+        self._cluster("restart", *settings, MODE=mode)
+
+    def reload(self, *settings):
+        self._cluster("reload", *settings)
+
+    def promote(self):
+        self._cluster("promote")
+
+    def remove(self):
+        self._cluster("remove")
+        shutil.rmtree(self.base)
+
+    @property
+    def client_environment(self):
+        named = {"PGHOST": str(self.dir), "PGPORT": "5432", "PGUSER": "postgres", "PGDATABASE": "postgres"}
+        return os.environ | named
+
+    def connect(self, **options):
+        options = {"host": str(self.dir), "user": "postgres", "dbname": "postgres", "autocommit": True} | options
+        return psycopg.connect(**options)
+
+    def sql(self, query, *parameters):
+        """All rows of a query in a session of its own."""
+        with self.connect() as db:
+            cursor = db.execute(query, parameters or None)
+            return cursor.fetchall() if cursor.description else None
+
+    def value(self, query, *parameters):
+        return self.sql(query, *parameters)[0][0]
+
+    def run(self, program, *arguments, **options):
+        """A program of PostgreSQL as a client of this server."""
+        return subprocess.run(
+            [bindir() / program, *map(str, arguments)],
+            check=True, env=self.client_environment, capture_output=True, text=True, **options,
+        )  # fmt: skip
+
+    def pgbench(self, script, *arguments):
+        path = self.base / "script.sql"
+        path.write_text(script)
+        try:
+            output = self.run("pgbench", "-n", "-f", path, *arguments).stdout
+        except subprocess.CalledProcessError as failed:
+            pytest.fail(f"pgbench: {failed.stderr}")
+        assert "number of failed transactions: 0 " in output, output
+        return output
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """Makes servers that end with the module."""
+    made = []
+
+    def make(*settings, extension=True, **options):
+        made.append(Server(*settings, **options))
+        if extension and "standby_of" not in options:
+            made[-1].sql("CREATE EXTENSION flake")
+        return made[-1]
+
+    yield make
+    for server in reversed(made):
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    """A server with default settings and the extension."""
+    return servers()

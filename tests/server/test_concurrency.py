@@ -1,0 +1,83 @@
+"""Many sessions at once: every ID is unique, in time, and of its session's share."""
+
+import pytest
+
+from conftest import LAYOUTS, SECONDS
+
+INSERT = "INSERT INTO made (n) SELECT nextval('n') FROM generate_series(1, 100);\n"
+RESET = ["twitter", "snowflake"]  # restart their sequence at every tick, and are in the order of time
+
+
+def make_table(server, layout):
+    server.sql(f"""
+        DROP TABLE IF EXISTS made, run;
+        CREATE SEQUENCE IF NOT EXISTS n;
+        CREATE UNLOGGED TABLE made (id bigint PRIMARY KEY DEFAULT flake_next('{layout}'),
+                                    session integer DEFAULT pg_backend_pid(), n bigint);
+        CREATE TABLE run AS SELECT clock_timestamp() AS began""")
+
+
+def check(server, layout, least):
+    tick, = server.sql("SELECT tick FROM flake_layouts WHERE name = %s", layout)[0]
+    count, different, timely = server.sql(f"""
+        SELECT count(*), count(DISTINCT id), count(*) FILTER (
+            WHERE flake_timestamp(id, '{layout}') BETWEEN began - interval '{tick}' AND clock_timestamp())
+        FROM made, run""")[0]
+    assert count >= least
+    assert (different, timely) == (count, count)
+    if layout in RESET:
+        disorder = server.value("""
+            SELECT count(*) FROM (SELECT id, lag(id) OVER (PARTITION BY session ORDER BY n) AS before FROM made) s
+            WHERE id <= before""")
+        assert disorder == 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lasting_sessions(server, layout):
+    make_table(server, layout)
+    server.pgbench(INSERT, "-c", 32, "-j", 2, "-T", SECONDS)
+    assert server.value("SELECT count(DISTINCT session) FROM made") == 32
+    check(server, layout, 32 * 100)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_new_session_for_every_transaction(server, layout):
+    make_table(server, layout)
+    server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-T", SECONDS)
+    assert server.value("SELECT count(DISTINCT session) FROM made") > 32
+    check(server, layout, 32 * 100)
+
+
+def test_one_session_is_not_held_to_4096_ids_per_millisecond(server):
+    count, different, most = server.sql("""
+        WITH made AS MATERIALIZED (SELECT array_agg(flake_next('twitter')) AS ids FROM generate_series(1, 3000000)),
+             ids AS MATERIALIZED (SELECT unnest(ids) AS id FROM made),
+             ticks AS (SELECT count(*) AS n FROM ids GROUP BY flake_timestamp(id))
+        SELECT (SELECT count(*) FROM ids), (SELECT count(DISTINCT id) FROM ids), (SELECT max(n) FROM ticks)""")[0]
+    assert (count, different) == (3_000_000, 3_000_000)
+    assert most > 4096
+
+
+def test_one_node_of_1024(servers):
+    server = servers("flake.node_count=1024", "flake.node_id=67")
+    make_table(server, "twitter")
+    server.pgbench(INSERT, "-c", 32, "-j", 2, "-T", SECONDS)
+    check(server, "twitter", 32 * 100)
+    places = server.sql("""
+        SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker', count(DISTINCT session)
+        FROM (SELECT flake_decode(id) AS d, session FROM made OFFSET 0) s GROUP BY 1, 2, 3""")
+    assert places == [(67, 2, 3, 32)]
+    # A session has the 122nd part of the 4,096 sequence numbers, and its IDs tell which.
+    shares = server.sql("""
+        SELECT session, count(DISTINCT (d).sequence / 33) FROM (SELECT flake_decode(id) AS d, session FROM made OFFSET 0) s
+        GROUP BY session""")
+    assert [of_session for _, of_session in shares] == [1] * 32
+
+
+def test_nodes_do_not_overlap(servers):
+    """The workers of three nodes' sessions are thirds."""
+    workers = []
+    for node in range(3):
+        server = servers("flake.node_count=3", f"flake.node_id={node}", "max_connections=20")
+        workers.append([server.value("SELECT (flake_decode(flake_next('twitter'))).worker") for _ in range(5)])
+    assert [{worker // 341 for worker in of_node} for of_node in workers] == [{0}, {1}, {2}]

@@ -1,0 +1,186 @@
+"""What a user can do wrong, in one grid: SQLSTATE, message, DETAIL and HINT of each."""
+
+import psycopg
+import pytest
+
+# what | SQL | SQLSTATE | message | DETAIL | HINT; where a cell is a tuple, each of its parts occurs.
+KNOWN = "Known layouts: twitter, snowflake, si, si_single, uniqueid, base64id."
+SEE = "The view flake_layouts shows the epoch and the last instant of every layout."
+MADE = "Check that the ID was made with this layout"
+RANGE = "2010-11-04 01:42:54.657+00 and 2080-07-10 17:30:30.208999+00."
+PLAIN = [
+    ("misspelt layout", "flake_next('twiter')", "22023", 'unknown layout "twiter"',
+     "No layout has this name; names are case-sensitive.", f'Perhaps you mean "twitter". {KNOWN}'),
+    ("layout in capitals", "flake_next('SnowFlake')", "22023", 'unknown layout "SnowFlake"', "case-sensitive",
+     'Perhaps you mean "snowflake".'),
+    ("layout like no other", "flake_decode(1, 'zzz')", "22023", 'unknown layout "zzz"', "", KNOWN),
+    ("empty layout", "flake_timestamp(1, '')", "22023", 'unknown layout ""', "", KNOWN),
+    ("layout beyond ASCII", "flake_min(now(), 'ß')", "22023", r'unknown layout "\xc3\x9f"', "", KNOWN),
+    ("layout of any length", "flake_max(now(), repeat('x', 100000))", "22023", 'unknown layout "xxx', "", KNOWN),
+    ("negative ID", "flake_timestamp(-1)", "22003", 'ID -1 is not possible in layout "twitter"',
+     "IDs of this layout are from 0 to 9223372036854775807.", MADE),
+    ("negative ID to decode", "flake_decode(-9223372036854775808)", "22003", "ID -9223372036854775808", "from 0", MADE),
+    ("ID of more than 53 bits", "flake_decode(9007199254740992, 'si')", "22003",
+     'ID 9007199254740992 is not possible in layout "si"', "from 0 to 9007199254740991.", MADE),
+    ("ID of more than 60 bits", "flake_timestamp(1152921504606846976, 'base64id')", "22003", "ID 1152921504606846976",
+     "from 0 to 1152921504606846975.", MADE),
+    ("reserved bits", "flake_decode(1024, 'uniqueid')", "22003", 'ID 1024 is not possible in layout "uniqueid"',
+     'Its field "zero" holds 1 and can only hold 0.', MADE),
+    ("before the epoch", "flake_min('2010-11-04 01:42:54.656999Z')", "22008",
+     'timestamp out of range for layout "twitter"', f"2010-11-04 01:42:54.656999+00 is not within {RANGE}", SEE),
+    ("after the last tick", "flake_max('2080-07-10 17:30:30.209Z')", "22008",
+     'timestamp out of range for layout "twitter"', f"2080-07-10 17:30:30.209+00 is not within {RANGE}", SEE),
+    ("infinity", "flake_min('infinity')", "22008", "timestamp out of range", f"infinity is not within {RANGE}", SEE),
+    ("minus infinity", "flake_max('-infinity')", "22008", "timestamp out of range", "-infinity is not", SEE),
+    ("the first timestamptz", "flake_min('4714-11-24 00:00:00 BC')", "22008", "timestamp out of range", "BC is not", SEE),
+    ("the last timestamptz", "flake_max('294276-12-31 23:59:59.999999')", "22008", "timestamp out of range", "", SEE),
+    ("before 1970", "flake_min('1969-12-31Z', 'base64id')", "22008", "timestamp out of range", "2018-03-01", SEE),
+    ("no order of time", "flake_min(now(), 'uniqueid')", "22023", 'IDs of layout "uniqueid" are not ordered by time',
+     "Its bits are in another order than time", "Use flake_timestamp(id, layout), which can be indexed."),
+    ("no order of time either", "flake_max(now(), 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
+]  # fmt: skip
+
+
+def check(error, sqlstate, message, detail, hint):
+    diag = error.value.diag
+    assert diag.sqlstate == sqlstate
+    assert message in diag.message_primary
+    assert diag.message_detail and detail in diag.message_detail
+    assert diag.message_hint and hint in diag.message_hint
+
+
+@pytest.mark.parametrize("sql, expected", [pytest.param(row[1], row[2:], id=row[0]) for row in PLAIN])
+def test_input(server, sql, expected):
+    with server.connect() as db:
+        db.execute("SET timezone = 'UTC'")
+        with pytest.raises(psycopg.Error) as error:
+            db.execute("SELECT " + sql)
+        check(error, *expected)
+        # Nothing is lost: the session goes on.
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+
+
+@pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL)", "flake_decode(1, NULL)", "flake_min(NULL)",
+                                  "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)"])  # fmt: skip
+def test_null_gives_null(server, call):
+    assert server.value(f"SELECT ({call}) IS NULL")
+
+
+@pytest.fixture(scope="module")
+def configured(servers):
+    return servers("max_connections=100")
+
+
+# settings | layout | SQLSTATE | message | DETAIL | HINT
+CONFIGURATIONS = [
+    ("node_id = node_count", ["flake.node_id=4", "flake.node_count=4"], "twitter", "22023",
+     "node 4 is out of range for 4 nodes", "flake.node_id is 4, flake.node_count is 4; valid are 0 to 3.",
+     "Set flake.node_id and flake.node_count in postgresql.conf"),
+    ("more nodes than workers", ["flake.node_id=4", "flake.node_count=1025"], "twitter", "22023",
+     'layout "twitter" has too few workers for 1025 nodes',
+     "The layout has 1024 workers, flake.node_count is 1025.", "Lower flake.node_count"),
+    ("more nodes than there is one worker", ["flake.node_id=0", "flake.node_count=2"], "si_single", "22023",
+     'layout "si_single" has too few workers for 2 nodes', "The layout has 1 workers", "more worker bits"),
+    ("no IDs for a session", ["flake.node_id=0", "flake.node_count=1024", "max_connections=80"], "uniqueid", "55000",
+     'layout "uniqueid" has no IDs for a session in this configuration',
+     "This node has 1 worker with 64 sequence numbers each; ", "Lower flake.node_count or max_connections"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "settings, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
+)
+def test_configuration(configured, settings, layout, expected):
+    configured.restart(*settings)
+    with configured.connect() as db:
+        for _ in range(2):
+            with pytest.raises(psycopg.Error) as error:
+                db.execute("SELECT flake_next(%s)", (layout,))
+            check(error, *expected)
+        # IDs that exist can be read in any configuration.
+        assert db.execute("SELECT flake_timestamp(1, %s)", (layout,)).fetchone()
+
+
+def test_an_impossible_pair_is_corrected_by_a_reload(servers):
+    server = servers("flake.node_id=7", "flake.node_count=7")
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        server.sql("SELECT flake_next('twitter')")
+    server.reload("flake.node_id=6")
+    assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 146") == 6
+
+
+def test_node_settings_are_in_force_until_the_next_start(servers):
+    server = servers("flake.node_id=1", "flake.node_count=4")
+    assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 256") == 1
+    server.reload("flake.node_id=3")
+    with server.connect() as db:
+        notices = []
+        # What a notice says can be asked for only while it is handled.
+        db.add_notice_handler(lambda n: notices.append((n.severity, n.message_primary, n.message_hint)))
+        assert db.execute("SELECT (flake_decode(flake_next('twitter'))).worker / 256").fetchone() == (1,)
+        db.execute("SELECT flake_next('twitter')")
+        assert notices == [(
+            "WARNING", "flake.node_id = 3 and flake.node_count = 4 are not in force; this server is node 1 of 4",
+            "Restart the server to bring the new settings into force.",
+        )]  # fmt: skip
+    server.restart()
+    assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 256") == 3
+
+
+# clock | layout | SQLSTATE | message | DETAIL | HINT
+CLOCKS = [
+    ("clock before the epoch", "2009-01-01 00:00:00", "twitter", "22008", 'timestamp out of range for layout "twitter"',
+     f"2009-01-01 00:00:00+00 is not within {RANGE}", SEE),
+    ("timestamp used up", "2080-07-10 17:30:31", "twitter", "2200H", 'timestamp of layout "twitter" is used up',
+     "Its last tick ended at 2080-07-10 17:30:30.209+00.", "Check the server's clock"),
+    ("timestamp used up in 34 years", "2056-01-01 00:00:00", "si", "2200H", 'timestamp of layout "si" is used up',
+     "Its last tick ended at 2055-11-04 19:53:47.776+00.", "use a layout with a later epoch"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("clock, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CLOCKS])
+def test_clock(servers, clock, layout, expected):
+    server = servers(clock="+0")
+    server.set_clock(clock)
+    with server.connect() as db:
+        db.execute("SET timezone = 'UTC'")
+        with pytest.raises(psycopg.Error) as error:
+            db.execute("SELECT flake_next(%s)", (layout,))
+        check(error, *expected)
+        server.set_clock("+0")
+        assert db.execute("SELECT flake_next(%s) > 0", (layout,)).fetchone() == (True,)
+
+
+def test_a_generator_that_lives_past_the_last_tick(servers):
+    server = servers(clock="@2080-07-10 17:30:28")
+    with server.connect() as db:
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+        server.set_clock("@2080-07-10 17:30:31")
+        with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded):
+            db.execute("SELECT flake_next('twitter')")
+
+
+def test_standby(servers):
+    primary = servers()
+    standby = servers(standby_of=primary)
+    with standby.connect() as db:
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction) as error:
+            db.execute("SELECT flake_next('twitter')")
+        assert error.value.diag.message_primary == "cannot execute flake_next() during recovery"
+        assert db.execute("SELECT flake_timestamp(1)").fetchone()
+        standby.promote()
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
+def test_names_in_databases_of_other_encodings(server, encoding):
+    server.sql(f"CREATE DATABASE {encoding} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    with server.connect(dbname=encoding.lower()) as db:
+        db.execute("CREATE EXTENSION flake")
+        name = "chr(228)" if encoding == "LATIN1" else "convert_from('\\xa4a2', 'EUC_JP')"
+        if encoding == "SQL_ASCII":
+            name = "chr(200)"
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+            db.execute(f"SELECT flake_next({name})")
+        assert error.value.diag.message_primary.startswith('unknown layout "\\x')
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
