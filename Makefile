@@ -16,7 +16,7 @@ run: ## show the main job on a throwaway server
 	@scripts/run
 
 stop: ## end the server that `make run` left running
-	@scripts/cluster remove /tmp/flake-demo-$$(id -un)
+	@scripts/cluster remove $${FLAKE_DEMO:-/tmp/flake-demo-$$(id -un)}
 
 test: ## all tests, on throwaway servers
 	@scripts/test all

@@ -13,7 +13,10 @@ use crate::clock;
 #[cold]
 pub fn raise(error: Error) -> ! {
     let (code, detail, hint) = explain(&error);
-    ErrorReport::new(code, error.to_string(), function_name!()).set_detail(detail).set_hint(hint).report(PgLogLevel::ERROR);
+    ErrorReport::new(code, error.to_string(), function_name!())
+        .set_detail(detail)
+        .set_hint(hint)
+        .report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")
 }
 
@@ -103,7 +106,10 @@ fn explain(error: &Error) -> (Code, String, String) {
             (
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("The clock is {behind:?} behind; flake.max_clock_wait allows to wait for {patience:?}."),
-                format!("IDs can be made again when the clock has reached {}; check its synchronization.", text(*until)),
+                format!(
+                    "IDs can be made again when the clock has reached {}; check its synchronization.",
+                    text(*until)
+                ),
             )
         }
         Error::SlotOutOfRange { .. } => (

@@ -3,37 +3,42 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use flake_core::{Error, Generator, Layout, Numbers, Share, Step};
-use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
+use flake_core::{Error, Generator, Layout, Share, Step};
 use pgrx::prelude::*;
 
-use crate::error::{OrRaise, raise};
-use crate::layouts::{by_name, sql_instant};
+use crate::error::OrRaise;
+use crate::layouts::by_name;
 use crate::wait::Wait;
 use crate::{clock, place, settings};
 
 /// A generator of this session, and what has happened to it.
-struct Source {
-    layout: &'static Layout,
-    share: Share,
-    generator: Generator,
-    overflow_waits: u64,
-    clock_steps: u64,
-    waited: Duration,
-    /// The clock was behind when it was last asked for.
-    behind: bool,
+pub struct SessionGenerator {
+    pub layout: &'static Layout,
+    pub share: Share,
+    pub generator: Generator,
+    pub overflow_waits: u64,
+    pub clock_steps: u64,
+    pub waited: Duration,
+    /// Why it last had no ID, and how many it had made until then.
+    last_delay: Option<(Delay, u64)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Delay {
+    Overflow,
+    ClockBehind,
 }
 
 /// The generators of this session, the one used last in front.
-struct Sources(Vec<Source>);
+struct Generators(Vec<SessionGenerator>);
 
 thread_local! {
-    static SOURCES: RefCell<Sources> = const { RefCell::new(Sources(Vec::new())) };
+    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators(Vec::new())) };
 }
 
-impl Sources {
+impl Generators {
     #[inline]
-    fn select(&mut self, layout: &[u8]) -> &mut Source {
+    fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
         if !matches!(self.0.first(), Some(first) if first.layout.name().as_bytes() == layout) {
             self.bring_to_front(layout);
         }
@@ -43,29 +48,58 @@ impl Sources {
     #[cold]
     fn bring_to_front(&mut self, layout: &[u8]) {
         let layout = by_name(layout);
-        let known = self.0.iter().position(|source| std::ptr::eq(source.layout, layout));
+        let known = self.0.iter().position(|own| std::ptr::eq(own.layout, layout));
         let place = known.unwrap_or_else(|| {
-            self.0.push(Source::new(layout).or_raise());
+            self.0.push(SessionGenerator::new(layout).or_raise());
             self.0.len() - 1
         });
         self.0.swap(0, place);
     }
 }
 
-impl Source {
+impl SessionGenerator {
     fn new(layout: &'static Layout) -> Result<Self, Error> {
         refuse_in_recovery();
         let share = Share::new(layout, place::node()?, place::slot()?)?;
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
         let generator = Generator::above(layout, &share, clock::now(), rand::random())?;
-        let (overflow_waits, clock_steps, waited) = Default::default();
-        Ok(Self { layout, share, generator, overflow_waits, clock_steps, waited, behind: false })
+        let (overflow_waits, clock_steps, waited, last_delay) = Default::default();
+        Ok(Self { layout, share, generator, overflow_waits, clock_steps, waited, last_delay })
     }
 
     #[inline]
     fn next(&mut self) -> Step {
         self.generator.next(clock::now(), rand::random)
     }
+
+    /// Counts what keeps it from making an ID, once however often it is asked meanwhile.
+    fn note(&mut self, step: Step) {
+        let issued = self.generator.issued();
+        let delay = match step {
+            Step::Wait { .. } => Delay::Overflow,
+            Step::ClockBehind { .. } => Delay::ClockBehind,
+            Step::Issue(_) | Step::Exhausted => return,
+        };
+        if self.last_delay.replace((delay, issued)) == Some((delay, issued)) {
+            return;
+        }
+        match delay {
+            // Before the first ID it is the tick of creation that is waited for, not a share that is used up.
+            Delay::Overflow => self.overflow_waits += u64::from(issued > 0),
+            Delay::ClockBehind => self.clock_steps += 1,
+        }
+    }
+}
+
+/// Acts on this session's generator of a layout, which is made when there is none.
+#[inline]
+fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
+    GENERATORS.with_borrow_mut(|generators| act(generators.select(layout)))
+}
+
+/// Does something with each of this session's generators.
+pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
+    GENERATORS.with_borrow(|generators| generators.0.iter().map(act).collect())
 }
 
 /// IDs made on a standby could be the primary's: refused in the words that nextval() uses.
@@ -77,91 +111,39 @@ fn refuse_in_recovery() {
 
 #[pg_extern(sql = "")]
 fn flake_next(layout: &[u8]) -> i64 {
-    match SOURCES.with_borrow_mut(|sources| sources.select(layout).next()) {
+    match own(layout, SessionGenerator::next) {
         Step::Issue(id) => id as i64,
         step => next_after_waiting(layout, step),
     }
 }
 
-/// Asks again until there is an ID. The generators are not borrowed during a pause, which may end in an error.
+/// Asks again until there is an ID, or until the clock has been behind for too long. The generators are not borrowed
+/// during a pause, which may end the session.
 #[cold]
 fn next_after_waiting(layout: &[u8], mut step: Step) -> i64 {
-    let mut wait = Wait::start();
     let patience = settings::max_clock_wait();
-    SOURCES.with_borrow_mut(|sources| sources.select(layout).count(step));
+    let mut wait = Wait::start();
     loop {
-        match step {
-            Step::Issue(id) => {
-                SOURCES.with_borrow_mut(|sources| {
-                    let source = sources.select(layout);
-                    source.waited += wait.lasted();
-                    source.behind = false;
-                });
-                return id as i64;
+        own(layout, |own| own.note(step));
+        let now = clock::now();
+        let result = match step {
+            Step::Issue(id) => Ok(id as i64),
+            Step::Exhausted => Err(by_name(layout).exhausted()),
+            Step::ClockBehind { until } if wait.lasted().max(micros(until - now)) > patience => {
+                let layout = by_name(layout).name().to_owned().into();
+                Err(Error::ClockBehind { layout, now, until, patience: patience.as_micros() as i64 })
             }
-            Step::Wait { until } => wait.pause(until - clock::now()),
-            Step::ClockBehind { until } => {
-                let now = clock::now();
-                let behind = Duration::from_micros((until - now).max(0).unsigned_abs());
-                if behind > patience || wait.lasted() > patience {
-                    let layout = by_name(layout).name().to_owned().into();
-                    raise(Error::ClockBehind { layout, now, until, patience: patience.as_micros() as i64 });
-                }
+            Step::Wait { until } | Step::ClockBehind { until } => {
                 wait.pause(until - now);
+                step = own(layout, SessionGenerator::next);
+                continue;
             }
-            Step::Exhausted => raise(by_name(layout).exhausted()),
-        }
-        step = SOURCES.with_borrow_mut(|sources| sources.select(layout).next());
+        };
+        own(layout, |own| own.waited += wait.lasted());
+        return result.or_raise();
     }
 }
 
-impl Source {
-    fn count(&mut self, step: Step) {
-        match step {
-            // Before the first ID it is the tick of creation that is waited for, not a share that is used up.
-            Step::Wait { .. } => self.overflow_waits += u64::from(self.generator.issued() > 0),
-            Step::ClockBehind { .. } => {
-                self.clock_steps += u64::from(!self.behind);
-                self.behind = true;
-            }
-            Step::Issue(_) | Step::Exhausted => {}
-        }
-    }
-}
-
-#[pg_extern(sql = "")]
-#[allow(clippy::type_complexity, reason = "the columns of a view")]
-fn flake_generators() -> TableIterator<
-    'static,
-    (
-        name!(layout, String),
-        name!(workers, Range<i64>),
-        name!(sequences, Range<i64>),
-        name!(ids_per_tick, i64),
-        name!(last_tick, Option<TimestampWithTimeZone>),
-        name!(issued, i64),
-        name!(overflow_waits, i64),
-        name!(clock_steps, i64),
-        name!(waited, Interval),
-    ),
-> {
-    let row = |source: &Source| {
-        (
-            source.layout.name().to_owned(),
-            range(source.share.workers),
-            range(source.share.sequences),
-            source.share.size() as i64,
-            source.generator.last_tick_start().map(sql_instant),
-            source.generator.issued() as i64,
-            source.overflow_waits as i64,
-            source.clock_steps as i64,
-            Interval::from_micros(source.waited.as_micros() as i64),
-        )
-    };
-    TableIterator::new(SOURCES.with_borrow(|sources| sources.0.iter().map(row).collect::<Vec<_>>()))
-}
-
-fn range(numbers: Numbers) -> Range<i64> {
-    let end = numbers.first + numbers.count;
-    Range::new(RangeBound::Inclusive(numbers.first as i64), RangeBound::Exclusive(end as i64))
+fn micros(microseconds: i64) -> Duration {
+    Duration::from_micros(microseconds.max(0).unsigned_abs())
 }

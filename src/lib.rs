@@ -14,6 +14,7 @@ mod clock;
 mod decode;
 mod error;
 mod generate;
+mod generators;
 mod layouts;
 mod place;
 mod ranges;

@@ -40,7 +40,11 @@ impl Wait {
                 return (0..50).for_each(|_| std::hint::spin_loop());
             }
         }
-        if remains <= NAP { std::thread::sleep(remains.saturating_sub(OVERSLEEP).max(OVERSLEEP)) } else { sleep(remains) }
+        match remains.checked_sub(OVERSLEEP) {
+            Some(_) if remains > NAP => sleep(remains),
+            Some(nap) if !nap.is_zero() => std::thread::sleep(nap),
+            _ => std::thread::sleep(OVERSLEEP),
+        }
     }
 }
 

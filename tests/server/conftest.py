@@ -85,10 +85,9 @@ class Server:
 
     def run(self, program, *arguments, **options):
         """A program of PostgreSQL as a client of this server."""
-        return subprocess.run(
-            [bindir() / program, *map(str, arguments)],
-            check=True, env=self.client_environment, capture_output=True, text=True, **options,
-        )  # fmt: skip
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        command = [bindir() / program, *map(str, arguments)]
+        return subprocess.run(command, check=True, env=self.client_environment, text=True, **options)
 
     def pgbench(self, script, *arguments):
         path = self.base / "script.sql"

@@ -1,0 +1,54 @@
+"""The commands that people type."""
+
+import os
+import subprocess
+import tempfile
+
+from conftest import ROOT
+
+
+def make(*arguments, **environment):
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | environment, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    ).stdout
+
+
+def test_run_again_and_stop():
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake-test-") as base:
+        os.chmod(base, 0o755)
+        demo = os.path.join(base, "demo")
+        for _ in range(2):
+            output = make("run", FLAKE_DEMO=demo)
+            assert "CREATE EXTENSION flake;" in output
+            assert "Index Cond: ((id >= '" in output
+            assert f"psql -h {demo} -U postgres" in output
+        psql = output.split("Look around with:\n")[1].splitlines()[0].split()
+        shown = subprocess.run([*psql, "-Atc", "SELECT count(*) FROM orders"], check=True, capture_output=True, text=True)
+        assert shown.stdout == "100003\n"
+        make("stop", FLAKE_DEMO=demo)
+        assert not os.path.exists(demo)
+
+
+def test_install_and_uninstall(tmp_path):
+    make("install", f"DESTDIR={tmp_path}")
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == ["flake--0.1.0.sql", "flake.control", "flake.so"]
+    make("uninstall", f"DESTDIR={tmp_path}")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_installcheck_on_a_running_server(server):
+    named = {key: value for key, value in server.client_environment.items() if key.startswith("PG")}
+    output = make("installcheck", **named)
+    assert "All 5 tests passed." in output, output
+
+
+def test_what_is_missing_is_said():
+    wrong = subprocess.run(["make", "install", "PG_CONFIG=/nowhere/pg_config"], cwd=ROOT, capture_output=True, text=True)
+    assert wrong.returncode != 0
+    assert "flake: PG_CONFIG=/nowhere/pg_config is not a program" in wrong.stderr
+    without = os.environ | {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    no_rust = subprocess.run(["make", "run"], cwd=ROOT, env=without, capture_output=True, text=True)
+    assert no_rust.returncode != 0
+    assert "flake: no Rust here; install it with rustup" in no_rust.stderr
