@@ -2,127 +2,289 @@
 
 use std::borrow::Cow;
 
+use crate::SequenceRule::{Reset, Rolling};
+use crate::TextForm::{Base64ordered, Base64urlReversed, Crockford32, Decimal, Hex};
 use crate::layout::Geometry;
-use crate::{Error, Field, Layout, Role, SequenceRule};
+use crate::{Error, Field, Layout, Reversal, Role, TextForm};
 
 const MILLISECOND: i64 = 1_000;
 const SECOND: i64 = 1_000_000;
 
-/// 2021-01-01T00:00:00Z
+/// Twitter's epoch: 2010-11-04T01:42:54.657Z.
+const TWITTER: i64 = 1_288_834_974_657 * MILLISECOND;
+/// 2021-01-01T00:00:00Z.
 const YEAR_2021: i64 = 1_609_459_200 * SECOND;
+/// 2023-01-01T00:00:00Z.
+const YEAR_2023: i64 = 1_672_531_200 * SECOND;
 
-/// Every built-in layout.
-pub static BUILTIN: [Layout; 6] = [
-    builtin(
+/// Every built-in layout: name, source, epoch, tick, fields from the most significant bit down.
+pub static BUILTIN: [Layout; 24] = [
+    row(
         "twitter",
-        1_288_834_974_657 * MILLISECOND,
-        MILLISECOND,
-        const { &[timestamp(41), worker("datacenter", 5), worker("worker", 5), sequence(12)] },
-        SequenceRule::Reset,
         "Twitter's Snowflake of 2010, with its own epoch",
+        TWITTER,
+        MILLISECOND,
+        const { &[time(41), worker("datacenter", 5), worker("worker", 5), sequence(12)] },
     ),
-    builtin(
+    row(
         "snowflake",
-        YEAR_2021,
-        MILLISECOND,
-        const { &[timestamp(41), worker("datacenter", 5), worker("worker", 5), sequence(12)] },
-        SequenceRule::Reset,
         "Twitter's division of the bits, with a recent epoch",
+        YEAR_2021,
+        MILLISECOND,
+        const { &[time(41), worker("datacenter", 5), worker("worker", 5), sequence(12)] },
     ),
-    builtin(
+    row(
         "si",
-        YEAR_2021,
-        MILLISECOND,
-        const { &[timestamp(40), worker("machine", 5), sequence(8)] },
-        SequenceRule::Rolling,
         "Snowflake-SI of litert/uuid.js: 53 bits, exact as a JavaScript number",
-    ),
-    builtin(
-        "si_single",
         YEAR_2021,
         MILLISECOND,
-        const { &[timestamp(40), sequence(13)] },
-        SequenceRule::Rolling,
+        const { &[time(40), worker("machine", 5), sequence(8)] },
+    )
+    .rolling(),
+    row(
+        "si_single",
         "Snowflake-SI of litert/uuid.js without a machine number",
-    ),
-    builtin(
+        YEAR_2021,
+        MILLISECOND,
+        const { &[time(40), sequence(13)] },
+    )
+    .rolling(),
+    row(
         "uniqueid",
+        "eight-byte IDs of java-uniqueid 1.0 to 1.13",
         0,
         MILLISECOND,
         const {
             &[
-                reversed_timestamp(42),
+                reversed_time(42, Reversal::Always),
                 sequence(6),
                 zero(6),
-                ranked_worker("generator", 6, 1),
-                ranked_worker("cluster", 4, 0),
+                ranked("generator", 6, 1),
+                ranked("cluster", 4, 0),
             ]
         },
-        SequenceRule::Reset,
-        "eight-byte IDs of java-uniqueid 1.0 to 1.13",
-    ),
-    builtin(
+    )
+    .written(Hex),
+    row(
+        "uniqueid_v3",
+        "eight-byte IDs of java-uniqueid since 3.2, which reads those of all older versions",
+        0,
+        MILLISECOND,
+        const {
+            &[
+                reversed_time(42, Reversal::UnlessFlagged),
+                sequence(6),
+                ranked("generator", 3, 1),
+                field("mode", 1, Role::Flag),
+                ranked("generator", 8, 1),
+                ranked("cluster", 4, 0),
+            ]
+        },
+    )
+    .written(Hex)
+    .read_only(),
+    row(
         "base64id",
+        "60-bit IDs of uexky, shown as ten characters",
         1_519_862_400 * SECOND,
         SECOND,
-        const { &[timestamp(32), worker("worker", 9), sequence(10), random(9)] },
-        SequenceRule::Rolling,
-        "60-bit IDs of uexky, shown as ten characters",
+        const { &[time(32), worker("worker", 9), sequence(10), random("random", 9)] },
+    )
+    .rolling()
+    .written(Base64urlReversed),
+    row(
+        "discord",
+        "Discord's API",
+        1_420_070_400 * SECOND,
+        MILLISECOND,
+        const { &[time(42), worker("worker", 5), worker("process", 5), count("increment", 12)] },
+    )
+    .rolling(),
+    row(
+        "instagram",
+        "Instagram's PL/pgSQL function of 2012",
+        1_314_220_021_721 * MILLISECOND,
+        MILLISECOND,
+        const { &[time(41), worker("shard", 13), sequence(10)] },
+    )
+    .rolling(),
+    row("mastodon", "Mastodon's timestamp_id()", 0, MILLISECOND, const { &[time(48), count("tail", 16)] }).rolling(),
+    row(
+        "sonyflake",
+        "sony/sonyflake 1",
+        1_409_529_600 * SECOND,
+        10 * MILLISECOND,
+        const { &[time(39), sequence(8), worker("machine", 16)] },
     ),
+    row(
+        "sonyflake_v2",
+        "sony/sonyflake 2 with its default widths",
+        1_735_689_600 * SECOND,
+        10 * MILLISECOND,
+        const { &[time(39), sequence(8), worker("machine", 16)] },
+    ),
+    row(
+        "tsid",
+        "tsid-creator and hypersistence-tsid with 1,024 nodes",
+        1_577_836_800 * SECOND,
+        MILLISECOND,
+        const { &[time(42), worker("node", 10), count("counter", 12)] },
+    )
+    .rolling()
+    .written(Crockford32),
+    row("leaf", "Meituan's Leaf", TWITTER, MILLISECOND, const { &[time(41), worker("worker", 10), sequence(12)] }),
+    row(
+        "baidu",
+        "baidu/uid-generator with its default widths, used up since 2024-11-20",
+        1_463_673_600 * SECOND,
+        SECOND,
+        const { &[time(28), worker("worker", 22), sequence(13)] },
+    ),
+    row(
+        "seata",
+        "Apache Seata since 1.4",
+        1_588_435_200 * SECOND,
+        MILLISECOND,
+        const { &[worker("worker", 10), time(41), sequence(12)] },
+    ),
+    row(
+        "yitter",
+        "yitter/IdGenerator with its default widths, which reserves sequence numbers",
+        1_582_136_402 * SECOND,
+        MILLISECOND,
+        const { &[time(51), worker("worker", 6), sequence(6)] },
+    )
+    .read_only(),
+    row(
+        "pgedge",
+        "pgEdge/snowflake since 1.2, which numbers its own nodes",
+        YEAR_2023,
+        MILLISECOND,
+        const { &[time(41), worker("node", 10), count("count", 12)] },
+    )
+    .read_only(),
+    row(
+        "pgedge_1_0",
+        "pgEdge/snowflake up to 1.1",
+        YEAR_2023,
+        MILLISECOND,
+        const { &[time(41), count("count", 12), worker("node", 10)] },
+    )
+    .read_only(),
+    row(
+        "influxdb",
+        "InfluxDB",
+        1_491_696_000 * SECOND,
+        MILLISECOND,
+        const { &[time(42), worker("machine", 10), sequence(12)] },
+    )
+    .written(Base64ordered),
+    row(
+        "weibo",
+        "Weibo's message IDs, by weibocom/breeze",
+        515_483_463 * SECOND,
+        SECOND,
+        const { &[time(41), worker("idc", 4), sequence(18)] },
+    )
+    .read_only(),
+    row(
+        "linkedin",
+        "LinkedIn's activity URNs, by their published samples",
+        0,
+        MILLISECOND,
+        const { &[time(42), random("opaque", 22)] },
+    )
+    .read_only(),
+    row(
+        "cockroach",
+        "CockroachDB's unique_rowid()",
+        1_420_070_400 * SECOND,
+        10,
+        const { &[time(48), worker("node", 15)] },
+    )
+    .read_only(),
+    row(
+        "simpleflake",
+        "SawdustSoftware/simpleflake, whose IDs differ by chance",
+        946_702_800 * SECOND,
+        MILLISECOND,
+        const { &[time(41), random("random", 23)] },
+    )
+    .read_only(),
 ];
 
-/// The layout of this name.
-pub fn find(name: &str) -> Result<&'static Layout, Error> {
-    BUILTIN.iter().find(|layout| layout.name == name).ok_or_else(|| unknown(name))
-}
-
-#[cold]
-fn unknown(name: &str) -> Error {
-    let likeness = |layout: &&Layout| (strsim::normalized_damerau_levenshtein(name, &layout.name) * 1000.0) as u32;
-    let nearest = BUILTIN.iter().max_by_key(likeness).filter(|layout| likeness(layout) >= 500).map(Layout::name);
-    Error::UnknownLayout { name: name.to_owned(), nearest }
-}
-
-/// A row of the table. One that is no layout does not compile.
-const fn builtin(
-    name: &'static str,
-    epoch: i64,
-    tick: i64,
-    fields: &'static [Field],
-    rule: SequenceRule,
-    source: &'static str,
-) -> Layout {
+/// A layout whose sequence restarts at every tick, and whose IDs are written as decimal numbers. One with an error does
+/// not compile.
+const fn row(name: &'static str, source: &'static str, epoch: i64, tick: i64, fields: &'static [Field]) -> Layout {
     let Ok(geometry) = Geometry::new(epoch, tick, fields) else { panic!("a built-in layout is invalid") };
     let (name, fields, source) = (Cow::Borrowed(name), Cow::Borrowed(fields), Cow::Borrowed(source));
-    Layout { name, epoch, tick, fields, rule, source, geometry }
+    Layout { name, epoch, tick, fields, rule: Reset, text: Decimal, generates: true, source, geometry }
+}
+
+impl Layout {
+    const fn rolling(mut self) -> Self {
+        self.rule = Rolling;
+        self
+    }
+
+    const fn written(mut self, text: TextForm) -> Self {
+        self.text = text;
+        self
+    }
+
+    /// Too little is known of how its IDs are made, or what makes them has rules of its own.
+    const fn read_only(mut self) -> Self {
+        self.generates = false;
+        self
+    }
+}
+
+/// The built-in layout of this name.
+pub fn built_in(name: &str) -> Option<&'static Layout> {
+    BUILTIN.iter().find(|layout| layout.name == name)
+}
+
+/// The error for a name that is neither built in nor one of the `custom` ones.
+#[cold]
+pub fn unknown_layout(name: &str, custom: &[String]) -> Error {
+    let known: Vec<String> =
+        BUILTIN.iter().map(|layout| layout.name.to_string()).chain(custom.iter().cloned()).collect();
+    let likeness = |known: &&String| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
+    // The earlier of two that are equally like it.
+    let nearest = known.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
+    Error::UnknownLayout { name: name.chars().take(100).collect(), nearest, known }
 }
 
 const fn field(name: &'static str, bits: u8, role: Role) -> Field {
     Field { name: Cow::Borrowed(name), bits, role }
 }
 
-const fn timestamp(bits: u8) -> Field {
-    field("timestamp", bits, Role::Timestamp { reversed: false })
+const fn time(bits: u8) -> Field {
+    reversed_time(bits, Reversal::Never)
 }
 
-const fn reversed_timestamp(bits: u8) -> Field {
-    field("timestamp", bits, Role::Timestamp { reversed: true })
+const fn reversed_time(bits: u8, reversed: Reversal) -> Field {
+    field("timestamp", bits, Role::Timestamp { reversed })
 }
 
 const fn worker(name: &'static str, bits: u8) -> Field {
-    ranked_worker(name, bits, 0)
+    ranked(name, bits, 0)
 }
 
-const fn ranked_worker(name: &'static str, bits: u8, rank: u8) -> Field {
+const fn ranked(name: &'static str, bits: u8, rank: u8) -> Field {
     field(name, bits, Role::Worker { rank })
 }
 
 const fn sequence(bits: u8) -> Field {
-    field("sequence", bits, Role::Sequence)
+    count("sequence", bits)
 }
 
-const fn random(bits: u8) -> Field {
-    field("random", bits, Role::Random)
+const fn count(name: &'static str, bits: u8) -> Field {
+    field(name, bits, Role::Sequence)
+}
+
+const fn random(name: &'static str, bits: u8) -> Field {
+    field(name, bits, Role::Random)
 }
 
 const fn zero(bits: u8) -> Field {

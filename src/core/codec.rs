@@ -1,5 +1,8 @@
 //! IDs from and to their parts.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use crate::bits::Bits;
 use crate::{Error, Field, Layout, Role};
 
@@ -42,33 +45,100 @@ impl Layout {
 
     /// The tick of an ID, checked as by [`Layout::unpack`].
     pub fn tick_of(&self, id: u64) -> Result<u64, Error> {
-        if id & self.geometry.fixed_mask != self.geometry.fixed {
+        let tick = self.geometry.turn(self.geometry.timestamp.get(id), id);
+        if id & self.geometry.fixed_mask != self.geometry.fixed || tick > self.geometry.last_tick {
             return Err(self.impossible(id));
         }
-        Ok(self.geometry.turn(self.geometry.timestamp.get(id)))
+        Ok(tick)
     }
 
-    /// Every named field of a possible ID with its number, most significant field first; a timestamp as its tick.
-    pub fn numbers(&self, id: u64) -> impl Iterator<Item = (&Field, u64)> {
-        self.placed_fields().filter_map(move |(field, bits)| match field.role {
-            Role::Reserved { .. } => None,
-            Role::Timestamp { .. } => Some((field, self.geometry.turn(bits.get(id)))),
-            _ => Some((field, bits.get(id))),
-        })
+    /// Every named number of a possible ID, the most significant first; the timestamp as its tick.
+    pub fn numbers(&self, id: u64) -> Vec<(&str, u64)> {
+        let mut numbers: Vec<(&str, u64)> = Vec::new();
+        for (field, bits) in self.placed_fields() {
+            let part = match field.role {
+                Role::Reserved { .. } => continue,
+                Role::Timestamp { .. } => self.geometry.turn(bits.get(id), id),
+                _ => bits.get(id),
+            };
+            match numbers.iter_mut().find(|(name, _)| *name == field.name) {
+                Some((_, number)) => *number = *number << bits.width | part,
+                None => numbers.push((&field.name, part)),
+            }
+        }
+        numbers
+    }
+
+    /// The ID of a tick with these numbers; those that are not named are 0. The inverse of [`Layout::numbers`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownField`], [`Error::PartOutOfRange`], and [`Error::OtherTick`] when the timestamp is named and is not
+    /// the tick.
+    pub fn make(&self, tick: u64, numbers: &BTreeMap<String, u64>) -> Result<u64, Error> {
+        self.check_part("timestamp", tick, self.last_tick())?;
+        let mut id = self.geometry.fixed;
+        let mut known = Vec::new();
+        // From the least significant field up, so that of a number in parts the finest comes first.
+        let mut left = numbers.clone();
+        for (field, bits) in self.placed_fields().collect::<Vec<_>>().into_iter().rev() {
+            if matches!(field.role, Role::Reserved { .. }) {
+                continue;
+            }
+            known.push(field.name.as_ref());
+            let Some(number) = left.get_mut(field.name.as_ref()) else { continue };
+            if matches!(field.role, Role::Timestamp { .. }) {
+                if *number != tick {
+                    return Err(Error::OtherTick { layout: self.name.clone(), number: *number, tick });
+                }
+            } else {
+                id |= bits.put(*number);
+                *number = if bits.width == 64 { 0 } else { *number >> bits.width };
+            }
+        }
+        known.reverse();
+        known.dedup();
+        for (name, &number) in numbers {
+            if !known.contains(&name.as_str()) {
+                let known = known.join(", ");
+                return Err(Error::UnknownField { layout: self.name.clone(), field: name.clone(), known });
+            }
+            let bits: u32 = self.placed_fields().filter(|(f, _)| f.name == *name).map(|(_, bits)| bits.width).sum();
+            self.check_part(name.clone(), number, Bits { shift: 0, width: bits }.max())?;
+        }
+        Ok(id | self.geometry.timestamp.put(self.geometry.turn(tick, id)))
+    }
+
+    /// The caller's number at its place in an ID.
+    pub fn tag_bits(&self, tag: i64) -> Result<u64, Error> {
+        if !self.has_tag() {
+            return Err(Error::NoTag { layout: self.name.clone() });
+        }
+        let max = self.geometry.tag.max();
+        match u64::try_from(tag) {
+            Ok(tag) if tag <= max => Ok(self.geometry.tag.put(tag)),
+            _ => Err(Error::TagOutOfRange { layout: self.name.clone(), tag, max }),
+        }
     }
 
     /// The smallest ID of the tick that holds the instant.
     pub fn min_at(&self, at: i64) -> Result<u64, Error> {
-        Ok(self.geometry.time_bits(self.ordered_tick_at(at)?))
+        Ok(self.smallest_of(self.ordered_tick_at(at)?))
     }
 
     /// The largest ID of the tick that holds the instant.
     pub fn max_at(&self, at: i64) -> Result<u64, Error> {
-        let free = !(self.geometry.timestamp.mask() | self.geometry.fixed_mask);
-        Ok(self.min_at(at)? | free)
+        Ok(self.largest_of(self.ordered_tick_at(at)?))
     }
 
-    fn placed_fields(&self) -> impl Iterator<Item = (&Field, Bits)> {
+    pub(crate) fn smallest_of(&self, tick: u64) -> u64 {
+        self.geometry.time_bits(tick)
+    }
+
+    pub(crate) fn largest_of(&self, tick: u64) -> u64 {
+        self.smallest_of(tick) | !(self.geometry.timestamp.mask() | self.geometry.fixed_mask)
+    }
+
+    pub(crate) fn placed_fields(&self) -> impl Iterator<Item = (&Field, Bits)> {
         self.fields.iter().scan(self.geometry.width, |shift, field| {
             let width = u32::from(field.bits);
             *shift -= width;
@@ -76,9 +146,9 @@ impl Layout {
         })
     }
 
-    fn check_part(&self, part: &'static str, number: u64, max: u64) -> Result<(), Error> {
+    fn check_part(&self, part: impl Into<Cow<'static, str>>, number: u64, max: u64) -> Result<(), Error> {
         if number > max {
-            return Err(Error::PartOutOfRange { layout: self.name.clone(), part, number, max });
+            return Err(Error::PartOutOfRange { layout: self.name.clone(), part: part.into(), number, max });
         }
         Ok(())
     }

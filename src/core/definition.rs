@@ -6,21 +6,33 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DefinitionFault;
-use crate::{Error, Field, Layout, Role, SequenceRule};
+use crate::{Error, Fault, Field, Layout, Reversal, Role, SequenceRule, TextForm, built_in};
 
-/// A layout as an object with `epoch`, `tick`, `fields` and `sequence`.
+/// Longest name of a layout or a field, as for PostgreSQL's own names.
+const LONGEST_NAME: usize = 63;
+
+/// A layout as an object. What is not given is as in the built-in layout that it is `like`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
+    /// A built-in layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
     /// The instant of tick 0, in RFC 3339.
-    pub epoch: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<String>,
     /// Length of a tick: a number and `us`, `ms` or `s`.
-    pub tick: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick: Option<String>,
     /// From the most significant bit down.
-    pub fields: Vec<FieldDefinition>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<FieldDefinition>>,
     /// What becomes of the sequence when a tick begins.
-    #[serde(default = "reset")]
-    pub sequence: SequenceRule,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<SequenceRule>,
+    /// How IDs are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextForm>,
 }
 
 /// A field as an object.
@@ -34,14 +46,14 @@ pub struct FieldDefinition {
     /// What the bits are for.
     pub role: RoleName,
     /// Of a timestamp: its bits are stored in the opposite order.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub reversed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reversed: Option<bool>,
     /// Of a worker: where it stands among several, coarsest first.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub rank: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u8>,
     /// Of reserved bits: what they hold.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub value: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
 }
 
 /// A role without its particulars.
@@ -52,39 +64,117 @@ pub enum RoleName {
     Timestamp,
     Worker,
     Sequence,
+    Tag,
     Random,
+    /// Of built-in layouts only.
+    #[serde(skip_deserializing)]
+    Flag,
     Reserved,
 }
 
-fn reset() -> SequenceRule {
-    SequenceRule::Reset
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 impl Definition {
-    /// The layout that this defines.
-    pub fn layout(&self, name: impl Into<Cow<'static, str>>) -> Result<Layout, Error> {
-        let name = name.into();
-        let fields = self.fields.iter().map(Field::from).collect();
-        let build = || {
-            let (epoch, tick) = (parse_epoch(&self.epoch)?, parse_tick(&self.tick)?);
-            Ok(Layout::new(name.clone(), epoch, tick, fields, self.sequence)?)
-        };
-        build().map_err(|reason| Error::Definition { layout: name.clone(), reason })
+    /// Reads JSON. An unknown key, a missing one or a value of another type is [`Error::Definition`], which says where it is.
+    pub fn from_json(name: &str, json: &str) -> Result<Self, Error> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let place = error.path().to_string();
+            let message = error.into_inner().to_string();
+            // Line and column are those of the text that PostgreSQL makes of a jsonb, not the user's.
+            let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+            invalid(name, DefinitionFault::Json { place, message })
+        })
     }
+
+    /// The layout that this defines.
+    pub fn layout(&self, name: &str) -> Result<Layout, Error> {
+        self.build(name).map_err(|fault| invalid(name, fault))
+    }
+
+    /// Refuses what must not be made, though it can be read: a name that is no name or a built-in layout's, and an epoch after
+    /// `now`.
+    pub fn check_new(&self, name: &str, now: i64) -> Result<Layout, Error> {
+        if built_in(name).is_some() {
+            return Err(invalid(name, DefinitionFault::BuiltIn));
+        }
+        check_name(name).map_err(|fault| invalid(name, fault))?;
+        let layout = self.layout(name)?;
+        if layout.epoch > now {
+            let epoch = self.epoch.clone().unwrap_or_default();
+            return Err(invalid(name, DefinitionFault::Future { epoch }));
+        }
+        Ok(layout)
+    }
+
+    fn build(&self, name: &str) -> Result<Layout, DefinitionFault> {
+        let model = match &self.like {
+            Some(like) => Some(built_in(like).ok_or_else(|| DefinitionFault::Like(like.clone()))?),
+            None => None,
+        };
+        let missing = DefinitionFault::Missing;
+        let epoch = match &self.epoch {
+            Some(text) => parse_epoch(text)?,
+            None => model.ok_or(missing("epoch"))?.epoch,
+        };
+        let tick = match &self.tick {
+            Some(text) => parse_tick(text)?,
+            None => model.ok_or(missing("tick"))?.tick,
+        };
+        let fields = match &self.fields {
+            Some(fields) => custom_fields(fields)?,
+            None => model.ok_or(missing("fields"))?.fields.to_vec(),
+        };
+        let rule = self.sequence.or(model.map(|model| model.rule)).unwrap_or(SequenceRule::Reset);
+        let mut layout = Layout::new(name.to_owned(), epoch, tick, fields, rule)?;
+        layout.text = self.text.or(model.map(|model| model.text)).unwrap_or(TextForm::Decimal);
+        // A flag is set by what makes the original's IDs, so those stay read-only.
+        layout.generates = layout.geometry.flag.width == 0;
+        Ok(layout)
+    }
+}
+
+fn invalid(name: &str, reason: DefinitionFault) -> Error {
+    Error::Definition { layout: Cow::Owned(name.chars().take(100).collect()), reason }
+}
+
+fn check_name(name: &str) -> Result<(), DefinitionFault> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(good) {
+        return Err(DefinitionFault::Name(name.chars().take(100).collect()));
+    }
+    Ok(())
+}
+
+fn custom_fields(definitions: &[FieldDefinition]) -> Result<Vec<Field>, DefinitionFault> {
+    let mut fields: Vec<Field> = Vec::new();
+    for (number, definition) in definitions.iter().enumerate() {
+        check_name(&definition.name)?;
+        if fields.iter().any(|field| field.name == definition.name) {
+            return Err(DefinitionFault::Twice(definition.name.clone()));
+        }
+        let stray = [
+            ("reversed", definition.reversed.is_some(), RoleName::Timestamp),
+            ("rank", definition.rank.is_some(), RoleName::Worker),
+            ("value", definition.value.is_some(), RoleName::Reserved),
+        ];
+        if let Some((key, ..)) = stray.into_iter().find(|(_, given, role)| *given && definition.role != *role) {
+            return Err(DefinitionFault::Stray { key, number: number + 1 });
+        }
+        fields.push(Field::from(definition));
+    }
+    Ok(fields)
 }
 
 impl From<&FieldDefinition> for Field {
     fn from(field: &FieldDefinition) -> Self {
         let role = match field.role {
-            RoleName::Timestamp => Role::Timestamp { reversed: field.reversed },
-            RoleName::Worker => Role::Worker { rank: field.rank },
+            RoleName::Timestamp if field.reversed == Some(true) => Role::Timestamp { reversed: Reversal::Always },
+            RoleName::Timestamp => Role::Timestamp { reversed: Reversal::Never },
+            RoleName::Worker => Role::Worker { rank: field.rank.unwrap_or(0) },
             RoleName::Sequence => Role::Sequence,
+            RoleName::Tag => Role::Tag,
             RoleName::Random => Role::Random,
-            RoleName::Reserved => Role::Reserved { value: field.value },
+            RoleName::Flag => Role::Flag,
+            RoleName::Reserved => Role::Reserved { value: field.value.unwrap_or(0) },
         };
         Self { name: field.name.clone().into(), bits: field.bits, role }
     }
@@ -92,20 +182,22 @@ impl From<&FieldDefinition> for Field {
 
 impl From<&Field> for FieldDefinition {
     fn from(field: &Field) -> Self {
-        let (mut reversed, mut rank, mut value) = Default::default();
+        let (mut reversed, mut rank, mut value) = (None, None, None);
         let role = match field.role {
-            Role::Timestamp { reversed: r } => {
-                reversed = r;
+            Role::Timestamp { reversed: order } => {
+                reversed = (order != Reversal::Never).then_some(true);
                 RoleName::Timestamp
             }
             Role::Worker { rank: r } => {
-                rank = r;
+                rank = (r > 0).then_some(r);
                 RoleName::Worker
             }
             Role::Sequence => RoleName::Sequence,
+            Role::Tag => RoleName::Tag,
             Role::Random => RoleName::Random,
+            Role::Flag => RoleName::Flag,
             Role::Reserved { value: v } => {
-                value = v;
+                value = (v > 0).then_some(v);
                 RoleName::Reserved
             }
         };
@@ -115,20 +207,25 @@ impl From<&Field> for FieldDefinition {
 
 fn parse_epoch(text: &str) -> Result<i64, DefinitionFault> {
     let timestamp: Timestamp = text.parse().map_err(|_| DefinitionFault::Epoch(text.to_owned()))?;
+    if timestamp.subsec_nanosecond() % 1_000 != 0 {
+        return Err(DefinitionFault::Epoch(text.to_owned()));
+    }
     Ok(timestamp.as_microsecond())
 }
 
 fn parse_tick(text: &str) -> Result<i64, DefinitionFault> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let unit = match &text[digits..] {
-        "us" => 1,
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        _ => 0,
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit {
+        "us" => Some(1),
+        "ms" => Some(1_000),
+        "s" => Some(1_000_000),
+        _ => None,
     };
-    let number: i64 = text[..digits].parse().unwrap_or(0);
-    match number.checked_mul(unit) {
-        Some(tick) if tick > 0 => Ok(tick),
-        _ => Err(DefinitionFault::Tick(text.to_owned())),
+    let number: Option<i64> = number.parse().ok();
+    let tick = number.zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    match tick {
+        Some(0) => Err(Fault::Tick.into()),
+        Some(tick) => Ok(tick),
+        None => Err(DefinitionFault::Tick(text.to_owned())),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::Fault;
+use crate::{Fault, TextFault};
 
 type Name = Cow<'static, str>;
 
@@ -16,7 +16,9 @@ pub enum Error {
         /// What was asked for.
         name: String,
         /// The known name that resembles it most, if one does.
-        nearest: Option<&'static str>,
+        nearest: Option<String>,
+        /// Every known name.
+        known: Vec<String>,
     },
     /// An ID that the layout cannot have made.
     #[error("ID {id} is not possible in layout \"{layout}\"")]
@@ -38,11 +40,63 @@ pub enum Error {
         /// Layout.
         layout: Name,
         /// Name of the part.
-        part: &'static str,
+        part: Name,
         /// The number.
         number: u64,
         /// The largest possible.
         max: u64,
+    },
+    /// A number for a field that the layout does not have.
+    #[error("layout \"{layout}\" has no field \"{field}\"")]
+    UnknownField {
+        /// Layout.
+        layout: Name,
+        /// The name.
+        field: String,
+        /// The names of its fields.
+        known: String,
+    },
+    /// A timestamp was named that belongs to another instant.
+    #[error("timestamp {number} is not the tick of the instant in layout \"{layout}\"")]
+    OtherTick {
+        /// Layout.
+        layout: Name,
+        /// The timestamp.
+        number: u64,
+        /// The tick.
+        tick: u64,
+    },
+    /// A tag for a layout that has none.
+    #[error("layout \"{layout}\" has no tag")]
+    NoTag {
+        /// Layout.
+        layout: Name,
+    },
+    /// A tag that its field cannot hold.
+    #[error("tag {tag} is out of range for layout \"{layout}\"")]
+    TagOutOfRange {
+        /// Layout.
+        layout: Name,
+        /// The tag.
+        tag: i64,
+        /// The largest possible.
+        max: u64,
+    },
+    /// A layout that can be read only.
+    #[error("IDs of layout \"{layout}\" can be read, not made")]
+    ReadOnly {
+        /// Layout.
+        layout: Name,
+    },
+    /// Text that is no ID.
+    #[error("invalid text for an ID of layout \"{layout}\": \"{text}\"")]
+    MalformedText {
+        /// Layout.
+        layout: Name,
+        /// The text, or its beginning.
+        text: String,
+        /// What is wrong with it.
+        fault: TextFault,
     },
     /// An instant before the epoch or after the last tick.
     #[error("timestamp out of range for layout \"{layout}\"")]
@@ -136,10 +190,47 @@ pub enum DefinitionFault {
     /// The numbers make no layout.
     #[error(transparent)]
     Layout(#[from] Fault),
+    /// An unknown key, a missing one, or a value of the wrong kind.
+    #[error("{message}{}", if place == "." { String::new() } else { format!(" (at {place})") })]
+    Json {
+        /// Where in the object.
+        place: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A key that has to be there, as no layout is named to be like.
+    #[error("\"{0}\" is missing, and there is no \"like\" to take it from")]
+    Missing(&'static str),
+    /// No built-in layout has the name.
+    #[error("\"like\" is \"{0}\", which is no built-in layout")]
+    Like(String),
     /// Text that is no instant.
-    #[error("\"{0}\" is not an instant such as 2024-01-01T00:00:00Z")]
+    #[error("epoch \"{0}\" is not an instant of whole microseconds such as 2024-01-01T00:00:00Z")]
     Epoch(String),
+    /// An epoch that is not over yet.
+    #[error("epoch {epoch} is in the future")]
+    Future {
+        /// The epoch.
+        epoch: String,
+    },
     /// Text that is no length of time.
-    #[error("\"{0}\" is not a tick such as 1us, 10ms or 1s")]
+    #[error("tick \"{0}\" is not a number and us, ms or s, such as 10ms")]
     Tick(String),
+    /// Not fit as a name.
+    #[error("\"{0}\" is no name: 1 to 63 letters, digits, _, - and . of ASCII")]
+    Name(String),
+    /// A built-in layout's name.
+    #[error("a built-in layout has this name")]
+    BuiltIn,
+    /// Two fields of one name.
+    #[error("two fields are named \"{0}\"")]
+    Twice(String),
+    /// A key that belongs to another role.
+    #[error("\"{key}\" does not go with the role of field number {number}")]
+    Stray {
+        /// The key.
+        key: &'static str,
+        /// Which field, from 1.
+        number: usize,
+    },
 }

@@ -119,7 +119,7 @@ impl Generator {
         let mut position = self.run_end - self.run;
         if (now - self.start) as u64 >= self.length {
             let tick = ((now - self.epoch) as u64) / self.length;
-            if tick > self.geometry.timestamp.max() {
+            if tick > self.geometry.last_tick {
                 return Some(Step::Exhausted);
             }
             self.start = self.epoch + (tick * self.length) as i64;

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::TextForm;
 use crate::bits::{Bits, Scattered};
 
 /// What a field of a layout is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The tick, counted from the epoch; `reversed` stores its bits in the opposite order.
+    /// The tick, counted from the epoch.
     Timestamp {
-        /// Bit 0 of the tick is the field's most significant bit.
-        reversed: bool,
+        /// Whether bit 0 of the tick is the field's most significant bit.
+        reversed: Reversal,
     },
     /// A part of the worker number. The field with the lowest rank is the coarsest part; equal ranks count from the
     /// most significant bit down.
@@ -22,8 +23,12 @@ pub enum Role {
     },
     /// The number that tells IDs of one tick and worker apart.
     Sequence,
+    /// The caller's own number; takes no part in uniqueness.
+    Tag,
     /// Fresh random bits in every ID.
     Random,
+    /// A bit that says whether the timestamp is reversed, see [`Reversal::UnlessFlagged`].
+    Flag,
     /// Bits that always hold `value`.
     Reserved {
         /// The only number allowed here.
@@ -31,10 +36,21 @@ pub enum Role {
     },
 }
 
-/// A named run of bits.
+/// Whether the bits of a timestamp are stored in the opposite order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reversal {
+    /// They are in order.
+    Never,
+    /// They are reversed.
+    Always,
+    /// They are reversed in IDs whose flag is 0.
+    UnlessFlagged,
+}
+
+/// A named run of bits. Fields of one name are the parts of one number, the coarsest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Name, unique in its layout.
+    /// Name.
     pub name: Cow<'static, str>,
     /// Width in bits.
     pub bits: u8,
@@ -70,6 +86,8 @@ pub struct Layout {
     pub(crate) tick: i64,
     pub(crate) fields: Cow<'static, [Field]>,
     pub(crate) rule: SequenceRule,
+    pub(crate) text: TextForm,
+    pub(crate) generates: bool,
     pub(crate) source: Cow<'static, str>,
     pub(crate) geometry: Geometry,
 }
@@ -79,7 +97,11 @@ pub struct Layout {
 pub(crate) struct Geometry {
     pub width: u32,
     pub timestamp: Bits,
-    pub reversed: bool,
+    /// The last tick that the timestamp can hold and whose end is an instant.
+    pub last_tick: u64,
+    pub reversed: Reversal,
+    pub flag: Bits,
+    pub tag: Bits,
     pub worker: Scattered,
     pub sequence: Bits,
     pub random_mask: u64,
@@ -108,6 +130,9 @@ pub enum Fault {
     /// At most one sequence.
     #[error("a layout has at most one sequence, here are {0}")]
     Sequences(u32),
+    /// At most one tag.
+    #[error("a layout has at most one tag, here are {0}")]
+    Tags(u32),
     /// A worker number has a limited number of parts.
     #[error("a layout has at most {most} worker fields, here are {found}", most = Scattered::MOST)]
     Workers {
@@ -117,9 +142,6 @@ pub enum Fault {
     /// A reserved field's value must fit it.
     #[error("the value of reserved field number {0} does not fit its bits")]
     ReservedValue(usize),
-    /// The last tick has to be an instant in 64 bits of microseconds.
-    #[error("the timestamp would last beyond the year 294246")]
-    TooLong,
 }
 
 impl Geometry {
@@ -128,7 +150,7 @@ impl Geometry {
             return Err(Fault::Tick);
         }
         let mut width = 0;
-        let (mut timestamps, mut sequences, mut workers) = (0, 0, 0);
+        let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);
         let mut i = 0;
         while i < fields.len() {
             if fields[i].bits == 0 {
@@ -139,7 +161,8 @@ impl Geometry {
                 Role::Timestamp { .. } => timestamps += 1,
                 Role::Sequence => sequences += 1,
                 Role::Worker { .. } => workers += 1,
-                Role::Random | Role::Reserved { .. } => {}
+                Role::Tag => tags += 1,
+                Role::Random | Role::Flag | Role::Reserved { .. } => {}
             }
             i += 1;
         }
@@ -152,6 +175,9 @@ impl Geometry {
         if sequences > 1 {
             return Err(Fault::Sequences(sequences));
         }
+        if tags > 1 {
+            return Err(Fault::Tags(tags));
+        }
         if workers > Scattered::MOST {
             return Err(Fault::Workers { found: workers });
         }
@@ -160,7 +186,10 @@ impl Geometry {
         let mut geometry = Self {
             width,
             timestamp: Bits::NONE,
-            reversed: false,
+            last_tick: 0,
+            reversed: Reversal::Never,
+            flag: Bits::NONE,
+            tag: Bits::NONE,
             worker: worker_bits(fields),
             sequence: Bits::NONE,
             random_mask: 0,
@@ -177,9 +206,11 @@ impl Geometry {
                 Role::Timestamp { reversed } => {
                     geometry.timestamp = bits;
                     geometry.reversed = reversed;
-                    geometry.time_ordered &= !reversed;
+                    geometry.time_ordered &= matches!(reversed, Reversal::Never);
                 }
                 Role::Sequence => geometry.sequence = bits,
+                Role::Tag => geometry.tag = bits,
+                Role::Flag => geometry.flag = bits,
                 Role::Random => geometry.random_mask |= bits.mask(),
                 Role::Worker { .. } => {}
                 Role::Reserved { value } => {
@@ -196,21 +227,29 @@ impl Geometry {
             }
             i += 1;
         }
-        let end = epoch as i128 + (1i128 << geometry.timestamp.width) * tick as i128;
-        if end > i64::MAX as i128 {
-            return Err(Fault::TooLong);
+        // Instants are 64 bits of microseconds, so a long timestamp is cut at the year 294247.
+        let ticks = (i64::MAX as i128 - epoch as i128) / tick as i128;
+        if ticks < geometry.timestamp.max() as i128 {
+            geometry.last_tick = ticks as u64 - 1;
+        } else {
+            geometry.last_tick = geometry.timestamp.max();
         }
         Ok(geometry)
     }
 
-    /// The timestamp of a tick at its place, and the reserved bits.
+    /// The timestamp of a tick at its place, and the reserved bits, in an ID without a flag.
     pub const fn time_bits(&self, tick: u64) -> u64 {
-        self.timestamp.put(self.turn(tick)) | self.fixed
+        self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
 
-    /// A tick as its field stores it, and back.
-    pub const fn turn(&self, tick: u64) -> u64 {
-        if self.reversed { tick.reverse_bits() >> (64 - self.timestamp.width) } else { tick }
+    /// A tick as its field stores it in this ID, and back.
+    pub const fn turn(&self, tick: u64, id: u64) -> u64 {
+        match self.reversed {
+            Reversal::Never => return tick,
+            Reversal::UnlessFlagged if self.flag.get(id) != 0 => return tick,
+            Reversal::Always | Reversal::UnlessFlagged => {}
+        }
+        tick.reverse_bits() >> (64 - self.timestamp.width)
     }
 }
 
@@ -247,8 +286,9 @@ impl Layout {
         rule: SequenceRule,
     ) -> Result<Self, Fault> {
         let geometry = Geometry::new(epoch, tick, &fields)?;
-        let (name, fields) = (name.into(), Cow::Owned(fields));
-        Ok(Self { name, epoch, tick, fields, rule, source: Cow::Borrowed("custom"), geometry })
+        let (name, fields, source) = (name.into(), Cow::Owned(fields), Cow::Borrowed("custom"));
+        let (text, generates) = (TextForm::Decimal, true);
+        Ok(Self { name, epoch, tick, fields, rule, text, generates, source, geometry })
     }
 
     /// Name, as SQL callers write it.
@@ -274,6 +314,27 @@ impl Layout {
     /// What becomes of the sequence when a tick begins.
     pub const fn rule(&self) -> SequenceRule {
         self.rule
+    }
+
+    /// How its IDs are written.
+    pub const fn text(&self) -> TextForm {
+        self.text
+    }
+
+    /// Whether IDs can be made in it; some formats are known well enough to be read only.
+    pub const fn generates(&self) -> bool {
+        self.generates
+    }
+
+    /// Whether the caller may put a number of its own into IDs.
+    pub const fn has_tag(&self) -> bool {
+        self.geometry.tag.width > 0
+    }
+
+    /// Whether both lay out the same bits in the same time, so that an ID of one could be an ID of the other: they have to
+    /// share their generators.
+    pub fn same_bits(&self, other: &Self) -> bool {
+        (self.epoch, self.tick, self.geometry) == (other.epoch, other.tick, other.geometry)
     }
 
     /// Who defined this layout.

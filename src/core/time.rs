@@ -3,14 +3,14 @@
 use crate::{Error, Layout};
 
 impl Layout {
-    /// The last tick that the timestamp field can hold.
+    /// The last tick of the layout.
     pub const fn last_tick(&self) -> u64 {
-        self.geometry.timestamp.max()
+        self.geometry.last_tick
     }
 
     /// The instant at which a tick of this layout begins.
     pub const fn start_of(&self, tick: u64) -> i64 {
-        // Cannot overflow: Geometry::new made sure that the end of the last tick fits.
+        // Cannot overflow up to the last tick, whose end Geometry::new made sure of.
         self.epoch + tick as i64 * self.tick
     }
 
@@ -23,11 +23,11 @@ impl Layout {
     /// Layouts that use bit 63 for time turn negative halfway.
     pub const fn last_ordered_tick(&self) -> Option<u64> {
         let timestamp = self.geometry.timestamp;
-        match (self.geometry.time_ordered, timestamp.shift + timestamp.width) {
-            (false, _) => None,
-            (true, 64) => Some(timestamp.max() >> 1),
-            (true, _) => Some(timestamp.max()),
+        if !self.geometry.time_ordered {
+            return None;
         }
+        let positive = if timestamp.shift + timestamp.width == 64 { timestamp.max() >> 1 } else { timestamp.max() };
+        Some(if positive < self.last_tick() { positive } else { self.last_tick() })
     }
 
     /// The tick that holds an instant, where the order of bigint is the order of time.

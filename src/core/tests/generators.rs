@@ -1,6 +1,6 @@
 //! Generators against scripted clocks: the traces of the originals, and every answer a generator can give.
 
-use flake_core::{Error, Field, Generator, Layout, Numbers, SequenceRule, Share, Step, find};
+use flake_core::{Error, Field, Generator, Layout, Numbers, SequenceRule, Share, Step, built_in};
 
 fn whole_worker(layout: &Layout, worker: u64) -> Share {
     Share { workers: Numbers { first: worker, count: 1 }, sequences: Numbers { first: 0, count: layout.sequences() } }
@@ -8,7 +8,7 @@ fn whole_worker(layout: &Layout, worker: u64) -> Share {
 
 /// A built-in layout with another epoch, in milliseconds.
 fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
-    let layout = find(name).unwrap();
+    let layout = built_in(name).unwrap();
     let fields: Vec<Field> = layout.fields().to_vec();
     Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick(), fields, layout.rule()).unwrap()
 }
@@ -19,7 +19,7 @@ fn at(generator: &mut Generator, unix_ms: i64) -> Step {
 
 #[test]
 fn trace_of_the_textbook() {
-    let layout = find("snowflake").unwrap();
+    let layout = built_in("snowflake").unwrap();
     let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     for (clock, id) in [
         (1640995200000, 132271570944274432),
@@ -35,7 +35,7 @@ fn trace_of_the_textbook() {
 
 #[test]
 fn a_clock_that_steps_back_leaves_the_state() {
-    let layout = find("snowflake").unwrap();
+    let layout = built_in("snowflake").unwrap();
     let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274432));
     assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274433));
@@ -49,7 +49,7 @@ fn a_clock_that_steps_back_leaves_the_state() {
 
 #[test]
 fn a_used_up_share_waits_even_while_the_clock_goes_back() {
-    let layout = find("snowflake").unwrap();
+    let layout = built_in("snowflake").unwrap();
     let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     let ids: Vec<Step> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
     assert_eq!(ids[4095], Step::Issue(132271570944278527));
@@ -85,7 +85,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
 
 #[test]
 fn trace_of_the_60_bit_id() {
-    let layout = find("base64id").unwrap();
+    let layout = built_in("base64id").unwrap();
     let mut generator = Generator::above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021).unwrap();
     for (random, (clock, id)) in [
         (1700000000000, 48355318802938368),
@@ -106,7 +106,7 @@ fn trace_of_the_60_bit_id() {
 
 #[test]
 fn trace_of_the_eight_byte_id() {
-    let layout = find("uniqueid").unwrap();
+    let layout = built_in("uniqueid").unwrap();
     let share = whole_worker(layout, (3 << 6) | 7);
     let mut generator = Generator::above(layout, &share, 1699999999999 * 1000, 0).unwrap();
     for (clock, id) in [
@@ -122,7 +122,7 @@ fn trace_of_the_eight_byte_id() {
 
 #[test]
 fn nothing_is_issued_in_the_tick_of_creation() {
-    let layout = find("base64id").unwrap();
+    let layout = built_in("base64id").unwrap();
     let mut generator = Generator::above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0).unwrap();
     assert_eq!(generator.last_tick_start(), None);
     assert_eq!(generator.next(1700000000999 * 1000, || 0), Step::Wait { until: 1700000001000 * 1000 });
@@ -132,7 +132,7 @@ fn nothing_is_issued_in_the_tick_of_creation() {
 
 #[test]
 fn time_before_the_epoch_and_after_the_last_tick() {
-    let layout = find("si").unwrap();
+    let layout = built_in("si").unwrap();
     let share = whole_worker(layout, 0);
     let end = layout.start_of(layout.last_tick()) + layout.tick();
     let before = Generator::above(layout, &share, layout.epoch() - 1, 0);
@@ -148,7 +148,7 @@ fn time_before_the_epoch_and_after_the_last_tick() {
 
 #[test]
 fn a_session_of_one_server_makes_more_than_4096_ids_per_millisecond() {
-    let layout = find("twitter").unwrap();
+    let layout = built_in("twitter").unwrap();
     let share =
         Share { workers: Numbers { first: 8, count: 8 }, sequences: Numbers { first: 0, count: layout.sequences() } };
     let mut generator = Generator::above(layout, &share, 1700000000000 * 1000, 0).unwrap();

@@ -1,22 +1,26 @@
 //! What holds for every layout, built in or not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use flake_core::{BUILTIN, Error, Field, Generator, Layout, Node, Parts, Role, SequenceRule, Share, Slot, Step};
+use flake_core::{
+    BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role, SequenceRule,
+    Share, Slot, Step, TextForm,
+};
 use proptest::prelude::*;
 
 /// Layouts with a timestamp, up to four worker fields, and the rest in any order.
 fn any_layout() -> impl Strategy<Value = Layout> {
     let custom = (
-        prop::collection::vec((0u8..5, 1u8..7, 0u8..3), 0..6),
+        prop::collection::vec((0u8..6, 1u8..7, 0u8..3), 0..6),
         20u8..41,
         any::<bool>(),
         0usize..6,
         prop::sample::select(vec![1i64, 10, 1_000, 4_000, 10_000, 1_000_000]),
         any::<bool>(),
+        prop::sample::select(TextForm::ALL.to_vec()),
     )
-        .prop_map(|(rest, time_bits, reversed, place, tick, rolling)| {
-            let (mut sequences, mut workers) = (0, 0);
+        .prop_map(|(rest, time_bits, reversed, place, tick, rolling, text)| {
+            let (mut sequences, mut workers, mut tags) = (0, 0, 0);
             let mut fields: Vec<Field> = rest
                 .into_iter()
                 .enumerate()
@@ -28,6 +32,10 @@ fn any_layout() -> impl Strategy<Value = Layout> {
                         }
                         1 => Role::Random,
                         2 => Role::Reserved { value: u64::from(rank) & 1 },
+                        3 if tags == 0 => {
+                            tags += 1;
+                            Role::Tag
+                        }
                         _ if workers < 4 => {
                             workers += 1;
                             Role::Worker { rank }
@@ -37,13 +45,26 @@ fn any_layout() -> impl Strategy<Value = Layout> {
                     Field { name: format!("f{number}").into(), bits, role }
                 })
                 .collect();
-            let timestamp = Field { name: "timestamp".into(), bits: time_bits, role: Role::Timestamp { reversed } };
+            let reversed = if reversed { Reversal::Always } else { Reversal::Never };
+            let role = Role::Timestamp { reversed };
+            let timestamp = Field { name: "timestamp".into(), bits: time_bits, role };
             fields.insert(place.min(fields.len()), timestamp);
             while fields.iter().map(|field| u32::from(field.bits)).sum::<u32>() > 64 {
                 fields.pop_if(|field| !matches!(field.role, Role::Timestamp { .. })).or_else(|| Some(fields.remove(0)));
             }
-            let rule = if rolling { SequenceRule::Rolling } else { SequenceRule::Reset };
-            Layout::new("custom", 1_000_000_000_000_000, tick, fields, rule).unwrap()
+            // Through JSON, as users' layouts come.
+            let definition = Definition {
+                like: None,
+                epoch: Some("2001-09-09T01:46:40Z".to_owned()),
+                tick: Some(format!("{tick}us")),
+                fields: Some(fields.iter().map(FieldDefinition::from).collect()),
+                sequence: Some(if rolling { SequenceRule::Rolling } else { SequenceRule::Reset }),
+                text: Some(text),
+            };
+            let json = serde_json::to_string(&definition).unwrap();
+            let layout = Definition::from_json("custom", &json).unwrap().check_new("custom", i64::MAX).unwrap();
+            assert_eq!(layout.fields(), fields);
+            layout
         });
     prop_oneof![(0..BUILTIN.len()).prop_map(|i| BUILTIN[i].clone()), custom]
 }
@@ -57,8 +78,96 @@ fn parts_of(layout: &Layout, [tick, worker, sequence, random]: [u64; 4]) -> Part
     }
 }
 
+/// The number with its reserved bits as the layout has them.
+fn possible(layout: &Layout, number: u64) -> u64 {
+    let (mut id, mut shift) = (0, 0);
+    for field in layout.fields().iter().rev() {
+        let mask = (u64::MAX >> (64 - field.bits)) << shift;
+        id |= match field.role {
+            Role::Reserved { value } => value << shift,
+            _ => number & mask,
+        };
+        shift += field.bits;
+    }
+    id
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn make_undoes_numbers(layout in any_layout(), id: u64) {
+        let id = possible(&layout, id);
+        let numbers: BTreeMap<String, u64> =
+            layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number)).collect();
+        prop_assert_eq!(layout.make(layout.tick_of(id).unwrap(), &numbers), Ok(id));
+        for (name, &number) in &numbers {
+            let mut more = numbers.clone();
+            more.insert(name.clone(), number | 1 << 63);
+            if number >> 63 == 1 {
+                continue;
+            }
+            prop_assert!(layout.make(layout.tick_of(id).unwrap(), &more).is_err());
+        }
+    }
+
+    #[test]
+    fn parse_undoes_encode(layout in any_layout(), id: u64, other: u64) {
+        let id = possible(&layout, id);
+        let text = layout.encode(id).unwrap();
+        prop_assert_eq!(layout.parse(&text), Ok(id));
+        let reversed = layout.text() == TextForm::Base64urlReversed || layout.text() == TextForm::Base64url;
+        let other = possible(&layout, other);
+        if layout.text() != TextForm::Decimal && !reversed {
+            prop_assert_eq!(text.cmp(&layout.encode(other).unwrap()), id.cmp(&other));
+        }
+    }
+
+    #[test]
+    fn no_text_panics(layout in any_layout(), text in "\\PC{0,30}") {
+        if let Ok(id) = layout.parse(&text) {
+            prop_assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id));
+        }
+    }
+
+    #[test]
+    fn every_possible_id_can_be_drawn_within_100_columns(layout in any_layout(), id: u64) {
+        let id = possible(&layout, id);
+        let drawn = layout.explain(id).unwrap();
+        prop_assert!(drawn.lines().all(|line| line.len() <= 100), "{}", drawn);
+    }
+
+    /// An ID is within the IDs of a span exactly when its tick overlaps the span.
+    #[test]
+    fn spans_hold_the_ids_whose_ticks_overlap(
+        layout in any_layout(),
+        id: u64,
+        ends in [-3i64..1_000_000, -3i64..1_000_000],
+        open: [bool; 2],
+        included: bool,
+    ) {
+        let id = possible(&layout, id);
+        let start = layout.start_of(layout.tick_of(id).unwrap());
+        let Some(last) = layout.last_ordered_tick() else { return Ok(()) };
+        if start > layout.start_of(last) {
+            return Ok(());
+        }
+        let near = |offset: i64, open: bool| (!open).then(|| start.saturating_add((offset - 500_000) / 7));
+        let (from, to) = (near(ends[0], open[0]), near(ends[1], open[1]));
+        let found = match layout.ids_during(from, to, included) {
+            Ok(found) => found,
+            Err(Error::InstantOutOfRange { .. }) => return Ok(()),
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        };
+        let end = start + layout.tick();
+        let overlaps = from.is_none_or(|from| from < end)
+            && to.is_none_or(|to| start < to || included && start == to)
+            && (from.is_none() || to.is_none() || from < to || included && from == to);
+        let within = found.is_some_and(|(first, last)| (first..=last).contains(&(id as i64)));
+        if from.zip(to).is_none_or(|(from, to)| from < to || included && from == to) {
+            prop_assert_eq!(within, overlaps, "{:?} {:?} {:?}", from, to, found);
+        }
+    }
 
     #[test]
     fn unpack_undoes_pack(layout in any_layout(), numbers: [u64; 4]) {
@@ -74,7 +183,7 @@ proptest! {
     #[test]
     fn every_number_unpacks_and_packs_or_is_refused(layout in any_layout(), id: u64) {
         match layout.unpack(id) {
-            Ok(parts) => prop_assert_eq!(layout.pack(&parts).unwrap(), id),
+            Ok(parts) => prop_assert_eq!(layout.unpack(layout.pack(&parts).unwrap()), Ok(parts)),
             Err(Error::ImpossibleId { above, field, .. }) => prop_assert!(above || field.is_some()),
             Err(other) => prop_assert!(false, "{other:?}"),
         }

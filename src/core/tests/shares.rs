@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use flake_core::{BUILTIN, Error, Generator, Layout, Node, Numbers, Share, Slot, Step, find};
+use flake_core::{BUILTIN, Error, Generator, Layout, Node, Numbers, Share, Slot, Step, built_in};
 
 fn share(layout: &Layout, node: (u32, u32), slot: (u32, u32)) -> Result<Share, Error> {
     Share::new(layout, Node::new(node.0, node.1).unwrap(), Slot::new(slot.0, slot.1).unwrap())
@@ -10,7 +10,7 @@ fn share(layout: &Layout, node: (u32, u32), slot: (u32, u32)) -> Result<Share, E
 
 #[test]
 fn one_server_gives_a_twitter_session_eight_workers() {
-    let share = share(find("twitter").unwrap(), (0, 1), (3, 122)).unwrap();
+    let share = share(built_in("twitter").unwrap(), (0, 1), (3, 122)).unwrap();
     assert_eq!(share.workers, Numbers { first: 24, count: 8 });
     assert_eq!(share.sequences, Numbers { first: 0, count: 4096 });
     assert_eq!(share.size(), 32768);
@@ -18,17 +18,17 @@ fn one_server_gives_a_twitter_session_eight_workers() {
 
 #[test]
 fn with_1024_nodes_the_sessions_of_a_server_divide_one_worker() {
-    let share = share(find("twitter").unwrap(), (67, 1024), (121, 122)).unwrap();
+    let share = share(built_in("twitter").unwrap(), (67, 1024), (121, 122)).unwrap();
     assert_eq!(share.workers, Numbers { first: 67, count: 1 });
     assert_eq!(share.sequences, Numbers { first: 121 * 33, count: 33 });
 }
 
 #[test]
 fn nodes_are_the_coarsest_field() {
-    let twitter = find("twitter").unwrap();
+    let twitter = built_in("twitter").unwrap();
     let ids = first_ids(twitter, &share(twitter, (9, 32), (0, 4)).unwrap(), 1);
-    assert_eq!(twitter.numbers(ids[0]).nth(1).unwrap().1, 9, "node = datacenter");
-    let uniqueid = find("uniqueid").unwrap();
+    assert_eq!(twitter.numbers(ids[0])[1].1, 9, "node = datacenter");
+    let uniqueid = built_in("uniqueid").unwrap();
     let ids = first_ids(uniqueid, &share(uniqueid, (9, 16), (0, 4)).unwrap(), 64 * 16);
     assert!(ids.iter().all(|&id| id & 15 == 9), "node = cluster");
 }
@@ -47,7 +47,7 @@ fn first_ids(layout: &Layout, share: &Share, count: usize) -> Vec<u64> {
 #[test]
 fn no_two_slots_of_any_nodes_share_an_id() {
     for layout in &BUILTIN {
-        for (nodes, slots) in [(1, 1), (1, 3), (1, 122), (2, 37), (3, 10), (7, 1), (16, 5), (32, 9), (33, 2), (1000, 4)]
+        for (nodes, slots) in [(1, 1), (1, 3), (1, 122), (2, 37), (3, 10), (7, 1), (16, 5), (32, 9), (33, 2), (100, 4)]
         {
             let mut all = HashSet::new();
             let mut expected = 0;
@@ -57,6 +57,10 @@ fn no_two_slots_of_any_nodes_share_an_id() {
                         Ok(share) => share,
                         Err(Error::TooManyNodes { workers, .. }) => {
                             assert!(workers < u64::from(nodes));
+                            continue;
+                        }
+                        Err(Error::EmptyShare { workers, sequences, slots, .. }) => {
+                            assert!(sequences < u64::from(slots).div_ceil(workers));
                             continue;
                         }
                         Err(other) => panic!("{other:?}"),
@@ -85,7 +89,7 @@ fn no_two_slots_of_any_nodes_share_an_id() {
 
 #[test]
 fn configurations_that_leave_nothing() {
-    let twitter = find("twitter").unwrap();
+    let twitter = built_in("twitter").unwrap();
     assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
     assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));
     let error = share(twitter, (0, 1025), (0, 1)).unwrap_err();

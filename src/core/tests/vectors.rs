@@ -1,72 +1,82 @@
-//! IDs made by the original implementations: packing gives the ID, unpacking gives its parts.
+//! IDs made by the original implementations: their numbers give the ID, and the ID gives its numbers and its text.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use flake_core::{Definition, Field, FieldDefinition, Layout, Parts, RoleName, SequenceRule, find};
+use flake_core::{Definition, FieldDefinition, Layout, RoleName, built_in};
+use jiff::Timestamp;
 
-const FILES: [(&str, &str, usize); 5] = [
-    ("twitter", include_str!("../../../tests/vectors/twitter.csv"), 97),
+const FILES: [(&str, &str, usize); 7] = [
+    ("twitter", include_str!("../../../tests/vectors/twitter.csv"), 92),
     ("si", include_str!("../../../tests/vectors/si.csv"), 146),
-    ("uniqueid", include_str!("../../../tests/vectors/uniqueid.csv"), 118),
+    ("uniqueid", include_str!("../../../tests/vectors/uniqueid.csv"), 298),
     ("base64id", include_str!("../../../tests/vectors/base64id.csv"), 74),
-    ("published", include_str!("../../../tests/vectors/published.csv"), 6),
+    ("relatives", include_str!("../../../tests/vectors/relatives.csv"), 394),
+    ("presets", include_str!("../../../tests/vectors/presets.csv"), 824),
+    ("published", include_str!("../../../tests/vectors/published.csv"), 16),
 ];
+const DEFINITIONS: &str = include_str!("../../../tests/vectors/layouts.json");
 
-/// The layout of a vector: a built-in one or a relative, with the vector's epoch.
-fn layout_of(name: &str, epoch_ms: i64) -> Layout {
-    let mut fields: Vec<FieldDefinition>;
-    let built_in = find(name.split('/').next().unwrap()).unwrap();
-    fields = built_in.fields().iter().map(FieldDefinition::from).collect();
-    let widths: Vec<u8> = name.split('/').skip(1).filter_map(|bits| bits.parse().ok()).collect();
-    match name.split('/').next().unwrap() {
-        "si" => fields.iter_mut().zip(widths).for_each(|(field, bits)| field.bits = bits),
-        // 1.14 gave two of the zero bits to the generator.
-        "uniqueid" if name.ends_with("/1.14") => (fields[2].bits, fields[3].bits) = (4, 8),
-        _ => assert_eq!(built_in.name(), name, "a layout that this test does not know"),
+/// The layout of a vector: built in, built in with another epoch, or defined in layouts.json.
+fn layout_of(definitions: &HashMap<String, Definition>, name: &str, epoch_ms: i64) -> Layout {
+    let epoch = Some(Timestamp::from_millisecond(epoch_ms).unwrap().to_string());
+    match (built_in(name), definitions.get(name)) {
+        (Some(layout), _) if layout.epoch() == epoch_ms * 1000 => layout.clone(),
+        (Some(_), _) => Definition::from_json(name, &format!(r#"{{"like": "{name}"}}"#))
+            .and_then(|like| Definition { epoch, ..like }.layout(name))
+            .unwrap(),
+        (None, Some(definition)) => Definition { epoch, ..definition.clone() }.layout(name).unwrap(),
+        (None, None) => panic!("{name} is nowhere"),
     }
-    let fields: Vec<Field> = fields.iter().map(Field::from).collect();
-    let layout = Layout::new(name.to_owned(), epoch_ms * 1000, built_in.tick(), fields, SequenceRule::Reset).unwrap();
-    if !name.contains('/') && built_in.epoch() == epoch_ms * 1000 {
-        assert_eq!(layout.fields(), built_in.fields());
-    }
-    layout
 }
 
 #[test]
 fn originals() {
+    let definitions: HashMap<String, Definition> = serde_json::from_str(DEFINITIONS).unwrap();
     for (file, text, expected) in FILES {
         let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("layout,epoch_ms,unix_ms,fields,id"));
+        assert_eq!(lines.next(), Some("layout,epoch_ms,unix_us,fields,id,text"));
         let mut seen = 0;
         for line in lines {
-            let [name, epoch_ms, unix_ms, fields, id] = line.split(',').collect::<Vec<_>>().try_into().expect(line);
-            let layout = layout_of(name, epoch_ms.parse().unwrap());
-            let at = unix_ms.parse::<i64>().unwrap() * 1000;
+            let [name, epoch, at, fields, id, text] = line.split(',').collect::<Vec<_>>().try_into().expect(line);
+            let layout = layout_of(&definitions, name, epoch.parse().unwrap());
+            let at = at.parse::<i64>().unwrap();
             let id = id.parse::<i64>().unwrap() as u64;
-            let wanted: HashMap<&str, u64> = fields
+            let wanted: BTreeMap<String, u64> = fields
                 .split(' ')
-                .map(|pair| pair.split_once('=').map(|(name, number)| (name, number.parse().unwrap())).unwrap())
+                .map(|pair| pair.split_once('=').unwrap())
+                .map(|(name, number)| (name.to_owned(), number.parse().unwrap()))
                 .collect();
 
-            let parts = layout.unpack(id).expect(line);
-            assert_eq!(layout.start_of(parts.tick), at, "{line}");
-            let mut numbers: HashMap<&str, u64> = layout.numbers(id).map(|(f, n)| (&*f.name, n)).collect();
-            assert_eq!(numbers.remove("timestamp"), Some(parts.tick), "{line}");
+            let tick = layout.tick_of(id).expect(line);
+            assert_eq!(layout.start_of(tick), at, "{line}");
+            let mut numbers: BTreeMap<String, u64> =
+                layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number)).collect();
+            assert_eq!(layout.make(tick, &numbers), Ok(id), "{line}");
+            assert_eq!(numbers.remove("timestamp"), Some(tick), "{line}");
             assert_eq!(numbers, wanted, "{line}");
+            assert_eq!(layout.make(layout.tick_at(at).unwrap(), &wanted), Ok(id), "{line}");
 
-            // The way back, from the numbers of the vector alone; random bits are the lowest where there are any.
-            let worker = match name.split('/').next().unwrap() {
-                "twitter" | "snowflake" => wanted["datacenter"] * 32 + wanted["worker"],
-                "uniqueid" => wanted["cluster"] * (layout.workers() / 16) + wanted["generator"],
-                "base64id" => wanted["worker"],
-                "si" => wanted["machine"],
-                "si_single" => 0,
-                other => panic!("{other}"),
-            };
-            let random = wanted.get("random").copied().unwrap_or(0);
-            let made = Parts { tick: layout.tick_at(at).unwrap(), worker, sequence: wanted["sequence"], random };
-            assert_eq!(layout.pack(&made), Ok(id), "{line}");
-            assert_eq!(made, parts, "{line}");
+            // The worker number, put together by hand from the coarsest field down.
+            let coarsest = ["datacenter", "cluster", "worker", "machine", "node", "shard", "idc"];
+            let finer = [("datacenter", "worker", 5), ("cluster", "generator", 0), ("worker", "process", 5)];
+            let mut worker = coarsest.iter().find_map(|field| wanted.get(*field)).copied().unwrap_or(0);
+            if let Some((_, field, bits)) =
+                finer.iter().find(|(c, f, _)| wanted.contains_key(*c) && wanted.contains_key(*f))
+            {
+                let bits = if *bits == 0 { layout.workers().trailing_zeros() - 4 } else { *bits };
+                worker = worker << bits | wanted[*field];
+            }
+            let parts = layout.unpack(id).unwrap();
+            assert_eq!(parts.worker, worker, "{line}");
+            if wanted.get("mode") != Some(&1) {
+                assert_eq!(layout.pack(&parts), Ok(id), "{line}");
+            }
+
+            if !text.is_empty() {
+                assert_eq!(layout.encode(id).as_deref(), Ok(text), "{line}");
+                assert_eq!(layout.parse(text), Ok(id), "{line}");
+            }
+            assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id), "{line}");
             seen += 1;
         }
         assert_eq!(seen, expected, "vectors in {file}.csv");
@@ -74,14 +84,46 @@ fn originals() {
 }
 
 #[test]
-fn definitions_give_the_built_in_layouts() {
-    let definition = r#"{ "epoch": "2018-03-01T00:00:00Z", "tick": "1s", "sequence": "rolling",
-        "fields": [ {"name": "timestamp", "bits": 32, "role": "timestamp"}, {"name": "worker", "bits": 9, "role": "worker"},
-                    {"name": "sequence", "bits": 10, "role": "sequence"}, {"name": "random", "bits": 9, "role": "random"} ] }"#;
-    let definition: Definition = serde_json::from_str(definition).unwrap();
-    let layout = definition.layout("base64id").unwrap();
-    let built_in = find("base64id").unwrap();
-    assert_eq!((layout.epoch(), layout.tick(), layout.rule()), (built_in.epoch(), built_in.tick(), built_in.rule()));
-    assert_eq!(layout.fields(), built_in.fields());
-    assert_eq!(definition.fields[3].role, RoleName::Random);
+fn the_newest_uniqueid_reads_older_ones() {
+    let newest = built_in("uniqueid_v3").unwrap();
+    let lines = FILES[2].1.lines().filter(|line| line.starts_with("uniqueid,") || line.starts_with("uniqueid/"));
+    let mut seen = 0;
+    for line in lines {
+        let columns: Vec<&str> = line.split(',').collect();
+        let id = columns[4].parse::<i64>().unwrap() as u64;
+        let numbers: HashMap<&str, u64> = newest.numbers(id).into_iter().collect();
+        for pair in columns[3].split(' ') {
+            let (name, number) = pair.split_once('=').unwrap();
+            assert_eq!(numbers[name].to_string(), number, "{line}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 118);
+}
+
+#[test]
+fn every_built_in_layout_can_be_defined() {
+    for layout in &flake_core::BUILTIN {
+        let definition = Definition {
+            like: None,
+            epoch: Some(Timestamp::from_microsecond(layout.epoch()).unwrap().to_string()),
+            tick: Some(format!("{}us", layout.tick())),
+            fields: Some(layout.fields().iter().map(FieldDefinition::from).collect()),
+            sequence: Some(layout.rule()),
+            text: Some(layout.text()),
+        };
+        let json = serde_json::to_string(&definition).unwrap();
+        let flagged = definition.fields.iter().flatten().any(|field| field.role == RoleName::Flag);
+        match Definition::from_json("again", &json).and_then(|read| read.layout("again")) {
+            Ok(again) => {
+                assert!(again.same_bits(layout), "{json}");
+                assert_eq!(
+                    (again.rule(), again.text(), again.fields()),
+                    (layout.rule(), layout.text(), layout.fields())
+                );
+            }
+            // Two fields of one name and a flag are for built-in layouts.
+            Err(error) => assert!(flagged, "{error}"),
+        }
+    }
 }
