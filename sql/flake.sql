@@ -9,6 +9,12 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
 COMMENT ON FUNCTION flake_next(text) IS
     'a new unique ID in this layout; IDs of one session increase where the layout''s sequence is "reset"';
 
+CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
+    VOLATILE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged_wrapper';
+COMMENT ON FUNCTION flake_next(text, integer) IS
+    'a new unique ID with the caller''s number in the layout''s tag field; the tag takes no part in uniqueness';
+
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
 
 CREATE TYPE flake_parts AS (
@@ -35,6 +41,29 @@ CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURN
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp_wrapper';
 COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'start of the tick in which the ID was made';
 
+CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_wrapper';
+COMMENT ON FUNCTION flake_explain(bigint, text) IS 'the bits of an ID, drawn with each field''s name, width and number';
+
+CREATE FUNCTION flake_make(at timestamptz, fields jsonb, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_make_wrapper';
+COMMENT ON FUNCTION flake_make(timestamptz, jsonb, text) IS
+    'the ID of an instant with these numbers in its fields, those not named being 0: the inverse of flake_decode';
+
+-- Text -------------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_encode(id bigint, layout text DEFAULT 'twitter') RETURNS text
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_encode_wrapper';
+COMMENT ON FUNCTION flake_encode(bigint, text) IS 'the ID in the layout''s text form';
+
+CREATE FUNCTION flake_parse(text text, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_parse_wrapper';
+COMMENT ON FUNCTION flake_parse(text, text) IS 'the ID that a text in the layout''s text form stands for';
+
 -- IDs of an instant ------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_min(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
@@ -47,30 +76,81 @@ CREATE FUNCTION flake_max(at timestamptz, layout text DEFAULT 'twitter') RETURNS
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_max_wrapper';
 COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'the largest ID of the tick that holds the instant';
 
+-- IDs of a span of time --------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first_wrapper';
+COMMENT ON FUNCTION flake_first(tstzrange, text) IS
+    'the smallest ID whose tick overlaps the span; the largest bigint when there is none';
+
+CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last_wrapper';
+COMMENT ON FUNCTION flake_last(tstzrange, text) IS
+    'the largest ID whose tick overlaps the span; the smallest bigint when there is none';
+
+-- Not STRICT, which would keep the planner from inlining it; NULL gives NULL all the same.
+CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
+    IMMUTABLE PARALLEL SAFE
+    RETURN id >= flake_first(span, layout) AND id <= flake_last(span, layout);
+COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
+    'whether the ID''s tick overlaps the span; the planner makes it a range of IDs, which an index or partitions can use';
+
+-- Custom layouts ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_layout_validator(options text[], catalog oid) RETURNS void
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layout_validator_wrapper';
+COMMENT ON FUNCTION flake_layout_validator(text[], oid) IS 'checks the definitions of custom layouts';
+
+-- Custom layouts are foreign servers of this wrapper: pg_dump writes those before the tables whose generated columns need them.
+CREATE FOREIGN DATA WRAPPER flake_layout VALIDATOR flake_layout_validator;
+COMMENT ON FOREIGN DATA WRAPPER flake_layout IS 'the custom layouts of flake, each a foreign server; see flake_create_layout';
+GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO @extowner@;
+
+CREATE FUNCTION flake_create_layout(name text, definition jsonb) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_layout_wrapper';
+COMMENT ON FUNCTION flake_create_layout(text, jsonb) IS 'makes a layout of one''s own, which cannot be changed afterwards';
+REVOKE EXECUTE ON FUNCTION flake_create_layout(text, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION flake_create_layout(text, jsonb) TO @extowner@;
+
+CREATE FUNCTION flake_drop_layout(name text) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_layout_wrapper';
+COMMENT ON FUNCTION flake_drop_layout(text) IS 'drops a layout of one''s own; IDs made in it stay, and cannot be read any more';
+REVOKE EXECUTE ON FUNCTION flake_drop_layout(text) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION flake_drop_layout(text) TO @extowner@;
+
 -- Views ------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
-    OUT ids_per_tick bigint, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT source text
+    OUT ids_per_tick bigint, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT text_form text,
+    OUT generates boolean, OUT source text
 ) RETURNS SETOF record
-    STABLE STRICT PARALLEL SAFE ROWS 6
+    STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts_wrapper';
 COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
-    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, source FROM flake_layouts();
+    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, text_form, generates, source
+    FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts that IDs can be made and read in';
 COMMENT ON COLUMN flake_layouts.name IS 'the layout''s name, as functions take it';
 COMMENT ON COLUMN flake_layouts.epoch IS 'start of tick 0';
 COMMENT ON COLUMN flake_layouts.tick IS 'unit of the timestamp';
 COMMENT ON COLUMN flake_layouts.bits IS 'bits that the fields take, of 64; those above are zero';
 COMMENT ON COLUMN flake_layouts.fields IS
-    'fields from the most significant bit down; of several worker fields the one with the lowest rank is the coarsest';
+    'fields from the most significant bit down, as in a definition';
 COMMENT ON COLUMN flake_layouts.sequence IS 'what the sequence does at a new tick: "reset" restarts, "rolling" goes on';
 COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS
     'start of the last tick up to which the order of bigint is the order of time; NULL where it never is';
+COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_encode writes IDs';
+COMMENT ON COLUMN flake_layouts.generates IS 'whether flake_next makes IDs; some formats can only be read';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 GRANT SELECT ON flake_layouts TO PUBLIC;
 

@@ -18,7 +18,7 @@ fn flake_decode(
     let id = id as u64;
     let parts = layout.unpack(id).or_raise();
     let fields: Map<String, Value> =
-        layout.numbers(id).map(|(field, number)| (field.name.to_string(), number.into())).collect();
+        layout.numbers(id).into_iter().map(|(name, number)| (name.to_owned(), number.into())).collect();
     row(
         call,
         [

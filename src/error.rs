@@ -3,11 +3,13 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use flake_core::{BUILTIN, Error};
+use flake_core::{Error, TextFault};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode as Code, direct_function_call, function_name, pg_sys};
 
 use crate::clock;
+
+const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
 
 /// Ends the statement with this error.
 #[cold]
@@ -39,20 +41,19 @@ impl<T> OrRaise for Result<T, Error> {
 
 fn explain(error: &Error) -> (Code, String, String) {
     match error {
-        Error::UnknownLayout { nearest, .. } => {
-            let known = BUILTIN.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ");
-            let guess = nearest.map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
+        Error::UnknownLayout { nearest, known, .. } => {
+            let guess = nearest.as_ref().map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
             (
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 "No layout has this name; names are case-sensitive.".to_owned(),
-                format!("{guess}Known layouts: {known}."),
+                format!("{guess}Known layouts: {}.", known.join(", ")),
             )
         }
         Error::ImpossibleId { width, above, field, .. } => {
             let detail = match field {
                 _ if *above => format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
                 Some((name, found, value)) => format!("Its field \"{name}\" holds {found} and can only hold {value}."),
-                None => format!("IDs of this layout have {width} bits."),
+                None => "Its timestamp is later than an instant can be.".to_owned(),
             };
             (
                 Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -60,10 +61,73 @@ fn explain(error: &Error) -> (Code, String, String) {
                 "Check that the ID was made with this layout; the view flake_layouts shows them all.".to_owned(),
             )
         }
-        Error::PartOutOfRange { max, .. } => (
-            Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("The valid range is 0 to {max}."),
-            "The view flake_layouts shows the fields of every layout.".to_owned(),
+        Error::PartOutOfRange { max, .. } => {
+            (Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, format!("The valid range is 0 to {max}."), SEE_FIELDS.to_owned())
+        }
+        Error::UnknownField { known, .. } => {
+            (Code::ERRCODE_INVALID_PARAMETER_VALUE, format!("Its fields are {known}."), SEE_FIELDS.to_owned())
+        }
+        Error::OtherTick { number, tick, .. } => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The instant's tick is {tick}, the fields say {number}."),
+            "Leave the timestamp out of the fields, or give the instant that belongs to it.".to_owned(),
+        ),
+        Error::BadNumber { numeric, .. } => (
+            if *numeric { Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { Code::ERRCODE_INVALID_PARAMETER_VALUE },
+            "Fields hold whole numbers from 0 on.".to_owned(),
+            SEE_FIELDS.to_owned(),
+        ),
+        Error::FieldsNotAnObject => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            "Its keys are the names of fields, its values their numbers.".to_owned(),
+            "An example: {\"worker\": 3, \"sequence\": 7}. Fields that are not named are 0.".to_owned(),
+        ),
+        Error::NoTag { .. } => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            "None of its fields has the role \"tag\".".to_owned(),
+            "Call flake_next without a tag, or create a layout with a tag field: flake_create_layout.".to_owned(),
+        ),
+        Error::TagOutOfRange { max, .. } => {
+            (Code::ERRCODE_INVALID_PARAMETER_VALUE, format!("The valid range is 0 to {max}."), SEE_FIELDS.to_owned())
+        }
+        Error::ReadOnly { .. } => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            "How its IDs are made is not known well enough, or is up to another generator.".to_owned(),
+            "Choose one with: SELECT name FROM flake_layouts WHERE generates.".to_owned(),
+        ),
+        Error::MalformedText { fault, .. } => (
+            Code::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            match fault {
+                TextFault::Length { found, expected } => format!("It has {found} characters and needs {expected}."),
+                TextFault::Character { character, position } => {
+                    format!("Character {position}, \"{}\", is no digit of this text form.", character.escape_default())
+                }
+                TextFault::TooLarge { position } => {
+                    format!("The number is larger than 64 bits at character {position}.")
+                }
+                TextFault::LeadingZero => "Character 1 is a leading zero.".to_owned(),
+            },
+            "The view flake_layouts shows the text form of every layout.".to_owned(),
+        ),
+        Error::NameTaken { .. } => (
+            Code::ERRCODE_DUPLICATE_OBJECT,
+            "A layout or a foreign server has this name, and they share their names.".to_owned(),
+            "Choose another name, or drop that one first: flake_drop_layout.".to_owned(),
+        ),
+        Error::BuiltIn { .. } => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            "Only layouts that flake_create_layout made can be dropped.".to_owned(),
+            "The view flake_layouts says where every layout comes from.".to_owned(),
+        ),
+        Error::Altered { .. } => (
+            Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "IDs live by their layout's definition, which cannot be changed.".to_owned(),
+            "Undo the change, or make a layout of another name with flake_create_layout.".to_owned(),
+        ),
+        Error::NotALayout => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            "A layout is a foreign server of flake_layout whose only option is its definition.".to_owned(),
+            "Make it with flake_create_layout.".to_owned(),
         ),
         Error::InstantOutOfRange { at, first, end, .. } => (
             Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
@@ -119,8 +183,9 @@ fn explain(error: &Error) -> (Code, String, String) {
         ),
         Error::Definition { .. } => (
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
-            "A layout is defined by its epoch, tick, fields and sequence.".to_owned(),
-            "The view flake_layouts shows the fields of every layout.".to_owned(),
+            "A definition is an object with epoch, tick, fields, sequence and text, or with like and what differs."
+                .to_owned(),
+            "An example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}.".to_owned(),
         ),
     }
 }

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use crate::error::OrRaise;
 use crate::layouts::by_name;
 use crate::wait::Wait;
-use crate::{clock, place, settings};
+use crate::{clock, custom, place, settings};
 
 /// A generator of this session, and what has happened to it.
 pub struct SessionGenerator {
@@ -30,35 +30,48 @@ enum Delay {
 }
 
 /// The generators of this session, the one used last in front.
-struct Generators(Vec<SessionGenerator>);
+struct Generators {
+    list: Vec<SessionGenerator>,
+    /// Since how many changes of custom layouts the front one's name stands for its layout.
+    since: u64,
+}
 
 thread_local! {
-    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators(Vec::new())) };
+    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators { list: Vec::new(), since: 0 }) };
 }
 
 impl Generators {
     #[inline]
     fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        if !matches!(self.0.first(), Some(first) if first.layout.name().as_bytes() == layout) {
+        if !matches!(self.list.first(), Some(front) if front.layout.name().as_bytes() == layout)
+            || self.since != custom::changes()
+        {
             self.bring_to_front(layout);
         }
-        &mut self.0[0]
+        &mut self.list[0]
     }
 
     #[cold]
     fn bring_to_front(&mut self, layout: &[u8]) {
+        let changes = custom::changes();
         let layout = by_name(layout);
-        let known = self.0.iter().position(|own| std::ptr::eq(own.layout, layout));
+        // Layouts of the same bits under different names share a generator, which goes by the name used last.
+        let known = self.list.iter().position(|own| own.layout.same_bits(layout));
         let place = known.unwrap_or_else(|| {
-            self.0.push(SessionGenerator::new(layout).or_raise());
-            self.0.len() - 1
+            self.list.push(SessionGenerator::new(layout).or_raise());
+            self.list.len() - 1
         });
-        self.0.swap(0, place);
+        self.list[place].layout = layout;
+        self.list.swap(0, place);
+        self.since = changes;
     }
 }
 
 impl SessionGenerator {
     fn new(layout: &'static Layout) -> Result<Self, Error> {
+        if !layout.generates() {
+            return Err(Error::ReadOnly { layout: layout.name().to_owned().into() });
+        }
         refuse_in_recovery();
         let share = Share::new(layout, place::node()?, place::slot()?)?;
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
@@ -99,7 +112,7 @@ fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
 
 /// Does something with each of this session's generators.
 pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
-    GENERATORS.with_borrow(|generators| generators.0.iter().map(act).collect())
+    GENERATORS.with_borrow(|generators| generators.list.iter().map(act).collect())
 }
 
 /// IDs made on a standby could be the primary's: refused in the words that nextval() uses.
@@ -115,6 +128,12 @@ fn flake_next(layout: &[u8]) -> i64 {
         Step::Issue(id) => id as i64,
         step => next_after_waiting(layout, step),
     }
+}
+
+#[pg_extern(sql = "")]
+fn flake_next_tagged(layout: &[u8], tag: i32) -> i64 {
+    let tag = by_name(layout).tag_bits(tag.into()).or_raise();
+    flake_next(layout) | tag as i64
 }
 
 /// Asks again until there is an ID, or until the clock has been behind for too long. The generators are not borrowed

@@ -1,20 +1,38 @@
 //! Layouts by name, and the view of them.
 
-use flake_core::{BUILTIN, Error, FieldDefinition, Layout, find};
+use std::cell::Cell;
+
+use flake_core::{BUILTIN, FieldDefinition, Layout, built_in};
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use crate::clock;
-use crate::error::{OrRaise, raise};
+use crate::error::OrRaise;
+use crate::{clock, custom};
+
+thread_local! {
+    /// The layout of the last call, and since how many changes: a query asks for the same one row after row.
+    static LAST: Cell<Option<(&'static Layout, u64)>> = const { Cell::new(None) };
+}
 
 /// The layout that a `text` argument names. Its bytes are taken as they are: names are ASCII, so the encoding of the
 /// database does not matter.
+#[inline]
 pub fn by_name(name: &[u8]) -> &'static Layout {
-    match std::str::from_utf8(name) {
-        Ok(name) if name.is_ascii() => find(name).or_raise(),
-        _ => raise(Error::UnknownLayout { name: name.escape_ascii().to_string(), nearest: None }),
+    match LAST.get() {
+        Some((layout, since)) if layout.name().as_bytes() == name && since == custom::changes() => layout,
+        _ => look_up(name),
     }
+}
+
+#[cold]
+fn look_up(name: &[u8]) -> &'static Layout {
+    let ascii = custom::ascii(name);
+    // Counted before: a change that is heard of meanwhile is for the next call.
+    let changes = custom::changes();
+    let layout = built_in(&ascii).unwrap_or_else(|| custom::find(&ascii).or_raise());
+    LAST.set(Some((layout, changes)));
+    layout
 }
 
 /// An instant as a value of SQL.
@@ -36,10 +54,13 @@ fn flake_layouts() -> TableIterator<
         name!(ids_per_tick, i64),
         name!(ends_at, TimestampWithTimeZone),
         name!(sortable_until, Option<TimestampWithTimeZone>),
+        name!(text_form, &'static str),
+        name!(generates, bool),
         name!(source, String),
     ),
 > {
-    TableIterator::new(BUILTIN.iter().map(|layout| {
+    let custom: Vec<&Layout> = custom::names().iter().map(|name| custom::find(name).or_raise()).collect();
+    TableIterator::new(BUILTIN.iter().chain(custom).map(|layout| {
         let fields: Vec<_> = layout.fields().iter().map(FieldDefinition::from).collect();
         let start_of = |tick| sql_instant(layout.start_of(tick));
         (
@@ -52,6 +73,8 @@ fn flake_layouts() -> TableIterator<
             layout.ids_per_tick() as i64,
             start_of(layout.last_tick()),
             layout.last_ordered_tick().map(start_of),
+            layout.text().name(),
+            layout.generates(),
             layout.source().to_owned(),
         )
     }))

@@ -11,8 +11,10 @@ use std::ffi::CStr;
 use pgrx::prelude::*;
 
 mod clock;
+mod custom;
 mod decode;
 mod error;
+mod forms;
 mod generate;
 mod generators;
 mod layouts;
@@ -34,4 +36,5 @@ extension_sql_file!("../sql/flake.sql", name = "flake", finalize);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::define();
+    custom::watch();
 }

@@ -2,6 +2,7 @@
 //!
 //! A `timestamptz` is taken and given as the 64-bit number it is, so that nothing is rounded.
 
+use pgrx::datum::{Range, RangeBound};
 use pgrx::prelude::*;
 
 use crate::clock::{instant, timestamptz};
@@ -22,4 +23,41 @@ fn flake_min(at: i64, layout: &[u8]) -> i64 {
 #[pg_extern(sql = "")]
 fn flake_max(at: i64, layout: &[u8]) -> i64 {
     by_name(layout).max_at(instant(at)).or_raise() as i64
+}
+
+/// No ID: a first one above every bigint but one, and a last one below.
+const NONE: (i64, i64) = (i64::MAX, i64::MIN);
+
+#[pg_extern(sql = "")]
+fn flake_first(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
+    ids_during(&span, layout).0
+}
+
+#[pg_extern(sql = "")]
+fn flake_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
+    ids_during(&span, layout).1
+}
+
+fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) {
+    let layout = by_name(layout);
+    let (Some(lower), Some(upper)) = (span.lower(), span.upper()) else {
+        // The empty range; an error if the layout has no order all the same.
+        layout.ids_during(None, None, false).or_raise();
+        return NONE;
+    };
+    // An infinite timestamptz is as good as no bound at its own end, and leaves nothing at the other.
+    let (from, to, to_included) = match (value(lower), value(upper)) {
+        (Some(i64::MAX), _) | (_, Some(i64::MIN)) => return NONE,
+        (from, to) => (from, to, matches!(upper, RangeBound::Inclusive(_))),
+    };
+    let from = from.filter(|&at| at != i64::MIN).map(instant);
+    let to = to.filter(|&at| at != i64::MAX).map(instant);
+    layout.ids_during(from, to, to_included).or_raise().unwrap_or(NONE)
+}
+
+fn value(bound: &RangeBound<TimestampWithTimeZone>) -> Option<i64> {
+    match bound {
+        RangeBound::Infinite => None,
+        RangeBound::Inclusive(at) | RangeBound::Exclusive(at) => Some((*at).into_inner()),
+    }
 }

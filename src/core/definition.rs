@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::DefinitionFault;
 use crate::{Error, Fault, Field, Layout, Reversal, Role, SequenceRule, TextForm, built_in};
@@ -75,13 +76,21 @@ pub enum RoleName {
 impl Definition {
     /// Reads JSON. An unknown key, a missing one or a value of another type is [`Error::Definition`], which says where it is.
     pub fn from_json(name: &str, json: &str) -> Result<Self, Error> {
-        let mut reader = serde_json::Deserializer::from_str(json);
-        serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let fault = |place: String, message: String| invalid(name, DefinitionFault::Json { place, message });
+        let value: Value = serde_json::from_str(json).map_err(|error| fault(String::from("."), error.to_string()))?;
+        // Serde would take a list for an object, its items in the order of the keys.
+        let fields = value.get("fields").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let places = std::iter::once((String::from("."), &value));
+        for (place, value) in places.chain(fields.map(|(number, field)| (format!("fields[{number}]"), field))) {
+            if !value.is_object() {
+                return Err(fault(place, "expected an object".to_owned()));
+            }
+        }
+        serde_path_to_error::deserialize(&value).map_err(|error| {
             let place = error.path().to_string();
             let message = error.into_inner().to_string();
-            // Line and column are those of the text that PostgreSQL makes of a jsonb, not the user's.
-            let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-            invalid(name, DefinitionFault::Json { place, message })
+            let message = message.replace("expected u8", "expected a number from 0 to 255");
+            fault(place, message.replace("expected u64", "expected a number from 0 on"))
         })
     }
 

@@ -174,6 +174,42 @@ pub enum Error {
         /// How long may be waited, in microseconds.
         patience: i64,
     },
+    /// A number for a field is no number, or negative.
+    #[error("field \"{field}\" of layout \"{layout}\" cannot be {value}")]
+    BadNumber {
+        /// Layout.
+        layout: Name,
+        /// Name of the field.
+        field: String,
+        /// What was given.
+        value: String,
+        /// It is a number.
+        numeric: bool,
+    },
+    /// The parts of an ID are not given by name.
+    #[error("the fields of an ID are a JSON object")]
+    FieldsNotAnObject,
+    /// Another layout, or something else whose names layouts share, has this name.
+    #[error("layout \"{layout}\" cannot be created, the name is taken")]
+    NameTaken {
+        /// Layout.
+        layout: Name,
+    },
+    /// What can be done with custom layouts only.
+    #[error("layout \"{layout}\" is built in and cannot be dropped")]
+    BuiltIn {
+        /// Layout.
+        layout: Name,
+    },
+    /// A definition is not the one that the layout was made with.
+    #[error("definition of layout \"{layout}\" is not the one it was made with")]
+    Altered {
+        /// Layout.
+        layout: Name,
+    },
+    /// An object was made by hand that is no layout.
+    #[error("not a layout")]
+    NotALayout,
     /// A definition that makes no layout.
     #[error("invalid definition of layout \"{layout}\": {reason}")]
     Definition {
