@@ -4,7 +4,9 @@ import psycopg
 import pytest
 
 # what | SQL | SQLSTATE | message | DETAIL | HINT; where a cell is a tuple, each of its parts occurs.
-KNOWN = "Known layouts: twitter, snowflake, si, si_single, uniqueid, base64id."
+KNOWN = "Known layouts: twitter, snowflake, si, "
+FIELDS = "The view flake_layouts shows the fields of every layout."
+FORMS = "The view flake_layouts shows the text form of every layout."
 SEE = "The view flake_layouts shows the epoch and the last instant of every layout."
 MADE = "Check that the ID was made with this layout"
 RANGE = "2010-11-04 01:42:54.657+00 and 2080-07-10 17:30:30.208999+00."
@@ -35,6 +37,42 @@ PLAIN = [
     ("the first timestamptz", "flake_min('4714-11-24 00:00:00 BC')", "22008", "timestamp out of range", "BC is not", SEE),
     ("the last timestamptz", "flake_max('294276-12-31 23:59:59.999999')", "22008", "timestamp out of range", "", SEE),
     ("before 1970", "flake_min('1969-12-31Z', 'base64id')", "22008", "timestamp out of range", "2018-03-01", SEE),
+    ("tag for a layout without one", "flake_next('twitter', 1)", "22023", 'layout "twitter" has no tag', "role", "Call flake_next"),
+    ("layout to read only", "flake_next('yitter')", "22023", 'IDs of layout "yitter" can be read, not made', "How its IDs",
+     "SELECT name FROM flake_layouts WHERE generates"),
+    ("unknown field", "flake_make(now(), '{\"wrker\": 3}')", "22023", 'layout "twitter" has no field "wrker"',
+     "Its fields are timestamp, datacenter, worker, sequence.", FIELDS),
+    ("field too large", "flake_make(now(), '{\"worker\": 32}')", "22003", 'worker 32 is out of range for layout "twitter"',
+     "The valid range is 0 to 31.", FIELDS),
+    ("field beyond 64 bits", "flake_make(now(), '{\"worker\": 18446744073709551616}')", "22003", 'field "worker"',
+     "Fields hold whole numbers", FIELDS),
+    ("negative field", "flake_make(now(), '{\"worker\": -1}')", "22003", 'field "worker" of layout "twitter" cannot be -1',
+     "Fields hold whole numbers", FIELDS),
+    ("field that is no number", "flake_make(now(), '{\"worker\": \"x\"}')", "22023", 'cannot be "x"', "Fields hold", FIELDS),
+    ("fields that are no object", "flake_make(now(), '[1]')", "22023", "the fields of an ID are a JSON object", "keys", "An example"),
+    ("timestamp of another instant", "flake_make('2024-01-01Z', '{\"timestamp\": 5}')", "22023", "timestamp 5 is not the tick",
+     "The instant's tick is", "Leave the timestamp out"),
+    ("time outside to make", "flake_make('1999-01-01Z', '{}')", "22008", "timestamp out of range", "1999-01-01", SEE),
+    ("malformed text", "flake_parse('12x4')", "22P02", 'invalid text for an ID of layout "twitter": "12x4"',
+     'Character 3, "x", is no digit of this text form.', FORMS),
+    ("empty text", "flake_parse('')", "22P02", "invalid text", "It has 0 characters and needs 1.", FORMS),
+    ("text of the wrong length", "flake_parse('AAAA', 'base64id')", "22P02", "invalid text",
+     "It has 4 characters and needs 10.", FORMS),
+    ("text too large", "flake_parse('18446744073709551616')", "22P02", "invalid text",
+     "larger than 64 bits at character 20.", FORMS),
+    ("text beyond ASCII", "flake_parse('1ß')", "22P02", "invalid text", "Character 2", FORMS),
+    ("text of an impossible ID", "flake_parse('9223372036854775808')", "22003", "is not possible", "", MADE),
+    ("impossible ID to encode", "flake_encode(-1)", "22003", "is not possible", "", MADE),
+    ("impossible ID to draw", "flake_explain(1024, 'uniqueid')", "22003", "is not possible", "", MADE),
+    ("span without an order", "flake_during(1, '[2026-01-01Z,)', 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
+    ("span past the turn", "flake_during(1, '[2026-01-01Z,2085-01-01Z)', 'discord')", "22008", "timestamp out of range",
+     "2084-09-06", SEE),
+    ("past the turn", "flake_min('2047-01-01Z', 'instagram')", "22008", "timestamp out of range", "2046-06-27", SEE),
+    ("definition with an unknown key", "flake_create_layout('x', '{\"lik\": 1}')", "22023", "unknown field `lik`", "", "An example"),
+    ("name of a built-in layout", "flake_create_layout('si', '{\"like\": \"si\"}')", "22023", "a built-in layout has this name",
+     "", "An example"),
+    ("no layout to drop", "flake_drop_layout('x')", "22023", 'unknown layout "x"', "", KNOWN),
+    ("built-in layout to drop", "flake_drop_layout('si')", "22023", 'layout "si" is built in', "", "flake_layouts"),
     ("no order of time", "flake_min(now(), 'uniqueid')", "22023", 'IDs of layout "uniqueid" are not ordered by time',
      "Its bits are in another order than time", "Use flake_timestamp(id, layout), which can be indexed."),
     ("no order of time either", "flake_max(now(), 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
@@ -61,7 +99,9 @@ def test_input(server, sql, expected):
 
 
 @pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL)", "flake_decode(1, NULL)", "flake_min(NULL)",
-                                  "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)"])  # fmt: skip
+                                  "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)",
+                                  "flake_make(NULL, '{}')", "flake_encode(NULL)", "flake_parse('x', NULL)",
+                                  "flake_during(1, NULL)", "flake_during(NULL, '(,)')", "flake_next('twitter', NULL)"])  # fmt: skip
 def test_null_gives_null(server, call):
     assert server.value(f"SELECT ({call}) IS NULL")
 

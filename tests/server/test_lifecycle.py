@@ -11,6 +11,19 @@ SCHEMA = """
     CREATE TABLE events_old PARTITION OF events FOR VALUES FROM (MINVALUE) TO (flake_min('2026-01-01Z', 'snowflake'));
     CREATE TABLE events_new PARTITION OF events FOR VALUES FROM (flake_min('2026-01-01Z', 'snowflake')) TO (MAXVALUE);
     CREATE VIEW latest AS SELECT (flake_decode(id)).created_at FROM tweets;
+    SELECT flake_create_layout('mine', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}');
+    SELECT flake_create_layout('Ticks.10', '{"like": "sonyflake", "epoch": "2024-01-01T00:00:00Z", "text": "base62"}');
+    COMMENT ON SERVER mine IS 'ours';
+    -- Named so that its data is restored first.
+    CREATE TABLE aaa (id bigint PRIMARY KEY DEFAULT flake_next('mine'), n int,
+                      created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'mine')) STORED,
+                      code text GENERATED ALWAYS AS (flake_encode(id, 'Ticks.10')) STORED,
+                      CHECK (flake_timestamp(id, 'mine') > '2024-01-01Z'));
+    CREATE INDEX ON aaa (flake_timestamp(id, 'mine'));
+    CREATE TABLE slices (id bigint DEFAULT flake_next('mine')) PARTITION BY RANGE (flake_timestamp(id, 'mine'));
+    CREATE TABLE slices_all PARTITION OF slices FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+    INSERT INTO slices SELECT FROM generate_series(1, 10);
+    INSERT INTO aaa SELECT FROM generate_series(1, 1000);
     INSERT INTO tweets SELECT FROM generate_series(1, 1000);
     INSERT INTO events SELECT FROM generate_series(1, 1000);
     INSERT INTO events VALUES (flake_min('2025-06-01Z', 'snowflake'));
@@ -25,12 +38,19 @@ def test_dump_and_restore(server, tmp_path):
         db.execute(SCHEMA)
     dump = server.run("pg_dump", "original").stdout
     assert "flake_next(" in dump and "CREATE FUNCTION" not in dump
+    server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "original")
     restored = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "restored", input=dump)
     assert restored.stderr == ""
-    content = "SELECT (SELECT array_agg(t ORDER BY id) FROM tweets t), (SELECT array_agg(e ORDER BY id) FROM events e)"
-    with server.connect(dbname="original") as one, server.connect(dbname="restored") as two:
-        assert one.execute(content).fetchone() == two.execute(content).fetchone()
-        two.execute("INSERT INTO tweets DEFAULT VALUES; INSERT INTO events DEFAULT VALUES")
+    server.sql("CREATE DATABASE restored_in_parallel")
+    server.run("pg_restore", "-j", 4, "--exit-on-error", "-d", "restored_in_parallel", tmp_path / "dump")
+    content = """SELECT (SELECT array_agg(t ORDER BY id) FROM tweets t), (SELECT array_agg(e ORDER BY id) FROM events e),
+                        (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(s ORDER BY id) FROM slices s),
+                        (SELECT array_agg(l) FROM flake_layouts l)"""
+    for restored in ["restored", "restored_in_parallel"]:
+        with server.connect(dbname="original") as one, server.connect(dbname=restored) as two:
+            assert one.execute(content).fetchone() == two.execute(content).fetchone()
+            for table in ["tweets", "events", "aaa", "slices"]:
+                two.execute(f"INSERT INTO {table} DEFAULT VALUES")
 
 
 def test_a_database_owner_can_install_it(server):
@@ -44,9 +64,30 @@ def test_a_database_owner_can_install_it(server):
             db.execute("SET flake.node_id = 3")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             db.execute("ALTER SYSTEM SET flake.node_id = 3")
-        db.execute("DROP EXTENSION flake")
+        db.execute("SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            db.execute("DROP EXTENSION flake")
+        db.execute("DROP EXTENSION flake CASCADE")
         left = db.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'flake%'").fetchone()
         assert left == (0,)
+
+
+def test_an_owner_who_is_no_superuser_makes_and_restores_layouts(server):
+    server.sql("CREATE ROLE keeper LOGIN")
+    for database in ["kept", "kept_again"]:
+        server.sql(f"CREATE DATABASE {database} OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as db:
+        db.execute("CREATE EXTENSION flake")
+        db.execute("SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
+        db.execute("CREATE TABLE a (id bigint DEFAULT flake_next('mine'), "
+                   "at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'mine')) STORED)")  # fmt: skip
+        db.execute("INSERT INTO a DEFAULT VALUES")
+    dump = server.run("pg_dump", "--no-owner", "kept").stdout
+    restored = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "keeper", "-d", "kept_again", input=dump)
+    assert restored.stderr == ""
+    with server.connect(dbname="kept_again", user="keeper") as db:
+        assert db.execute("SELECT count(at) FROM a").fetchone() == (1,)
+        db.execute("SELECT flake_drop_layout('mine'), flake_create_layout('other', '{\"like\": \"si\"}')")
 
 
 def test_dropped_and_created_again_while_a_session_goes_on(server):

@@ -1,0 +1,106 @@
+"""Custom layouts among sessions, databases and transactions."""
+
+import psycopg
+import psycopg.types.json
+import pytest
+
+
+def create(db, name, like="twitter", **more):
+    definition = psycopg.types.json.Jsonb({"like": like, **more})
+    db.execute("SELECT flake_create_layout(%s, %s)", (name, definition))
+
+
+@pytest.fixture
+def two_sessions(server):
+    with server.connect() as one, server.connect() as two:
+        yield one, two
+        one.execute("ROLLBACK; SELECT flake_drop_layout(name) FROM flake_layouts WHERE source = 'custom'")
+
+
+def epoch(db, name):
+    return db.execute("SELECT flake_timestamp(0, %s)", (name,)).fetchone()[0].year
+
+
+def test_the_next_statement_of_another_session_sees_it(two_sessions):
+    one, two = two_sessions
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        epoch(two, "mine")
+    create(one, "mine")
+    assert epoch(two, "mine") == 2010
+    assert two.execute("SELECT flake_next('mine') > 0").fetchone() == (True,)
+    one.execute("SELECT flake_drop_layout('mine')")
+    for call in ["flake_timestamp(0, 'mine')", "flake_next('mine')"]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            two.execute(f"SELECT {call}")
+    create(one, "mine", like="si")
+    assert epoch(two, "mine") == 2021
+    made, = two.execute("SELECT flake_next('mine')").fetchone()
+    assert made < 2**53
+    # Also while another layout was used meanwhile.
+    two.execute("SELECT flake_next('twitter'), flake_timestamp(1)")
+    one.execute("SELECT flake_drop_layout('mine')")
+    two.execute("SELECT flake_timestamp(1)")
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        two.execute("SELECT flake_next('mine')")
+
+
+def test_what_is_not_committed_is_not_seen(two_sessions):
+    one, two = two_sessions
+    one.execute("BEGIN")
+    create(one, "mine")
+    assert epoch(one, "mine") == 2010
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        epoch(two, "mine")
+    one.execute("ROLLBACK")
+    for db in [one, two]:
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            epoch(db, "mine")
+
+
+def test_prepared_statements_follow(two_sessions):
+    one, two = two_sessions
+    create(one, "mine")
+    two.execute("SET plan_cache_mode = force_generic_plan; PREPARE at(bigint, text) AS SELECT flake_timestamp($1, $2)")
+    assert two.execute("EXECUTE at(0, 'mine')").fetchone()[0].year == 2010
+    one.execute("SELECT flake_drop_layout('mine')")
+    create(one, "mine", epoch="2024-01-01T00:00:00Z")
+    assert two.execute("EXECUTE at(0, 'mine')").fetchone()[0].year == 2024
+
+
+def test_the_same_name_in_two_databases(server):
+    for database, like, year in [("one", "twitter", 2010), ("two", "si", 2021)]:
+        server.sql(f"CREATE DATABASE {database}")
+        with server.connect(dbname=database) as db:
+            db.execute("CREATE EXTENSION flake")
+            create(db, "mine", like=like)
+            assert epoch(db, "mine") == year
+    with server.connect(dbname="one") as one, server.connect(dbname="two") as two:
+        made = [db.execute("SELECT flake_next('mine')").fetchone()[0] for db in [one, two]]
+        assert made[0] > 2**53 > made[1]
+        one.execute("SELECT flake_drop_layout('mine')")
+        assert epoch(two, "mine") == 2021
+
+
+def test_many_sessions_and_two_names_for_the_same_bits(server):
+    with server.connect() as db:
+        create(db, "first", epoch="2024-01-01T00:00:00Z")
+        create(db, "second", epoch="2024-01-01T00:00:00Z", text="base58")
+        db.execute("CREATE UNLOGGED TABLE shared (id bigint PRIMARY KEY)")
+    script = """INSERT INTO shared SELECT flake_next(CASE n % 2 WHEN 0 THEN 'first' ELSE 'second' END)
+                FROM generate_series(1, 100) n;\n"""
+    server.pgbench(script, "-c", 16, "-j", 2, "-T", 3)
+    assert server.value("SELECT count(*) FROM shared") >= 1600
+
+
+def test_parallel_workers_know_custom_layouts(server):
+    with server.connect() as db:
+        create(db, "mine")
+        db.execute("CREATE TABLE rows AS SELECT flake_next('mine') AS id FROM generate_series(1, 50000)")
+        db.execute("ANALYZE rows; ALTER TABLE rows SET (parallel_workers = 2)")
+        db.execute("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0")
+        query = "SELECT count(DISTINCT flake_timestamp(id, 'mine')), count(flake_next('mine')) FROM rows"
+        plan = "\n".join(line for line, in db.execute("EXPLAIN SELECT flake_next('mine') FROM rows OFFSET 0"))
+        assert "Workers Planned: 2" in plan
+        assert db.execute(query).fetchone()[1] == 50000
+        assert db.execute("SELECT count(DISTINCT id) FROM (SELECT flake_next('mine') AS id FROM rows OFFSET 0) s").fetchone() == (50000,)
+        db.execute("SELECT flake_drop_layout('mine'); DROP TABLE rows")
