@@ -19,8 +19,12 @@ CALLS = {
     "clock_timestamp()": "clock_timestamp()",
     "gen_random_uuid()": "gen_random_uuid()",
     "flake_next('twitter')": "flake_next('twitter')",
-    "flake_next('uniqueid')": "flake_next('uniqueid')",
+    "flake_next('custom')": "flake_next('custom')",
+    "flake_next('tagged', 3)": "flake_next('tagged', 3)",
     "flake_timestamp(n)": "flake_timestamp(n)",
+    "flake_timestamp(custom)": "flake_timestamp(n, 'custom')",
+    "flake_decode(n)": "flake_decode(n)",
+    "flake_encode(tsid)": "flake_encode(n, 'tsid')",
     "flake_min(t)": "flake_min(timestamptz '2024-01-01Z' + n * interval '1 ms')",
     "timestamptz + interval": "timestamptz '2024-01-01Z' + n * interval '1 ms'",
 }
@@ -31,7 +35,10 @@ def main():
         db.execute("SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB'")
         db.execute("CREATE EXTENSION IF NOT EXISTS flake")
         db.execute("CREATE SEQUENCE IF NOT EXISTS plain; CREATE SEQUENCE IF NOT EXISTS cached CACHE 32")
-        db.execute("SELECT flake_next('twitter'), flake_next('uniqueid')")
+        db.execute("""SELECT flake_create_layout('custom', '{"like": "twitter", "epoch": "2020-01-01T00:00:00Z"}')""")
+        db.execute("""SELECT flake_create_layout('tagged', '{"like": "twitter", "fields": [
+            {"name": "time", "bits": 41, "role": "timestamp"}, {"name": "tag", "bits": 2, "role": "tag"},
+            {"name": "worker", "bits": 8, "role": "worker"}, {"name": "sequence", "bits": 12, "role": "sequence"}]}')""")
         times = {name: [] for name in CALLS}
         for round_number in range(ROUNDS + 1):
             for name, call in CALLS.items():

@@ -29,6 +29,12 @@ SELECT (flake_decode(id)).* FROM orders LIMIT 1;
 
 SELECT flake_timestamp(1541815603606036480);
 
+\pset format unaligned
+\pset tuples_only on
+SELECT flake_explain(1541815603606036480);
+\pset format aligned
+\pset tuples_only off
+
 \set ECHO none
 \echo
 \echo '3. So a range of time is a range of IDs, and the primary key finds it.'
@@ -39,11 +45,9 @@ INSERT INTO orders (item) SELECT 'bread' FROM generate_series(1, 100000);
 
 ANALYZE orders;
 
-SELECT count(*) FROM orders
-WHERE id BETWEEN flake_min(now() - interval '1 hour') AND flake_max(now() + interval '1 hour');
+SELECT count(*) FROM orders WHERE flake_during(id, tstzrange(now() - interval '1 hour', NULL));
 
-EXPLAIN (COSTS OFF) SELECT * FROM orders
-WHERE id >= flake_min('2026-01-01 00:00Z') AND id < flake_min('2026-01-02 00:00Z');
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE flake_during(id, '[2026-01-01Z,2026-01-02Z)');
 
 \set ECHO none
 \echo
@@ -51,9 +55,13 @@ WHERE id >= flake_min('2026-01-01 00:00Z') AND id < flake_min('2026-01-02 00:00Z
 \echo
 \set ECHO queries
 
-SELECT name, epoch::date, tick, bits, ids_per_tick, ends_at::date FROM flake_layouts;
+SELECT name, epoch::date, tick, bits, ids_per_tick, ends_at::date, text_form FROM flake_layouts LIMIT 8;
 
-SELECT flake_next('si') AS exact_in_javascript, flake_next('base64id') AS sixty_bits;
+SELECT flake_next('si') AS exact_in_javascript, flake_encode(flake_next('base64id'), 'base64id') AS ten_characters;
+
+SELECT flake_create_layout('mine', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z", "text": "base62"}');
+
+SELECT flake_encode(flake_next('mine'), 'mine') AS mine;
 
 SELECT layout, workers, ids_per_tick, issued FROM flake_generators;
 
