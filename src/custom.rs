@@ -1,8 +1,9 @@
 //! Custom layouts: where they are kept, and how a session knows of them.
 //!
-//! A custom layout is a foreign server of the foreign-data wrapper `flake_layout`, its definition an option. A row of a table would be
-//! restored by pg_dump among the data of other tables, whose generated columns need the layout; servers come before any table. They also
-//! bring what layouts need: one name for a database, privileges, comments, and invalidation of caches by PostgreSQL itself.
+//! A custom layout is a foreign server of the foreign-data wrapper `flake_layout`, its definition an option. A row of
+//! a table would be restored by pg_dump among the data of other tables, whose generated columns need the layout;
+//! servers come before any table. They also bring what layouts need: one name for a database, privileges, comments,
+//! and invalidation of caches by PostgreSQL itself.
 #![allow(unsafe_code, reason = "reads PostgreSQL's catalog caches")]
 
 use std::cell::RefCell;
@@ -91,8 +92,8 @@ fn stored(name: &str) -> Option<(String, Option<String>)> {
         // SAFETY: a C string that PostgreSQL has just made.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
-    // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; the option's value is a string, as the
-    // grammar of CREATE SERVER has it.
+    // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; the option's value is a
+    // string, as the grammar of CREATE SERVER has it.
     unsafe {
         let server = pg_sys::GetForeignServerByName(name.as_ptr(), true).as_ref()?;
         let wrapper = pg_sys::GetForeignDataWrapper(server.fdwid);

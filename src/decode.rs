@@ -38,8 +38,8 @@ fn row<const N: usize>(
     columns: [Option<pg_sys::Datum>; N],
 ) -> PgHeapTuple<'static, AllocatedByRust> {
     let mut descriptor = std::ptr::null_mut();
-    // SAFETY: `call` is that of the running function. For a composite result PostgreSQL returns a copy of its descriptor;
-    // the columns are of the types that sql/flake.sql declares.
+    // SAFETY: `call` is that of the running function. For a composite result PostgreSQL returns a copy of its
+    // descriptor; the columns are of the types that sql/flake.sql declares.
     let row = unsafe {
         let class = pg_sys::get_call_result_type(call, std::ptr::null_mut(), &mut descriptor);
         assert_eq!(class, pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE, "declared otherwise in SQL");

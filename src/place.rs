@@ -38,7 +38,8 @@ pub fn node() -> Result<Node, Error> {
 fn pin(id: u32, count: u32) -> Result<Pinned, Error> {
     let mut found = false;
     // SAFETY: ShmemInitStruct returns memory of the asked size that lives as long as the server, the same for every
-    // session; the lock keeps another session from reading it before it is filled. An error in between releases the lock.
+    // session; the lock keeps another session from reading it before it is filled. An error in between releases the
+    // lock.
     unsafe {
         let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);

@@ -72,8 +72,8 @@ impl Layout {
     /// The ID of a tick with these numbers; those that are not named are 0. The inverse of [`Layout::numbers`].
     ///
     /// # Errors
-    /// [`Error::UnknownField`], [`Error::PartOutOfRange`], and [`Error::OtherTick`] when the timestamp is named and is not
-    /// the tick.
+    /// [`Error::UnknownField`], [`Error::PartOutOfRange`], and [`Error::OtherTick`] when the timestamp is named and
+    /// is not the tick.
     pub fn make(&self, tick: u64, numbers: &BTreeMap<String, u64>) -> Result<u64, Error> {
         self.check_part("timestamp", tick, self.last_tick())?;
         let mut id = self.geometry.fixed;

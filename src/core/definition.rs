@@ -74,7 +74,8 @@ pub enum RoleName {
 }
 
 impl Definition {
-    /// Reads JSON. An unknown key, a missing one or a value of another type is [`Error::Definition`], which says where it is.
+    /// Reads JSON. An unknown key, a missing one or a value of another type is [`Error::Definition`], which says
+    /// where it is.
     pub fn from_json(name: &str, json: &str) -> Result<Self, Error> {
         let fault = |place: String, message: String| invalid(name, DefinitionFault::Json { place, message });
         let value: Value = serde_json::from_str(json).map_err(|error| fault(String::from("."), error.to_string()))?;
@@ -99,8 +100,8 @@ impl Definition {
         self.build(name).map_err(|fault| invalid(name, fault))
     }
 
-    /// Refuses what must not be made, though it can be read: a name that is no name or a built-in layout's, and an epoch after
-    /// `now`.
+    /// Refuses what must not be made, though it can be read: a name that is no name or a built-in layout's, and an
+    /// epoch after `now`.
     pub fn check_new(&self, name: &str, now: i64) -> Result<Layout, Error> {
         if built_in(name).is_some() {
             return Err(invalid(name, DefinitionFault::BuiltIn));

@@ -25,8 +25,8 @@ pub enum Step {
 
 /// Makes the IDs of one share. Each (tick, position) is issued at most once, whatever instants it is given.
 ///
-/// An ID costs a comparison and an addition: positions are taken in runs of equal steps, and only the end of a run or of
-/// a tick needs more.
+/// An ID costs a comparison and an addition: positions are taken in runs of equal steps, and only the end of a run or
+/// of a tick needs more.
 #[derive(Debug, Clone)]
 pub struct Generator {
     // The tick of the last ID: when it began, how long ticks are, its timestamp and reserved bits.

@@ -253,8 +253,8 @@ impl Geometry {
     }
 }
 
-/// The worker number's bits, put together from its finest field up: highest rank first, and within a rank from the least
-/// significant field up.
+/// The worker number's bits, put together from its finest field up: highest rank first, and within a rank from the
+/// least significant field up.
 const fn worker_bits(fields: &[Field]) -> Scattered {
     let mut worker = Scattered::NONE;
     let mut rank = u8::MAX as i32;
@@ -331,8 +331,8 @@ impl Layout {
         self.geometry.tag.width > 0
     }
 
-    /// Whether both lay out the same bits in the same time, so that an ID of one could be an ID of the other: they have to
-    /// share their generators.
+    /// Whether both lay out the same bits in the same time, so that an ID of one could be an ID of the other: they
+    /// have to share their generators.
     pub fn same_bits(&self, other: &Self) -> bool {
         (self.epoch, self.tick, self.geometry) == (other.epoch, other.tick, other.geometry)
     }

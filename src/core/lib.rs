@@ -1,8 +1,8 @@
 //! Time-ordered unique IDs of the Snowflake family, as arithmetic.
 //!
 //! The words used here: a *layout* divides the bits of an ID into fields; a *tick* is the unit of its timestamp; the
-//! (worker × sequence) space of a tick is divided into *shares*, one for each *slot* of each *node*; a *generator* walks
-//! through its share by *position*, tick after tick.
+//! (worker × sequence) space of a tick is divided into *shares*, one for each *slot* of each *node*; a *generator*
+//! walks through its share by *position*, tick after tick.
 //!
 //! Nothing here knows a database, reads a clock or draws a random number: instants (microseconds since
 //! 1970-01-01T00:00:00Z, leap seconds ignored) and random bits are arguments.

@@ -6,14 +6,17 @@ use crate::{Error, Layout};
 pub type Bound = Option<i64>;
 
 impl Layout {
-    /// The smallest and the largest ID whose ticks overlap a span, as the numbers that a bigint holds; none when there is no such ID.
+    /// The smallest and the largest ID whose ticks overlap a span, as the numbers that a bigint holds; none when
+    /// there is no such ID.
     ///
-    /// The span begins at `from`, which it may include or not: the tick that holds `from` overlaps it in either case, since time after
-    /// `from` is in that tick too. It ends at `to`, which belongs to it if `to_included`. What lies before the epoch or after the last
-    /// tick is left out, and so is, of an open end, what lies past the last instant to which bigints are in the order of time.
+    /// The span begins at `from`, which it may include or not: the tick that holds `from` overlaps it in either case,
+    /// since time after `from` is in that tick too. It ends at `to`, which belongs to it if `to_included`. What lies
+    /// before the epoch or after the last tick is left out, and so is, of an open end, what lies past the last
+    /// instant to which bigints are in the order of time.
     ///
     /// # Errors
-    /// [`Error::NotTimeOrdered`]; [`Error::InstantOutOfRange`] when an end lies past that last instant, but not past the last tick.
+    /// [`Error::NotTimeOrdered`]; [`Error::InstantOutOfRange`] when an end lies past that last instant, but not past
+    /// the last tick.
     pub fn ids_during(&self, from: Bound, to: Bound, to_included: bool) -> Result<Option<(i64, i64)>, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
         let disordered = last < self.last_tick();

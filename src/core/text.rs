@@ -1,7 +1,7 @@
 //! The text forms of IDs: digits of a number system, as many as the layout's bits need.
 //!
-//! Every form but the decimal has a fixed length and digits in the order of ASCII (except base64url), so the order of the texts is
-//! the order of the IDs.
+//! Every form but the decimal has a fixed length and digits in the order of ASCII (except base64url), so the order of
+//! the texts is the order of the IDs.
 
 use serde::{Deserialize, Serialize};
 

@@ -93,7 +93,7 @@ fn possible(layout: &Layout, number: u64) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn make_undoes_numbers(layout in any_layout(), id: u64) {
@@ -208,7 +208,10 @@ proptest! {
         let (id, other) = (layout.pack(&one).unwrap() as i64, layout.pack(&two).unwrap() as i64);
         let at = layout.start_of(one.tick);
         match layout.last_ordered_tick() {
-            None => prop_assert_eq!(layout.min_at(at), Err(Error::NotTimeOrdered { layout: layout.name().to_owned().into() })),
+            None => {
+                let refused = matches!(layout.min_at(at), Err(Error::NotTimeOrdered { .. }));
+                prop_assert!(refused);
+            }
             Some(last) if one.tick > last => {
                 let refused = matches!(layout.max_at(at), Err(Error::InstantOutOfRange { .. }));
                 prop_assert!(refused);
@@ -231,8 +234,8 @@ proptest! {
         let _ = (layout.min_at(at), layout.max_at(at));
     }
 
-    /// Two sessions with neighbouring slots and clocks that jump about: no ID twice, each ID in its share, and a session's
-    /// ticks never go back.
+    /// Two sessions with neighbouring slots and clocks that jump about: no ID twice, each ID in its share, and a
+    /// session's ticks never go back.
     #[test]
     fn generators_never_repeat(
         layout in any_layout(),
