@@ -95,6 +95,8 @@ fn stored(name: &str) -> Option<(String, Option<String>)> {
     // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; the option's value is a
     // string, as the grammar of CREATE SERVER has it.
     unsafe {
+        // A name that is new to this session may be new in the database, also within a transaction.
+        pg_sys::AcceptInvalidationMessages();
         let server = pg_sys::GetForeignServerByName(name.as_ptr(), true).as_ref()?;
         let wrapper = pg_sys::GetForeignDataWrapper(server.fdwid);
         if CStr::from_ptr((*wrapper).fdwname) != WRAPPER {

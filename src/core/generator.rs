@@ -117,12 +117,12 @@ impl Generator {
             return Some(Step::ClockBehind { until: self.start });
         }
         let mut position = self.run_end - self.run;
-        if (now - self.start) as u64 >= self.length {
-            let tick = ((now - self.epoch) as u64) / self.length;
+        if now.wrapping_sub(self.start) as u64 >= self.length {
+            let tick = now.wrapping_sub(self.epoch) as u64 / self.length;
             if tick > self.geometry.last_tick {
                 return Some(Step::Exhausted);
             }
-            self.start = self.epoch + (tick * self.length) as i64;
+            self.start = self.epoch.wrapping_add((tick * self.length) as i64);
             self.time_bits = self.geometry.time_bits(tick);
             self.left = self.size;
             if self.rule == SequenceRule::Reset {

@@ -118,6 +118,9 @@ pub enum Fault {
     /// A tick must last at least a microsecond.
     #[error("the tick must be longer than zero")]
     Tick,
+    /// Tick 0 must end at an instant.
+    #[error("the first tick would end beyond the year 294246")]
+    LongTick,
     /// Every field needs at least one bit.
     #[error("field number {0} has no bits")]
     EmptyField(usize),
@@ -229,11 +232,11 @@ impl Geometry {
         }
         // Instants are 64 bits of microseconds, so a long timestamp is cut at the year 294247.
         let ticks = (i64::MAX as i128 - epoch as i128) / tick as i128;
-        if ticks < geometry.timestamp.max() as i128 {
-            geometry.last_tick = ticks as u64 - 1;
-        } else {
-            geometry.last_tick = geometry.timestamp.max();
+        if ticks < 1 {
+            return Err(Fault::LongTick);
         }
+        let most = geometry.timestamp.max();
+        geometry.last_tick = if ticks - 1 < most as i128 { ticks as u64 - 1 } else { most };
         Ok(geometry)
     }
 

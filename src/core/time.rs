@@ -10,8 +10,8 @@ impl Layout {
 
     /// The instant at which a tick of this layout begins.
     pub const fn start_of(&self, tick: u64) -> i64 {
-        // Cannot overflow up to the last tick, whose end Geometry::new made sure of.
-        self.epoch + tick as i64 * self.tick
+        // Up to the last tick the sum is an instant, even where the product alone is too large.
+        self.epoch.wrapping_add((tick as i64).wrapping_mul(self.tick))
     }
 
     /// The tick that holds an instant.
