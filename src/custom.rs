@@ -155,7 +155,9 @@ fn flake_drop_layout(name: &[u8]) {
     if built_in(&name).is_some() {
         raise(Error::BuiltIn { layout: name.into() });
     }
-    find(&name).or_raise();
+    if stored(&name).is_none() {
+        raise(unknown_layout(&name, &names()));
+    }
     run(&format!("DROP SERVER {}", quote_identifier(&name)));
 }
 

@@ -108,7 +108,7 @@ ALTER SERVER kinds OPTIONS (DROP definition);
 ALTER SERVER kinds OPTIONS (ADD host 'here');
 CREATE SERVER handmade FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "twitter"}');
 SELECT flake_next('handmade');
-DROP SERVER handmade, kinds;
+SELECT flake_drop_layout('handmade'), flake_drop_layout('kinds');
 DROP TABLE things;
 
 -- A transaction that ends otherwise leaves nothing.

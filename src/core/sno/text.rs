@@ -1,0 +1,75 @@
+//! The text of a sno: 16 digits of base 32, `2-9a-x`, in the order of ASCII, so that texts sort like the bytes.
+//!
+//! 40 bits become 8 digits in a word: three steps halve the lanes until each byte holds 5 bits, then all bytes become
+//! characters at once. Reading is the same way back; what does not write itself again was no digit.
+
+use super::Sno;
+
+/// Length of the text.
+const LENGTH: usize = 16;
+
+/// Five bits in each byte, the first digit in the most significant one.
+const fn spread(x: u64) -> u64 {
+    let x = (x & 0x000000ff_fff00000) << 12 | (x & 0xfffff);
+    let x = (x & 0x000ffc00_000ffc00) << 6 | (x & 0x000003ff_000003ff);
+    (x & 0x03e003e0_03e003e0) << 3 | (x & 0x001f001f_001f001f)
+}
+
+const fn gather(x: u64) -> u64 {
+    let x = (x & 0x1f001f00_1f001f00) >> 3 | (x & 0x001f001f_001f001f);
+    let x = (x & 0x03ff0000_03ff0000) >> 6 | (x & 0x000003ff_000003ff);
+    (x & 0x000fffff_00000000) >> 12 | (x & 0xfffff)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// From a digit's value to its character: '2' on, and from 8 on a jump to 'a'.
+const TWO: u64 = b'2' as u64 * ONES;
+const JUMP: u64 = (b'a' - b'9' - 1) as u64;
+
+/// Eight values below 32 as characters.
+const fn characters(values: u64) -> u64 {
+    // Adding 120 carries into a byte's top bit from 8 on.
+    let letters = (values + 120 * ONES) >> 7 & ONES;
+    values + TWO + letters * JUMP
+}
+
+/// Eight characters as values; only right if all are digits.
+const fn values(characters: u64) -> u64 {
+    let letters = characters >> 6 & ONES;
+    characters.wrapping_sub(TWO + letters * JUMP) & (31 * ONES)
+}
+
+impl Sno {
+    /// The 16 characters.
+    #[inline]
+    pub const fn encode(&self) -> [u8; LENGTH] {
+        let [a, b, c, d, e, f, g, h, i, j] = self.0;
+        let high = characters(spread(u64::from_be_bytes([0, 0, 0, a, b, c, d, e])));
+        let low = characters(spread(u64::from_be_bytes([0, 0, 0, f, g, h, i, j])));
+        ((high as u128) << 64 | low as u128).to_be_bytes()
+    }
+
+    /// The sno that 16 characters stand for; else where the first one is that is no digit, from 0.
+    #[inline]
+    pub const fn decode(text: &[u8; LENGTH]) -> Result<Self, usize> {
+        let text = u128::from_be_bytes(*text);
+        let (high, low) = ((text >> 64) as u64, text as u64);
+        let (high_values, low_values) = (values(high), values(low));
+        if characters(high_values) != high || characters(low_values) != low {
+            return Err(first_wrong(text));
+        }
+        let [_, _, _, a, b, c, d, e] = gather(high_values).to_be_bytes();
+        let [_, _, _, f, g, h, i, j] = gather(low_values).to_be_bytes();
+        Ok(Self([a, b, c, d, e, f, g, h, i, j]))
+    }
+}
+
+#[cold]
+const fn first_wrong(text: u128) -> usize {
+    let bytes = text.to_be_bytes();
+    let mut place = 0;
+    while matches!(bytes[place], b'2'..=b'9' | b'a'..=b'x') {
+        place += 1;
+    }
+    place
+}

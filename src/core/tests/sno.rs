@@ -1,0 +1,204 @@
+//! sno against what the original makes: parts, bytes, text, and the generator's bookkeeping step by step.
+
+use flake_core::{Error, Numbers, Share, Sno, SnoGenerator, SnoParts, SnoStep};
+use proptest::prelude::*;
+use serde::Deserialize;
+
+const EPOCH: i64 = 1262304000000000;
+
+fn bytes(hex: &str) -> [u8; 10] {
+    let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
+    std::array::from_fn(byte)
+}
+
+fn decoded(text: &str) -> Result<Sno, usize> {
+    Sno::decode(text.as_bytes().try_into().unwrap())
+}
+
+#[test]
+fn originals() {
+    let mut lines = include_str!("../../../tests/vectors/sno.csv").lines();
+    assert_eq!(lines.next(), Some("given_us,starts_us,tick_tock,metabyte,partition,sequence,bytes,text"));
+    let mut seen = 0;
+    for line in lines {
+        let [given, starts, tick_tock, metabyte, partition, sequence, hex, text] =
+            line.split(',').collect::<Vec<_>>().try_into().expect(line);
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let parts = SnoParts {
+            unit: Sno::unit_at(number(given) as i64).expect(line),
+            tick_tock: tick_tock == "1",
+            metabyte: number(metabyte) as u8,
+            partition: number(partition) as u16,
+            sequence: number(sequence) as u16,
+        };
+        let sno = parts.pack();
+        assert_eq!(sno.bytes(), &bytes(hex), "{line}");
+        assert_eq!(sno, Sno::from_bytes(bytes(hex)), "{line}");
+        assert_eq!(sno.parts(), parts, "{line}");
+        assert_eq!(sno.instant(), number(starts) as i64, "{line}");
+        assert_eq!(sno.encode(), text.as_bytes(), "{line}");
+        assert_eq!(decoded(text), Ok(sno), "{line}");
+        assert!(Sno::min_at(sno.instant()).unwrap() <= sno && sno <= Sno::max_at(sno.instant() + 3999).unwrap());
+        seen += 1;
+    }
+    assert_eq!(seen, 84);
+}
+
+#[test]
+fn what_the_original_takes_and_we_refuse() {
+    assert_eq!(decoded("BRPK4Q72XWF2M63L"), Err(0));
+    assert_eq!(decoded("zrpk4q72xwf2m63l"), Err(0));
+    assert_eq!(decoded("brpk4q72xwf2m630"), Err(15));
+    assert_eq!(decoded("brpk4q7\u{e9}wf2m63l"), Err(7));
+    assert!(matches!(Sno::unit_at(EPOCH - 1), Err(Error::InstantOutOfRange { .. })));
+    assert!(matches!(Sno::unit_at(3461327255552000), Err(Error::InstantOutOfRange { .. })));
+    assert_eq!(Sno::unit_at(3461327255551999), Ok((1 << 39) - 1));
+    assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
+}
+
+/// One digit after the other.
+fn plain_text(bytes: &[u8; 10]) -> String {
+    const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
+    let number = bytes.iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
+    (0..16).rev().map(|i| char::from(DIGITS[(number >> (5 * i)) as usize & 31])).collect()
+}
+
+#[test]
+fn a_million_random_snos_read_and_write_as_digit_by_digit() {
+    let mut state = 0x9e3779b97f4a7c15u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..1_000_000 {
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&random().to_be_bytes());
+        bytes[8..].copy_from_slice(&random().to_be_bytes()[..2]);
+        let sno = Sno::from_bytes(bytes);
+        let text = plain_text(&bytes);
+        assert_eq!(sno.encode(), text.as_bytes());
+        assert_eq!(decoded(&text), Ok(sno));
+    }
+}
+
+proptest! {
+    #[test]
+    fn only_digits_are_read(text: [u8; 16]) {
+        let wrong = text.iter().position(|byte| !matches!(byte, b'2'..=b'9' | b'a'..=b'x'));
+        match Sno::decode(&text) {
+            Ok(sno) => prop_assert!(wrong.is_none() && sno.encode() == text),
+            Err(place) => prop_assert_eq!(wrong, Some(place)),
+        }
+    }
+
+    #[test]
+    fn one_wrong_character_is_found(bytes: [u8; 10], place in 0usize..16, other: u8) {
+        let mut text = Sno::from_bytes(bytes).encode();
+        text[place] = other;
+        match Sno::decode(&text) {
+            Ok(_) => prop_assert!(matches!(other, b'2'..=b'9' | b'a'..=b'x')),
+            Err(found) => prop_assert_eq!(found, place),
+        }
+    }
+
+    #[test]
+    fn bytes_texts_and_times_sort_alike(one: [u8; 10], two: [u8; 10]) {
+        let (one, two) = (Sno::from_bytes(one), Sno::from_bytes(two));
+        prop_assert_eq!(one.cmp(&two), one.encode().cmp(&two.encode()));
+        if one.instant() < two.instant() {
+            prop_assert!(one < two);
+        }
+        prop_assert_eq!(one.parts().pack(), one);
+        prop_assert_eq!(one.with_metabyte(7).parts(), SnoParts { metabyte: 7, ..one.parts() });
+    }
+
+    /// A clock that jumps about: no sno twice, and each in the unit of the clock.
+    #[test]
+    fn generators_never_repeat(steps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
+        let share = Share { workers: Numbers { first: 40000, count: 2 }, sequences: Numbers { first: 10, count: 6 } };
+        let mut now = EPOCH + 4_000_000_000;
+        let mut generator = SnoGenerator::above(share, now).unwrap();
+        let mut issued = std::collections::HashSet::new();
+        for (jump, asked) in steps {
+            now += jump * 2_000;
+            for _ in 0..asked {
+                match generator.next(now, 9) {
+                    SnoStep::Issue(sno) => {
+                        prop_assert!(issued.insert(sno), "{:?} twice", sno);
+                        prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
+                        let parts = sno.parts();
+                        prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
+                    }
+                    SnoStep::Wait { until } | SnoStep::ClockBehind { until } => {
+                        prop_assert!(until > now);
+                        // Asked then, it has an answer.
+                        let mut later = generator.clone();
+                        let step = later.next(until, 9);
+                        prop_assert!(matches!(step, SnoStep::Issue(_) | SnoStep::Wait { .. }), "{:?}", step);
+                    }
+                    SnoStep::Exhausted => prop_assert!(false),
+                }
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Trace {
+    name: String,
+    partition: u64,
+    sequences: [u64; 2],
+    sequence: u64,
+    highest: u64,
+    left_behind: u64,
+    drifts: u64,
+    /// Clock readings, metabyte, bytes, and afterwards: highest unit, left behind, drifts, sequence.
+    steps: Vec<(Vec<u64>, u8, Option<String>, u64, u64, u64, Option<u64>)>,
+}
+
+#[test]
+fn traces_of_the_original() {
+    let traces: Vec<Trace> = serde_json::from_str(include_str!("../../../tests/vectors/sno_traces.json")).unwrap();
+    assert_eq!(traces.len(), 9);
+    for trace in traces {
+        let [first, last] = trace.sequences;
+        let share = Share {
+            workers: Numbers { first: trace.partition, count: 1 },
+            sequences: Numbers { first, count: last - first + 1 },
+        };
+        let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
+        let mut generator = SnoGenerator::restore(share, trace.highest, trace.left_behind, trace.drifts, used);
+        for (clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
+            let (final_reading, waiting) = clock.split_last().unwrap();
+            for unit in waiting {
+                let step = generator.next(EPOCH + *unit as i64 * 4_000, metabyte);
+                assert!(!matches!(step, SnoStep::Issue(_)), "{}: {step:?} at {unit}", trace.name);
+            }
+            let step = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
+            let wanted = Sno::from_bytes(bytes(&hex.unwrap()));
+            assert_eq!(step, SnoStep::Issue(wanted), "{}", trace.name);
+            let state = generator.state();
+            assert_eq!((state.0, state.1, state.2), (highest, left_behind, drifts), "{}", trace.name);
+            assert_eq!(Some(u64::from(wanted.parts().sequence)), sequence, "{}", trace.name);
+        }
+    }
+}
+
+#[test]
+fn a_share_of_partitions_is_used_one_after_the_other() {
+    let share = Share { workers: Numbers { first: 0x8000, count: 2 }, sequences: Numbers { first: 0, count: 65536 } };
+    let mut generator = SnoGenerator::above(share, EPOCH).unwrap();
+    assert_eq!(generator.next(EPOCH + 3_999, 0), SnoStep::Wait { until: EPOCH + 4_000 });
+    let ids: Vec<SnoStep> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
+    let part = |step: &SnoStep| match step {
+        SnoStep::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
+    assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
+    assert_eq!(generator.next(EPOCH + 4_000, 0), SnoStep::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, 0), SnoStep::Exhausted));
+    assert!(matches!(generator.next(i64::MIN, 0), SnoStep::ClockBehind { .. }));
+}
