@@ -33,7 +33,7 @@ fn flake_decode(
 
 /// A row of the type that the called function is declared to return, wherever the extension's schema is.
 #[allow(unsafe_code, reason = "pgrx finds composite types by name only")]
-fn row<const N: usize>(
+pub fn row<const N: usize>(
     call: pg_sys::FunctionCallInfo,
     columns: [Option<pg_sys::Datum>; N],
 ) -> PgHeapTuple<'static, AllocatedByRust> {

@@ -22,6 +22,39 @@ pub fn raise(error: Error) -> ! {
     unreachable!("an ERROR does not return")
 }
 
+/// Ends the statement with this error, or leaves it with the caller of an input function where that asks for it.
+#[cfg(feature = "pg15")]
+pub fn soften(error: Error, _call: pg_sys::FunctionCallInfo) {
+    raise(error)
+}
+
+/// Ends the statement with this error, or leaves it with the caller of an input function where that asks for it.
+#[cfg(not(feature = "pg15"))]
+#[allow(unsafe_code, reason = "soft errors are for C: pgrx has nothing for them")]
+pub fn soften(error: Error, call: pg_sys::FunctionCallInfo) {
+    use std::ffi::CString;
+    unsafe extern "C-unwind" {
+        fn errcode(sqlstate: i32) -> i32;
+    }
+    // SAFETY: the call is that of the running function; a node that is no ErrorSaveContext asks for a hard error. What is
+    // passed to the errmsg functions is copied, and has no % in its place as a format.
+    unsafe {
+        let context = (*call).context;
+        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
+            raise(error);
+        }
+        if !pg_sys::errsave_start(context, std::ptr::null()) {
+            return;
+        }
+        let (code, detail, _) = explain(&error);
+        let text = |text: String| CString::new(text).unwrap_or_default();
+        errcode(code as i32);
+        pg_sys::errmsg_internal(c"%s".as_ptr(), text(error.to_string()).as_ptr());
+        pg_sys::errdetail_internal(c"%s".as_ptr(), text(detail).as_ptr());
+        pg_sys::errsave_finish(context, c"error.rs".as_ptr(), line!() as i32, c"soften".as_ptr());
+    }
+}
+
 /// Results whose error ends the statement.
 pub trait OrRaise {
     /// What there is without an error.
@@ -97,16 +130,7 @@ fn explain(error: &Error) -> (Code, String, String) {
         ),
         Error::MalformedText { fault, .. } => (
             Code::ERRCODE_INVALID_TEXT_REPRESENTATION,
-            match fault {
-                TextFault::Length { found, expected } => format!("It has {found} characters and needs {expected}."),
-                TextFault::Character { character, position } => {
-                    format!("Character {position}, \"{}\", is no digit of this text form.", character.escape_default())
-                }
-                TextFault::TooLarge { position } => {
-                    format!("The number is larger than 64 bits at character {position}.")
-                }
-                TextFault::LeadingZero => "Character 1 is a leading zero.".to_owned(),
-            },
+            describe(fault),
             "The view flake_layouts shows the text form of every layout.".to_owned(),
         ),
         Error::NameTaken { .. } => (
@@ -123,6 +147,31 @@ fn explain(error: &Error) -> (Code, String, String) {
             Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "IDs live by their layout's definition, which cannot be changed.".to_owned(),
             "Undo the change, or make a layout of another name with flake_create_layout.".to_owned(),
+        ),
+        Error::SnoPart { part, max, made, .. } => (
+            if *made { Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { Code::ERRCODE_INVALID_PARAMETER_VALUE },
+            format!("The valid range is 0 to {max}."),
+            match *part {
+                "partition" => "Partitions from 32768 on are assigned automatically; those below are the caller's.",
+                "metabyte" => "The metabyte is one byte, for the caller's own use.",
+                _ => "A sno has 16 bits for its sequence.",
+            }
+            .to_owned(),
+        ),
+        Error::SnoText { fault, .. } => (
+            Code::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            describe(fault),
+            "A sno is written as 16 characters, of 2 to 9 and a to x.".to_owned(),
+        ),
+        Error::SnoBytes { received, .. } => (
+            if *received { Code::ERRCODE_INVALID_BINARY_REPRESENTATION } else { Code::ERRCODE_INVALID_PARAMETER_VALUE },
+            "The bytes of a sno are its time, metabyte, partition and sequence, the most significant first.".to_owned(),
+            "Give all ten bytes, or the 16 characters as text.".to_owned(),
+        ),
+        Error::SnoUuid => (
+            Code::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            "A sno is kept in a uuid as its 16 characters, of 2 to 9 and a to x.".to_owned(),
+            "Only a uuid that was cast from a sno can be cast to one.".to_owned(),
         ),
         Error::NotALayout => (
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -154,11 +203,11 @@ fn explain(error: &Error) -> (Code, String, String) {
             format!("The layout has {workers} workers, flake.node_count is {nodes}."),
             "Lower flake.node_count and restart the server, or use a layout with more worker bits.".to_owned(),
         ),
-        Error::EmptyShare { workers, sequences, slots, .. } => (
+        Error::EmptyShare { workers, sequences, sharers, .. } => (
             Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "This node has {workers} worker{} with {sequences} sequence numbers each; {slots} server processes \
-                 (max_connections and other workers) have to divide them.",
+                "This node has {workers} worker{} with {sequences} sequence numbers each; {sharers} server processes \
+                 (max_connections and other workers) have to divide those of one.",
                 if *workers == 1 { "" } else { "s" }
             ),
             "Lower flake.node_count or max_connections and restart the server, or use a layout with more worker or \
@@ -187,6 +236,17 @@ fn explain(error: &Error) -> (Code, String, String) {
                 .to_owned(),
             "An example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}.".to_owned(),
         ),
+    }
+}
+
+fn describe(fault: &TextFault) -> String {
+    match fault {
+        TextFault::Length { found, expected } => format!("It has {found} characters and needs {expected}."),
+        TextFault::Character { character, position } => {
+            format!("Character {position}, \"{}\", is no digit of this text form.", character.escape_default())
+        }
+        TextFault::TooLarge { position } => format!("The number is larger than 64 bits at character {position}."),
+        TextFault::LeadingZero => "Character 1 is a leading zero.".to_owned(),
     }
 }
 

@@ -1,32 +1,23 @@
 //! Making IDs: this session's generators, and what happens when one cannot answer at once.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::time::Duration;
+use std::ffi::CStr;
 
 use flake_core::{Error, Generator, Layout, Share, Step};
 use pgrx::prelude::*;
 
+use crate::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
 use crate::layouts::by_name;
-use crate::wait::Wait;
-use crate::{clock, custom, place, settings};
+use crate::{clock, custom, place};
 
 /// A generator of this session, and what has happened to it.
 pub struct SessionGenerator {
     pub layout: &'static Layout,
     pub share: Share,
     pub generator: Generator,
-    pub overflow_waits: u64,
-    pub clock_steps: u64,
-    pub waited: Duration,
-    /// Why it last had no ID, and how many it had made until then.
-    last_delay: Option<(Delay, u64)>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Delay {
-    Overflow,
-    ClockBehind,
+    pub delays: Delays,
 }
 
 /// The generators of this session, the one used last in front.
@@ -72,35 +63,16 @@ impl SessionGenerator {
         if !layout.generates() {
             return Err(Error::ReadOnly { layout: layout.name().to_owned().into() });
         }
-        refuse_in_recovery();
+        refuse_in_recovery(c"flake_next()");
         let share = Share::new(layout, place::node()?, place::slot()?)?;
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
         let generator = Generator::above(layout, &share, clock::now(), rand::random())?;
-        let (overflow_waits, clock_steps, waited, last_delay) = Default::default();
-        Ok(Self { layout, share, generator, overflow_waits, clock_steps, waited, last_delay })
+        Ok(Self { layout, share, generator, delays: Delays::default() })
     }
 
     #[inline]
     fn next(&mut self) -> Step {
         self.generator.next(clock::now(), rand::random)
-    }
-
-    /// Counts what keeps it from making an ID, once however often it is asked meanwhile.
-    fn note(&mut self, step: Step) {
-        let issued = self.generator.issued();
-        let delay = match step {
-            Step::Wait { .. } => Delay::Overflow,
-            Step::ClockBehind { .. } => Delay::ClockBehind,
-            Step::Issue(_) | Step::Exhausted => return,
-        };
-        if self.last_delay.replace((delay, issued)) == Some((delay, issued)) {
-            return;
-        }
-        match delay {
-            // Before the first ID it is the tick of creation that is waited for, not a share that is used up.
-            Delay::Overflow => self.overflow_waits += u64::from(issued > 0),
-            Delay::ClockBehind => self.clock_steps += 1,
-        }
     }
 }
 
@@ -117,16 +89,39 @@ pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
 
 /// IDs made on a standby could be the primary's: refused in the words that nextval() uses.
 #[allow(unsafe_code, reason = "pgrx has no safe form of it")]
-fn refuse_in_recovery() {
+pub fn refuse_in_recovery(function: &CStr) {
     // SAFETY: takes a C string and raises an error or does nothing.
-    unsafe { pg_sys::PreventCommandDuringRecovery(c"flake_next()".as_ptr()) }
+    unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
+}
+
+/// The generator of the layout of this name.
+struct Named<'a>(&'a [u8]);
+
+impl Asked for Named<'_> {
+    type Id = u64;
+
+    fn next(&self) -> Step {
+        own(self.0, SessionGenerator::next)
+    }
+
+    fn delays(&self, act: impl FnOnce(&mut Delays, u64)) {
+        own(self.0, |own| act(&mut own.delays, own.generator.issued()));
+    }
+
+    fn layout(&self) -> Cow<'static, str> {
+        by_name(self.0).name().to_owned().into()
+    }
+
+    fn exhausted(&self) -> Error {
+        by_name(self.0).exhausted()
+    }
 }
 
 #[pg_extern(sql = "")]
 fn flake_next(layout: &[u8]) -> i64 {
     match own(layout, SessionGenerator::next) {
         Step::Issue(id) => id as i64,
-        step => next_after_waiting(layout, step),
+        step => wait_for_id(&Named(layout), step).or_raise() as i64,
     }
 }
 
@@ -134,35 +129,4 @@ fn flake_next(layout: &[u8]) -> i64 {
 fn flake_next_tagged(layout: &[u8], tag: i32) -> i64 {
     let tag = by_name(layout).tag_bits(tag.into()).or_raise();
     flake_next(layout) | tag as i64
-}
-
-/// Asks again until there is an ID, or until the clock has been behind for too long. The generators are not borrowed
-/// during a pause, which may end the session.
-#[cold]
-fn next_after_waiting(layout: &[u8], mut step: Step) -> i64 {
-    let patience = settings::max_clock_wait();
-    let mut wait = Wait::start();
-    loop {
-        own(layout, |own| own.note(step));
-        let now = clock::now();
-        let result = match step {
-            Step::Issue(id) => Ok(id as i64),
-            Step::Exhausted => Err(by_name(layout).exhausted()),
-            Step::ClockBehind { until } if wait.lasted().max(micros(until - now)) > patience => {
-                let layout = by_name(layout).name().to_owned().into();
-                Err(Error::ClockBehind { layout, now, until, patience: patience.as_micros() as i64 })
-            }
-            Step::Wait { until } | Step::ClockBehind { until } => {
-                wait.pause(until - now);
-                step = own(layout, SessionGenerator::next);
-                continue;
-            }
-        };
-        own(layout, |own| own.waited += wait.lasted());
-        return result.or_raise();
-    }
-}
-
-fn micros(microseconds: i64) -> Duration {
-    Duration::from_micros(microseconds.max(0).unsigned_abs())
 }

@@ -1,11 +1,12 @@
 //! The view of this session's generators.
 
-use flake_core::Numbers;
+use flake_core::{Numbers, Share};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use crate::generate::{SessionGenerator, each};
+use crate::delays::Delays;
 use crate::layouts::sql_instant;
+use crate::{generate, sno};
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -23,20 +24,31 @@ fn flake_generators() -> TableIterator<
         name!(waited, Interval),
     ),
 > {
-    let row = |own: &SessionGenerator| {
+    let row = |layout: &str, share: &Share, last_tick: Option<i64>, issued: u64, delays: &Delays| {
         (
-            own.layout.name().to_owned(),
-            range(own.share.workers),
-            range(own.share.sequences),
-            own.share.size() as i64,
-            own.generator.last_tick_start().map(sql_instant),
-            own.generator.issued() as i64,
-            own.overflow_waits as i64,
-            own.clock_steps as i64,
-            Interval::from_micros(own.waited.as_micros() as i64),
+            layout.to_owned(),
+            range(share.workers),
+            range(share.sequences),
+            share.size() as i64,
+            last_tick.map(sql_instant),
+            issued as i64,
+            delays.overflow_waits as i64,
+            delays.clock_steps as i64,
+            Interval::from_micros(delays.waited.as_micros() as i64),
         )
     };
-    TableIterator::new(each(row))
+    let mut rows = generate::each(|own| {
+        let generator = &own.generator;
+        row(own.layout.name(), &own.share, generator.last_tick_start(), generator.issued(), &own.delays)
+    });
+    rows.extend(sno::each(|own| {
+        let generator = &own.generator;
+        let mut row = row("sno", &own.share, generator.last_unit_start(), generator.issued(), &own.delays);
+        // Most steps of the clock do not delay a sno; the tick-tock bit counts them.
+        row.7 += generator.state().2 as i64;
+        row
+    }));
+    TableIterator::new(rows)
 }
 
 fn range(numbers: Numbers) -> Range<i64> {

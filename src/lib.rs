@@ -13,6 +13,7 @@ use pgrx::prelude::*;
 mod clock;
 mod custom;
 mod decode;
+mod delays;
 mod error;
 mod forms;
 mod generate;
@@ -21,6 +22,7 @@ mod layouts;
 mod place;
 mod ranges;
 mod settings;
+mod sno;
 mod wait;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -30,7 +32,8 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 
-extension_sql_file!("../sql/flake.sql", name = "flake", finalize);
+extension_sql_file!("../sql/flake.sql", name = "flake");
+extension_sql_file!("../sql/sno.sql", name = "sno", requires = ["flake"]);
 
 /// Called once by PostgreSQL when it loads the library.
 #[pg_guard]

@@ -2,6 +2,7 @@
 //!
 //! A `timestamptz` is taken and given as the 64-bit number it is, so that nothing is rounded.
 
+use flake_core::Bound;
 use pgrx::datum::{Range, RangeBound};
 use pgrx::prelude::*;
 
@@ -40,19 +41,25 @@ fn flake_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
 
 fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) {
     let layout = by_name(layout);
-    let (Some(lower), Some(upper)) = (span.lower(), span.upper()) else {
-        // The empty range; an error if the layout has no order all the same.
+    let Some((from, to, to_included)) = ends(span) else {
+        // There is nothing in it; but a layout that has no order is an error all the same.
         layout.ids_during(None, None, false).or_raise();
         return NONE;
     };
-    // An infinite timestamptz is as good as no bound at its own end, and leaves nothing at the other.
-    let (from, to, to_included) = match (value(lower), value(upper)) {
-        (Some(i64::MAX), _) | (_, Some(i64::MIN)) => return NONE,
-        (from, to) => (from, to, matches!(upper, RangeBound::Inclusive(_))),
-    };
+    layout.ids_during(from, to, to_included).or_raise().unwrap_or(NONE)
+}
+
+/// Where a span begins and ends, and whether its end belongs to it; none when nothing is in it. An infinite timestamptz
+/// is as good as an open end at its own side, and leaves nothing at the other.
+pub fn ends(span: &Range<TimestampWithTimeZone>) -> Option<(Bound, Bound, bool)> {
+    let (lower, upper) = (span.lower()?, span.upper()?);
+    let (from, to) = (value(lower), value(upper));
+    if from == Some(i64::MAX) || to == Some(i64::MIN) {
+        return None;
+    }
     let from = from.filter(|&at| at != i64::MIN).map(instant);
     let to = to.filter(|&at| at != i64::MAX).map(instant);
-    layout.ids_during(from, to, to_included).or_raise().unwrap_or(NONE)
+    Some((from, to, matches!(upper, RangeBound::Inclusive(_))))
 }
 
 fn value(bound: &RangeBound<TimestampWithTimeZone>) -> Option<i64> {

@@ -159,8 +159,8 @@ pub enum Error {
         workers: u64,
         /// Sequence numbers of a worker.
         sequences: u64,
-        /// Slots to divide them among.
-        slots: u32,
+        /// Sessions that have to share a sequence.
+        sharers: u64,
     },
     /// The clock is behind the last ID by more than may be waited for.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
@@ -207,6 +207,37 @@ pub enum Error {
         /// Layout.
         layout: Name,
     },
+    /// A number for a part of a sno that it cannot hold.
+    #[error("{part} {number} of a sno is out of range")]
+    SnoPart {
+        /// The part's name.
+        part: &'static str,
+        /// The number.
+        number: i64,
+        /// The largest possible.
+        max: i64,
+        /// It belongs to an ID that was to be put together, not to one that was to be generated.
+        made: bool,
+    },
+    /// Text that is no sno.
+    #[error("invalid input syntax for type sno: \"{text}\"")]
+    SnoText {
+        /// The text, or its beginning.
+        text: String,
+        /// What is wrong with it.
+        fault: TextFault,
+    },
+    /// Bytes that are no sno.
+    #[error("a sno has 10 bytes, here are {length}")]
+    SnoBytes {
+        /// How many there are.
+        length: usize,
+        /// They came in the binary protocol.
+        received: bool,
+    },
+    /// A UUID whose bytes are not the characters of a sno.
+    #[error("the bytes of this uuid are not the characters of a sno")]
+    SnoUuid,
     /// An object was made by hand that is no layout.
     #[error("not a layout")]
     NotALayout,

@@ -6,20 +6,20 @@ use crate::{Error, Layout, SequenceRule, Share};
 
 /// What a generator answers to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum Step<Id = u64> {
     /// A new ID.
-    Issue(u64),
+    Issue(Id),
     /// The share is used up in this tick; the next one begins at this instant.
     Wait {
         /// When to ask again.
         until: i64,
     },
-    /// The clock is behind the tick of the last ID, which begins at this instant. The generator stays where it is.
+    /// The clock is behind, in a time that may be used already. The generator stays where it is.
     ClockBehind {
         /// When to ask again.
         until: i64,
     },
-    /// The clock is past the last tick of the layout.
+    /// The clock is past the last tick.
     Exhausted,
 }
 

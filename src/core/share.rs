@@ -30,6 +30,15 @@ impl Slot {
     }
 }
 
+/// The equal part that one of several sharers has of a sequence.
+fn part(layout: &str, workers: u64, sequences: u64, number: u64, sharers: u64) -> Result<Numbers, Error> {
+    let count = sequences / sharers;
+    if count == 0 {
+        return Err(Error::EmptyShare { layout: layout.to_owned().into(), workers, sequences, sharers });
+    }
+    Ok(Numbers { first: number * count, count })
+}
+
 /// `count` consecutive numbers beginning at `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
@@ -61,11 +70,14 @@ impl Share {
     /// [`Error::TooManyNodes`] when there is no worker for each node, [`Error::EmptyShare`] when the sequence is too
     /// short for the slots that would have to share it.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
-        let (workers, sequences) = (layout.workers(), layout.sequences());
+        Self::divide(&layout.name, layout.workers(), layout.sequences(), node, slot)
+    }
+
+    pub(crate) fn divide(layout: &str, workers: u64, sequences: u64, node: Node, slot: Slot) -> Result<Self, Error> {
         let (node_count, slots) = (u64::from(node.count), u64::from(slot.count));
         let of_node = workers / node_count;
         if of_node == 0 {
-            return Err(Error::TooManyNodes { layout: layout.name.clone(), workers, nodes: node.count });
+            return Err(Error::TooManyNodes { layout: layout.to_owned().into(), workers, nodes: node.count });
         }
         let base = u64::from(node.id) * of_node;
         let number = u64::from(slot.number);
@@ -75,15 +87,18 @@ impl Share {
             return Ok(Self { workers, sequences: Numbers { first: 0, count: sequences } });
         }
         let sharers = slots.div_ceil(of_node);
-        let part = sequences / sharers;
-        if part == 0 {
-            let layout = layout.name.clone();
-            return Err(Error::EmptyShare { layout, workers: of_node, sequences, slots: slot.count });
-        }
         Ok(Self {
             workers: Numbers { first: base + number % of_node, count: 1 },
-            sequences: Numbers { first: number / of_node * part, count: part },
+            sequences: part(layout, of_node, sequences, number / of_node, sharers)?,
         })
+    }
+
+    /// The share of a slot in a worker that all slots of all nodes use: an equal part of its sequence.
+    pub(crate) fn of_worker(layout: &str, worker: u64, sequences: u64, node: Node, slot: Slot) -> Result<Self, Error> {
+        let slots = u64::from(slot.count);
+        let number = u64::from(node.id) * slots + u64::from(slot.number);
+        let sequences = part(layout, 1, sequences, number, u64::from(node.count) * slots)?;
+        Ok(Self { workers: Numbers { first: worker, count: 1 }, sequences })
     }
 
     /// How many IDs the slot can make in one tick, at least 1.

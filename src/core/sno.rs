@@ -8,15 +8,20 @@ mod text;
 
 use std::borrow::Cow;
 
-pub use generator::{SnoGenerator, SnoStep};
+pub use generator::SnoGenerator;
 
-use crate::{Bound, Error};
+use crate::explain::{draw, utc};
+use crate::{Bound, Error, Node, Share, Slot, TextFault};
 
 /// Instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
 /// Length of a unit in microseconds.
 const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
+
+/// Partitions from here on are assigned automatically; those below are the caller's.
+const AUTOMATIC: u64 = 1 << 15;
+const SEQUENCES: u64 = 1 << 16;
 
 /// An ID. Its order is that of its bytes, and so of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -38,6 +43,17 @@ pub struct SnoParts {
 }
 
 impl SnoParts {
+    /// The parts of an instant. A number that does not fit is [`Error::SnoPart`].
+    pub fn at(at: i64, metabyte: i64, partition: i64, sequence: i64, tick_tock: bool) -> Result<Self, Error> {
+        Ok(Self {
+            unit: Sno::unit_at(at)?,
+            tick_tock,
+            metabyte: fit("metabyte", metabyte, true)?,
+            partition: fit("partition", partition, true)?,
+            sequence: fit("sequence", sequence, true)?,
+        })
+    }
+
     /// The sno with these parts; a unit of more than 39 bits is cut.
     pub const fn pack(self) -> Sno {
         let time = (self.unit & LAST_UNIT) << 1 | self.tick_tock as u64;
@@ -74,6 +90,24 @@ impl Sno {
         }
     }
 
+    /// The sno that a text stands for, or [`Error::SnoText`].
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        let fault = match <&[u8; 16]>::try_from(text) {
+            Ok(digits) => match Self::decode(digits) {
+                Ok(sno) => return Ok(sno),
+                Err(place) => TextFault::Character { character: char::from(text[place]), position: place + 1 },
+            },
+            Err(_) => TextFault::Length { found: text.len(), expected: 16 },
+        };
+        let text = text.escape_ascii().to_string().chars().take(64).collect();
+        Err(Error::SnoText { text, fault })
+    }
+
+    /// The sno with these bytes, or [`Error::SnoBytes`].
+    pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
+        bytes.try_into().map(Self).map_err(|_| Error::SnoBytes { length: bytes.len(), received: false })
+    }
+
     /// When its unit began, in microseconds since 1970-01-01T00:00:00Z.
     pub const fn instant(&self) -> i64 {
         start_of(self.parts().unit)
@@ -92,6 +126,26 @@ impl Sno {
             return Err(Error::InstantOutOfRange { layout: NAME, at, first: EPOCH, end });
         }
         Ok(((at - EPOCH) / UNIT) as u64)
+    }
+
+    /// The sno as text, bytes and an instant in UTC, its bits, and under them each part's width, name and number.
+    pub fn explain(&self) -> String {
+        let parts = self.parts();
+        let bits = |shift: u32, width: u32| (number(&self.0) >> shift) as u64 & (u64::MAX >> (64 - width));
+        let part = |name: &str, shift: u32, width: u32| {
+            (format!("{name} = {}", bits(shift, width)), bits(shift, width), width)
+        };
+        let text = String::from_utf8_lossy(&self.encode()).into_owned();
+        draw(
+            &format!("sno {text}  0x{:020x}  {}", number(&self.0), utc(self.instant())),
+            &[
+                (format!("unit = {}", parts.unit), parts.unit, 39),
+                part("tick_tock", 40, 1),
+                part("metabyte", 32, 8),
+                part("partition", 16, 16),
+                part("sequence", 0, 16),
+            ],
+        )
     }
 
     /// The smallest sno of the unit that holds an instant.
@@ -124,11 +178,45 @@ impl Sno {
     }
 }
 
+/// The share of a slot in the automatic partitions, whose top bit is set.
+pub fn automatic_share(node: Node, slot: Slot) -> Result<Share, Error> {
+    let mut share = Share::divide(&NAME, AUTOMATIC, SEQUENCES, node, slot)?;
+    share.workers.first += AUTOMATIC;
+    Ok(share)
+}
+
+/// The share of a slot in a partition of the caller's, from 0 to 32767.
+pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, Error> {
+    match u64::try_from(partition) {
+        Ok(partition) if partition < AUTOMATIC => Share::of_worker(&NAME, partition, SEQUENCES, node, slot),
+        _ => Err(Error::SnoPart { part: "partition", number: partition, max: AUTOMATIC as i64 - 1, made: false }),
+    }
+}
+
+/// The error for a clock past the last unit.
+pub fn exhausted() -> Error {
+    Error::Exhausted { layout: NAME, end: start_of(LAST_UNIT) + UNIT }
+}
+
 /// What errors call the layout of a sno.
 const NAME: Cow<'static, str> = Cow::Borrowed("sno");
 
+/// A metabyte to generate with.
+pub fn metabyte(number: i64) -> Result<u8, Error> {
+    fit("metabyte", number, false)
+}
+
+fn fit<T: TryFrom<i64>>(part: &'static str, number: i64, made: bool) -> Result<T, Error> {
+    let max = (1 << (8 * size_of::<T>())) - 1;
+    T::try_from(number).map_err(|_| Error::SnoPart { part, number, max, made })
+}
+
 const fn start_of(unit: u64) -> i64 {
     EPOCH + unit as i64 * UNIT
+}
+
+fn number(bytes: &[u8; 10]) -> u128 {
+    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 const fn smallest_of(unit: u64) -> Sno {

@@ -98,7 +98,7 @@ def test_input(server, sql, expected):
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
-@pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL)", "flake_decode(1, NULL)", "flake_min(NULL)",
+@pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL::bigint)", "flake_decode(1, NULL)", "flake_min(NULL)",
                                   "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)",
                                   "flake_make(NULL, '{}')", "flake_encode(NULL)", "flake_parse('x', NULL)",
                                   "flake_during(1, NULL)", "flake_during(NULL, '(,)')", "flake_next('twitter', NULL)"])  # fmt: skip

@@ -59,8 +59,9 @@ fn no_two_slots_of_any_nodes_share_an_id() {
                             assert!(workers < u64::from(nodes));
                             continue;
                         }
-                        Err(Error::EmptyShare { workers, sequences, slots, .. }) => {
-                            assert!(sequences < u64::from(slots).div_ceil(workers));
+                        Err(Error::EmptyShare { workers, sequences, sharers, .. }) => {
+                            assert!(sequences < sharers);
+                            assert_eq!(sharers, u64::from(slots).div_ceil(workers));
                             continue;
                         }
                         Err(other) => panic!("{other:?}"),
@@ -96,6 +97,6 @@ fn configurations_that_leave_nothing() {
     assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
     // 4097 slots would have to share the 4,096 sequence numbers of one worker: the first of them is told so too.
     let error = share(twitter, (0, 1024), (0, 4097)).unwrap_err();
-    assert!(matches!(error, Error::EmptyShare { workers: 1, sequences: 4096, slots: 4097, .. }));
+    assert!(matches!(error, Error::EmptyShare { workers: 1, sequences: 4096, sharers: 4097, .. }));
     assert!(share(twitter, (0, 1024), (4095, 4096)).is_ok());
 }

@@ -1,6 +1,6 @@
 //! sno against what the original makes: parts, bytes, text, and the generator's bookkeeping step by step.
 
-use flake_core::{Error, Numbers, Share, Sno, SnoGenerator, SnoParts, SnoStep};
+use flake_core::{Error, Numbers, Share, Sno, SnoGenerator, SnoParts, Step};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -125,20 +125,20 @@ proptest! {
             now += jump * 2_000;
             for _ in 0..asked {
                 match generator.next(now, 9) {
-                    SnoStep::Issue(sno) => {
+                    Step::Issue(sno) => {
                         prop_assert!(issued.insert(sno), "{:?} twice", sno);
                         prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
                         let parts = sno.parts();
                         prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
                     }
-                    SnoStep::Wait { until } | SnoStep::ClockBehind { until } => {
+                    Step::Wait { until } | Step::ClockBehind { until } => {
                         prop_assert!(until > now);
                         // Asked then, it has an answer.
                         let mut later = generator.clone();
                         let step = later.next(until, 9);
-                        prop_assert!(matches!(step, SnoStep::Issue(_) | SnoStep::Wait { .. }), "{:?}", step);
+                        prop_assert!(matches!(step, Step::Issue(_) | Step::Wait { .. }), "{:?}", step);
                     }
-                    SnoStep::Exhausted => prop_assert!(false),
+                    Step::Exhausted => prop_assert!(false),
                 }
             }
         }
@@ -174,11 +174,11 @@ fn traces_of_the_original() {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
                 let step = generator.next(EPOCH + *unit as i64 * 4_000, metabyte);
-                assert!(!matches!(step, SnoStep::Issue(_)), "{}: {step:?} at {unit}", trace.name);
+                assert!(!matches!(step, Step::Issue(_)), "{}: {step:?} at {unit}", trace.name);
             }
             let step = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex.unwrap()));
-            assert_eq!(step, SnoStep::Issue(wanted), "{}", trace.name);
+            assert_eq!(step, Step::Issue(wanted), "{}", trace.name);
             let state = generator.state();
             assert_eq!((state.0, state.1, state.2), (highest, left_behind, drifts), "{}", trace.name);
             assert_eq!(Some(u64::from(wanted.parts().sequence)), sequence, "{}", trace.name);
@@ -190,15 +190,15 @@ fn traces_of_the_original() {
 fn a_share_of_partitions_is_used_one_after_the_other() {
     let share = Share { workers: Numbers { first: 0x8000, count: 2 }, sequences: Numbers { first: 0, count: 65536 } };
     let mut generator = SnoGenerator::above(share, EPOCH).unwrap();
-    assert_eq!(generator.next(EPOCH + 3_999, 0), SnoStep::Wait { until: EPOCH + 4_000 });
-    let ids: Vec<SnoStep> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
-    let part = |step: &SnoStep| match step {
-        SnoStep::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
+    assert_eq!(generator.next(EPOCH + 3_999, 0), Step::Wait { until: EPOCH + 4_000 });
+    let ids: Vec<Step<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
+    let part = |step: &Step<Sno>| match step {
+        Step::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
         other => panic!("{other:?}"),
     };
     assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
-    assert_eq!(generator.next(EPOCH + 4_000, 0), SnoStep::Wait { until: EPOCH + 8_000 });
-    assert!(matches!(generator.next(i64::MAX, 0), SnoStep::Exhausted));
-    assert!(matches!(generator.next(i64::MIN, 0), SnoStep::ClockBehind { .. }));
+    assert_eq!(generator.next(EPOCH + 4_000, 0), Step::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, 0), Step::Exhausted));
+    assert!(matches!(generator.next(i64::MIN, 0), Step::ClockBehind { .. }));
 }

@@ -15,7 +15,7 @@ SELECT flake_min('2021-01-01Z', 'si'), flake_max('2055-11-04 19:53:47.775Z', 'si
 
 -- NULL in, NULL out.
 SELECT flake_timestamp(NULL), flake_timestamp(1, NULL), flake_min(NULL), flake_max(NULL), flake_next(NULL),
-       flake_decode(NULL) IS NULL AS decode;
+       flake_decode(NULL::bigint) IS NULL AS decode;
 
 -- The time zone of the session decides how it looks, not what it is.
 SET timezone = 'Asia/Tokyo';

@@ -1,0 +1,101 @@
+//! Comparing, sorting and hashing snos.
+
+use flake_core::Sno;
+use pgrx::prelude::*;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::SnoDatum;
+
+macro_rules! comparison {
+    ($name:ident, $operator:tt) => {
+        #[pg_extern(sql = "")]
+        fn $name(left: SnoDatum, right: SnoDatum) -> bool {
+            left.0 $operator right.0
+        }
+    };
+}
+
+comparison!(sno_lt, <);
+comparison!(sno_le, <=);
+comparison!(sno_eq, ==);
+comparison!(sno_ne, !=);
+comparison!(sno_ge, >=);
+comparison!(sno_gt, >);
+
+#[pg_extern(sql = "")]
+fn sno_cmp(left: SnoDatum, right: SnoDatum) -> i32 {
+    left.0.cmp(&right.0) as i32
+}
+
+#[pg_extern(sql = "")]
+fn sno_smaller(left: SnoDatum, right: SnoDatum) -> SnoDatum {
+    if left.0 <= right.0 { left } else { right }
+}
+
+#[pg_extern(sql = "")]
+fn sno_larger(left: SnoDatum, right: SnoDatum) -> SnoDatum {
+    if left.0 >= right.0 { left } else { right }
+}
+
+// The hash lies on disk, in hash indexes and in the choice of hash partitions: XXH3 with 64 bits, of the ten bytes. With
+// seed 0 the extended hash has to begin with the plain one.
+#[pg_extern(sql = "")]
+fn sno_hash(sno: SnoDatum) -> i32 {
+    xxh3_64_with_seed(sno.0.bytes(), 0) as i32
+}
+
+#[pg_extern(sql = "")]
+fn sno_hash_extended(sno: SnoDatum, seed: i64) -> i64 {
+    xxh3_64_with_seed(sno.0.bytes(), seed as u64) as i64
+}
+
+/// Has PostgreSQL sort by the first eight bytes as a number, which are the time, the metabyte and the partition, and look at the
+/// rest only where they are equal.
+#[pg_extern(sql = "")]
+#[allow(unsafe_code, reason = "fills in a struct of PostgreSQL's sort")]
+fn sno_sortsupport(mut support: pgrx::Internal) {
+    // SAFETY: a sort support function is given a SortSupportData.
+    let Some(support) = (unsafe { support.get_mut::<pg_sys::SortSupportData>() }) else { return };
+    if support.abbreviate {
+        support.comparator = Some(compare_abbreviated);
+        support.abbrev_converter = Some(abbreviate);
+        support.abbrev_abort = Some(go_on);
+        support.abbrev_full_comparator = Some(compare);
+    } else {
+        support.comparator = Some(compare);
+    }
+}
+
+#[allow(unsafe_code, reason = "called by PostgreSQL's sort with the datums of snos")]
+unsafe extern "C-unwind" fn compare(left: pg_sys::Datum, right: pg_sys::Datum, _: pg_sys::SortSupport) -> i32 {
+    // SAFETY: both point to ten bytes.
+    let (left, right) = unsafe { (&*left.cast_mut_ptr::<Sno>(), &*right.cast_mut_ptr::<Sno>()) };
+    left.cmp(right) as i32
+}
+
+#[allow(unsafe_code, reason = "called by PostgreSQL's sort with abbreviated keys")]
+unsafe extern "C-unwind" fn compare_abbreviated(
+    left: pg_sys::Datum,
+    right: pg_sys::Datum,
+    _: pg_sys::SortSupport,
+) -> i32 {
+    left.value().cmp(&right.value()) as i32
+}
+
+#[allow(unsafe_code, reason = "called by PostgreSQL's sort with the datum of a sno")]
+unsafe extern "C-unwind" fn abbreviate(sno: pg_sys::Datum, _: pg_sys::SortSupport) -> pg_sys::Datum {
+    // SAFETY: it points to ten bytes.
+    let [a, b, c, d, e, f, g, h, _, _] = unsafe { *sno.cast_mut_ptr::<[u8; 10]>() };
+    pg_sys::Datum::from(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// Abbreviating costs next to nothing, so it is never given up; `trace_sort` shows that it is done.
+#[allow(unsafe_code, reason = "called by PostgreSQL's sort")]
+#[pg_guard]
+unsafe extern "C-unwind" fn go_on(count: i32, _support: pg_sys::SortSupport) -> bool {
+    // SAFETY: a setting, read by the process that it belongs to.
+    if unsafe { pg_sys::trace_sort } {
+        pgrx::log!("sno_abbrev: abbreviated keys after {count} snos");
+    }
+    false
+}
