@@ -21,6 +21,7 @@ CALLS = {
     "flake_next('twitter')": "flake_next('twitter')",
     "flake_next('custom')": "flake_next('custom')",
     "flake_next('tagged', 3)": "flake_next('tagged', 3)",
+    "sno_next()": "sno_next()",
     "flake_timestamp(n)": "flake_timestamp(n)",
     "flake_timestamp(custom)": "flake_timestamp(n, 'custom')",
     "flake_decode(n)": "flake_decode(n)",

@@ -8,6 +8,9 @@ use super::Sno;
 /// Length of the text.
 const LENGTH: usize = 16;
 
+/// 40 bits.
+const HALF: u64 = (1 << 40) - 1;
+
 /// Five bits in each byte, the first digit in the most significant one.
 const fn spread(x: u64) -> u64 {
     let x = (x & 0x000000ff_fff00000) << 12 | (x & 0xfffff);
@@ -44,8 +47,9 @@ impl Sno {
     #[inline]
     pub const fn encode(&self) -> [u8; LENGTH] {
         let [a, b, c, d, e, f, g, h, i, j] = self.0;
-        let high = characters(spread(u64::from_be_bytes([0, 0, 0, a, b, c, d, e])));
-        let low = characters(spread(u64::from_be_bytes([0, 0, 0, f, g, h, i, j])));
+        // Two loads of eight bytes each, which overlap.
+        let high = characters(spread(u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 24));
+        let low = characters(spread(u64::from_be_bytes([c, d, e, f, g, h, i, j]) & HALF));
         ((high as u128) << 64 | low as u128).to_be_bytes()
     }
 
@@ -58,8 +62,9 @@ impl Sno {
         if characters(high_values) != high || characters(low_values) != low {
             return Err(first_wrong(text));
         }
-        let [_, _, _, a, b, c, d, e] = gather(high_values).to_be_bytes();
-        let [_, _, _, f, g, h, i, j] = gather(low_values).to_be_bytes();
+        let (high, low) = (gather(high_values), gather(low_values));
+        let [a, b, c, d, e, f, g, h] = (high << 24 | low >> 16).to_be_bytes();
+        let [i, j] = (low as u16).to_be_bytes();
         Ok(Self([a, b, c, d, e, f, g, h, i, j]))
     }
 }

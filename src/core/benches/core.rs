@@ -1,0 +1,71 @@
+//! Nanoseconds per operation, without a server: `cargo bench -p flake-core`. Rounds are interleaved, medians are shown.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use flake_core::{Generator, Numbers, Share, Sno, SnoGenerator, Step, built_in};
+
+const ROUNDS: usize = 21;
+const TIMES: u64 = 1_000_000;
+
+/// Nanoseconds per call, of one round.
+fn time(mut operation: impl FnMut(u64)) -> f64 {
+    let begin = Instant::now();
+    (0..TIMES).for_each(&mut operation);
+    begin.elapsed().as_secs_f64() / TIMES as f64 * 1e9
+}
+
+fn main() {
+    // Different ones, as a byte written just before would be measured too.
+    let bytes = |n: u64| {
+        let [a, b, c, d, e, f, g, h] = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        [a, b, c, d, e, f, g, h, a ^ b, c ^ d]
+    };
+    let snos: Vec<Sno> = (0..1024).map(|n| Sno::from_bytes(bytes(n))).collect();
+    let texts: Vec<[u8; 16]> = snos.iter().map(Sno::encode).collect();
+    let layout = built_in("twitter").unwrap();
+    let all = |layout: &flake_core::Layout| Share {
+        workers: Numbers { first: 0, count: 8 },
+        sequences: Numbers { first: 0, count: layout.sequences() },
+    };
+    let start = layout.start_of(1_000_000);
+    let mut generator = Generator::above(layout, &all(layout), start, 0).unwrap();
+    let sno_share = Share { workers: Numbers { first: 0, count: 1 }, sequences: Numbers { first: 0, count: 65536 } };
+    let sno_start = Sno::ZERO.instant() + 4_000_000_000;
+    let mut sno_generator = SnoGenerator::above(sno_share, sno_start).unwrap();
+    // A clock that moves so that no share is used up: 20,000 IDs in a tick.
+    let (mut asked, mut sno_asked) = (0, 0);
+
+    let mut rounds: Vec<(&str, Vec<f64>)> =
+        ["sno encode", "sno decode", "sno next", "twitter next", "twitter tick of an ID"]
+            .map(|name| (name, vec![]))
+            .into();
+    for _ in 0..ROUNDS {
+        let figures = [
+            time(|n| {
+                black_box(snos[n as usize & 1023].encode());
+            }),
+            time(|n| {
+                black_box(Sno::decode(&texts[n as usize & 1023])).unwrap();
+            }),
+            time(|_| {
+                sno_asked += 1;
+                let step = sno_generator.next(sno_start + 4_000 + sno_asked / 5, 7);
+                assert!(matches!(black_box(step), Step::Issue(_)));
+            }),
+            time(|_| {
+                asked += 1;
+                let step = generator.next(start + 1_000 + asked / 20, || 0);
+                assert!(matches!(black_box(step), Step::Issue(_)));
+            }),
+            time(|n| {
+                black_box(layout.tick_of(black_box(n << 22))).unwrap();
+            }),
+        ];
+        rounds.iter_mut().zip(figures).for_each(|((_, all), figure)| all.push(figure));
+    }
+    for (name, mut all) in rounds {
+        all.sort_by(f64::total_cmp);
+        println!("{name:<24} {:6.2} ns (from {:.2} to {:.2})", all[ROUNDS / 2], all[0], all[ROUNDS - 1]);
+    }
+}
