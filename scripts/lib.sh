@@ -2,7 +2,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# What takes long to make and belongs to the machine. Servers that root starts run as another user, who cannot see root's home.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/flake
+if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
 pgrx_version=$(sed -n 's/^pgrx = "=\(.*\)"$/\1/p' "$root/Cargo.toml")
 export PGRX_HOME=$root/target/pgrx
 # pgrx would add backtraces to the DETAIL of every error.

@@ -1,5 +1,13 @@
 -- What the extension consists of, and how it is labelled.
-\dx+ flake
+SELECT pg_describe_object(classid, objid, 0) AS object
+FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
+  -- Newer versions of PostgreSQL count row types and array types too.
+  AND NOT (classid = 'pg_type'::regclass AND EXISTS (
+        SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
+        WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('v', 'r'))))
+ORDER BY 1 COLLATE "C";
 
 -- Every object has a comment, every column of its views and types too.
 SELECT pg_describe_object(classid, objid, 0) AS without_comment

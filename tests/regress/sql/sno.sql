@@ -67,14 +67,17 @@ SELECT sno_during(id, 'empty'), sno_during(id, '[1999-01-01Z,2000-01-01Z)'), sno
        sno_during(id, '[infinity,)'), sno_during(id, NULL), sno_during(NULL, '(,)')
 FROM snos WHERE n = 0;
 SET max_parallel_workers_per_gather = 0;
+CREATE TABLE others (id sno PRIMARY KEY);
+INSERT INTO others SELECT id FROM snos;
+ANALYZE others;
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM snos a JOIN snos b USING (id);
-SELECT count(*) FROM snos a JOIN snos b USING (id);
+EXPLAIN (COSTS OFF) SELECT count(*) FROM snos JOIN others USING (id);
+SELECT count(*) FROM snos JOIN others USING (id);
 SET enable_mergejoin = off;
 SET enable_hashjoin = on;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM snos a JOIN snos b USING (id);
-SELECT count(*) FROM snos a JOIN snos b USING (id);
+EXPLAIN (COSTS OFF) SELECT count(*) FROM snos JOIN others USING (id);
+SELECT count(*) FROM snos JOIN others USING (id);
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_mergejoin;
@@ -100,7 +103,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM ranged WHERE sno_during(id, '[2026-01-05Z,2026
 CREATE TABLE same AS SELECT 'brpk4q72xwf2m63l'::sno AS id FROM generate_series(1, 20000);
 CREATE INDEX same_id ON same (id);
 SELECT pg_relation_size('same_id') < 300000 AS deduplicated;
-DROP TABLE snos, plain, hashed, ranged, same;
+DROP TABLE snos, others, plain, hashed, ranged, same;
 
 -- The caller's partitions.
 SELECT sno_partition(sno_next(1, 0)), sno_partition(sno_next(1, 32767)), sno_metabyte(sno_next(255, 5));
