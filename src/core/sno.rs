@@ -9,6 +9,7 @@ mod text;
 use std::borrow::Cow;
 
 pub use generator::SnoGenerator;
+pub use text::{DIGIT_BITS, first_wrong};
 
 use crate::explain::{draw, utc};
 use crate::{Bound, Error, Node, Share, Slot, TextFault};
@@ -90,10 +91,10 @@ impl Sno {
         }
     }
 
-    /// The sno that a text stands for, or [`Error::SnoText`].
-    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+    /// The sno that a text of any length stands for, or [`Error::SnoText`]; `decode` reads 16 characters.
+    pub fn parse(text: &[u8], decode: impl Fn(&[u8; 16]) -> Result<Self, usize>) -> Result<Self, Error> {
         let fault = match <&[u8; 16]>::try_from(text) {
-            Ok(digits) => match Self::decode(digits) {
+            Ok(digits) => match decode(digits) {
                 Ok(sno) => return Ok(sno),
                 Err(place) => TextFault::Character { character: char::from(text[place]), position: place + 1 },
             },

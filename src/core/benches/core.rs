@@ -16,13 +16,6 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 }
 
 fn main() {
-    // Different ones, as a byte written just before would be measured too.
-    let bytes = |n: u64| {
-        let [a, b, c, d, e, f, g, h] = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-        [a, b, c, d, e, f, g, h, a ^ b, c ^ d]
-    };
-    let snos: Vec<Sno> = (0..1024).map(|n| Sno::from_bytes(bytes(n))).collect();
-    let texts: Vec<[u8; 16]> = snos.iter().map(Sno::encode).collect();
     let layout = built_in("twitter").unwrap();
     let all = |layout: &flake_core::Layout| Share {
         workers: Numbers { first: 0, count: 8 },
@@ -37,17 +30,9 @@ fn main() {
     let (mut asked, mut sno_asked) = (0, 0);
 
     let mut rounds: Vec<(&str, Vec<f64>)> =
-        ["sno encode", "sno decode", "sno next", "twitter next", "twitter tick of an ID"]
-            .map(|name| (name, vec![]))
-            .into();
+        ["sno next", "twitter next", "twitter tick of an ID"].map(|name| (name, vec![])).into();
     for _ in 0..ROUNDS {
         let figures = [
-            time(|n| {
-                black_box(snos[n as usize & 1023].encode());
-            }),
-            time(|n| {
-                black_box(Sno::decode(&texts[n as usize & 1023])).unwrap();
-            }),
             time(|_| {
                 sno_asked += 1;
                 let step = sno_generator.next(sno_start + 4_000 + sno_asked / 5, 7);

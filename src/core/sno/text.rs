@@ -25,6 +25,8 @@ const fn gather(x: u64) -> u64 {
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
+/// The bits of a word that hold eight digits: the lower five of every byte.
+pub const DIGIT_BITS: u64 = 31 * ONES;
 /// From a digit's value to its character: '2' on, and from 8 on a jump to 'a'.
 const TWO: u64 = b'2' as u64 * ONES;
 const JUMP: u64 = (b'a' - b'9' - 1) as u64;
@@ -39,41 +41,55 @@ const fn characters(values: u64) -> u64 {
 /// Eight characters as values; only right if all are digits.
 const fn values(characters: u64) -> u64 {
     let letters = characters >> 6 & ONES;
-    characters.wrapping_sub(TWO + letters * JUMP) & (31 * ONES)
+    characters.wrapping_sub(TWO + letters * JUMP) & DIGIT_BITS
 }
 
 impl Sno {
+    /// The first and the last 40 bits.
+    #[inline]
+    pub const fn halves(&self) -> (u64, u64) {
+        let [a, b, c, d, e, f, g, h, i, j] = self.0;
+        // Two loads of eight bytes each, which overlap.
+        let (first, last) =
+            (u64::from_be_bytes([a, b, c, d, e, f, g, h]), u64::from_be_bytes([c, d, e, f, g, h, i, j]));
+        (first >> 24, last & HALF)
+    }
+
+    /// The sno with these halves, of which the lowest 40 bits count.
+    #[inline]
+    pub const fn from_halves(first: u64, last: u64) -> Self {
+        let last = last & HALF;
+        let [a, b, c, d, e, f, g, h] = (first << 24 | last >> 16).to_be_bytes();
+        let [i, j] = (last as u16).to_be_bytes();
+        Self([a, b, c, d, e, f, g, h, i, j])
+    }
+
     /// The 16 characters.
     #[inline]
     pub const fn encode(&self) -> [u8; LENGTH] {
-        let [a, b, c, d, e, f, g, h, i, j] = self.0;
-        // Two loads of eight bytes each, which overlap.
-        let high = characters(spread(u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 24));
-        let low = characters(spread(u64::from_be_bytes([c, d, e, f, g, h, i, j]) & HALF));
-        ((high as u128) << 64 | low as u128).to_be_bytes()
+        let (first, last) = self.halves();
+        let (first, last) = (characters(spread(first)), characters(spread(last)));
+        ((first as u128) << 64 | last as u128).to_be_bytes()
     }
 
     /// The sno that 16 characters stand for; else where the first one is that is no digit, from 0.
     #[inline]
     pub const fn decode(text: &[u8; LENGTH]) -> Result<Self, usize> {
-        let text = u128::from_be_bytes(*text);
-        let (high, low) = ((text >> 64) as u64, text as u64);
-        let (high_values, low_values) = (values(high), values(low));
-        if characters(high_values) != high || characters(low_values) != low {
+        let number = u128::from_be_bytes(*text);
+        let (first, last) = ((number >> 64) as u64, number as u64);
+        let (first_values, last_values) = (values(first), values(last));
+        if characters(first_values) != first || characters(last_values) != last {
             return Err(first_wrong(text));
         }
-        let (high, low) = (gather(high_values), gather(low_values));
-        let [a, b, c, d, e, f, g, h] = (high << 24 | low >> 16).to_be_bytes();
-        let [i, j] = (low as u16).to_be_bytes();
-        Ok(Self([a, b, c, d, e, f, g, h, i, j]))
+        Ok(Self::from_halves(gather(first_values), gather(last_values)))
     }
 }
 
+/// Where the first character of a text is that is no digit, from 0; there has to be one.
 #[cold]
-const fn first_wrong(text: u128) -> usize {
-    let bytes = text.to_be_bytes();
+pub const fn first_wrong(text: &[u8; LENGTH]) -> usize {
     let mut place = 0;
-    while matches!(bytes[place], b'2'..=b'9' | b'a'..=b'x') {
+    while matches!(text[place], b'2'..=b'9' | b'a'..=b'x') {
         place += 1;
     }
     place

@@ -1,0 +1,24 @@
+//! Both ways to write and read a sno give the same.
+
+use flake_core::Sno;
+
+#[test]
+fn the_same_as_the_core() {
+    let mut state = 0x2545f4914f6cdd1du64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for _ in 0..1_000_000 {
+        let [a, b, c, d, e, f, g, h] = random().to_be_bytes();
+        let [i, j, place, other, ..] = random().to_be_bytes();
+        let sno = Sno::from_bytes([a, b, c, d, e, f, g, h, i, j]);
+        let mut text = flake_codec::encode(&sno);
+        assert_eq!(text, sno.encode());
+        assert_eq!(flake_codec::decode(&text), Ok(sno));
+        text[usize::from(place & 15)] = other;
+        assert_eq!(flake_codec::decode(&text), Sno::decode(&text));
+    }
+}
