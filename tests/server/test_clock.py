@@ -99,8 +99,8 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(faked):
         lasted = time.monotonic() - began
         assert 2.5 < lasted < 10
         assert processor_seconds(pid) - used < lasted / 2
-        issued, waits = db.execute("SELECT issued, overflow_waits FROM flake_generators").fetchone()
-        assert (issued, waits) == (32769, 1)
+        issued, share, waits = db.execute("SELECT issued, ids_per_tick, overflow_waits FROM flake_generators").fetchone()
+        assert (issued, waits) == (share + 1, 1)
     with faked.connect() as db:
         with pytest.raises(psycopg.errors.QueryCanceled):
             threading.Timer(1, db.cancel).start()
