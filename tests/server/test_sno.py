@@ -115,6 +115,21 @@ class SnoBinary(psycopg.adapt.Loader):
         return bytes(data)
 
 
+class Bytes(bytes):
+    """Ten bytes that are sent as a sno."""
+
+
+def sno_dumper(type_oid):
+    class SnoDumper(psycopg.adapt.Dumper):
+        format = psycopg.pq.Format.BINARY
+        oid = type_oid
+
+        def dump(self, value):
+            return bytes(value)
+
+    return SnoDumper
+
+
 def test_psycopg(server):
     with server.connect() as db:
         db.execute("CREATE TABLE p (id sno PRIMARY KEY)")
@@ -128,6 +143,10 @@ def test_psycopg(server):
         received, = db.execute("SELECT id FROM p", binary=True).fetchone()
         assert len(received) == 10
         assert db.execute("SELECT %s::bytea = id::bytea FROM p", (received,)).fetchone() == (True,)
+        db.adapters.register_dumper(Bytes, sno_dumper(oid))
+        assert db.execute("SELECT id::text FROM p WHERE id = %b", (Bytes(received),)).fetchone() == (made,)
+        with pytest.raises(psycopg.errors.InvalidBinaryRepresentation):
+            db.execute("SELECT id FROM p WHERE id = %b", (Bytes(received[:9]),))
         with db.cursor().copy("COPY p TO STDOUT (FORMAT binary)") as copy:
             dump = b"".join(bytes(block) for block in copy)
         assert received in dump
@@ -151,10 +170,14 @@ const { Client } = require('pg');
   const made = (await db.query('SELECT sno_next(3) AS id')).rows[0].id;
   await db.query('INSERT INTO node VALUES ($1)', [made]);
   const found = (await db.query('SELECT id FROM node WHERE id = $1', [made])).rows[0].id;
-  const binary = (await db.query({ text: 'SELECT id::bytea AS id FROM node', binary: true })).rows[0].id;
-  await db.query('INSERT INTO node VALUES (sno_with_metabyte($1::bytea::sno, 4))', [binary]);
+  // As bytes: what a buffer sends, and what a binary result brings.
+  const raw = { getTypeParser: () => (value) => value };
+  const binary = (await db.query({ text: 'SELECT id FROM node', values: [], binary: true, types: raw })).rows[0].id;
+  const same = (await db.query('SELECT count(*)::int AS n FROM node WHERE id = $1', [binary])).rows[0].n;
+  binary[5] = 4;
+  await db.query('INSERT INTO node VALUES ($1)', [binary]);
   const count = (await db.query('SELECT count(*)::int AS n FROM node')).rows[0].n;
-  console.log(JSON.stringify({ made, found, bytes: binary.length, count }));
+  console.log(JSON.stringify({ made, found, same, bytes: binary.length, count }));
   await db.end();
 })();
 """
@@ -167,10 +190,12 @@ def test_node(server):
     folder.mkdir()
     subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "pg@8"], cwd=folder, check=True, capture_output=True)
     (folder / "client.js").write_text(NODE)
-    ran = subprocess.run(["node", "client.js"], cwd=folder, env=server.client_environment, check=True, capture_output=True, text=True)
+    ran = subprocess.run(["node", "client.js"], cwd=folder, env=server.client_environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout)
     assert result["made"] == result["found"] and len(result["made"]) == 16
-    assert (result["bytes"], result["count"]) == (10, 2)
+    assert (result["bytes"], result["same"], result["count"]) == (10, 1, 2)
+    assert server.sql("SELECT sno_metabyte(id) FROM node ORDER BY id") == [(3,), (4,)]
 
 
 def test_soft_errors(server):
