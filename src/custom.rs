@@ -12,12 +12,13 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flake_core::{Definition, Error, Layout, built_in, unknown_layout};
+use pgrx::PgList;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
-use pgrx::{JsonB, PgList};
 
 use crate::clock;
 use crate::error::{OrRaise, raise};
+use crate::json::Json;
 
 const WRAPPER: &CStr = c"flake_layout";
 
@@ -130,7 +131,7 @@ pub fn names() -> Vec<String> {
 }
 
 #[pg_extern(sql = "")]
-fn flake_create_layout(name: &[u8], definition: JsonB) {
+fn flake_create_layout(name: &[u8], definition: Json) {
     let name = ascii(name);
     let parsed = Definition::from_json(&name, &definition.0.to_string()).or_raise();
     parsed.check_new(&name, clock::now()).or_raise();

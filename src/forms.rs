@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use flake_core::Error;
-use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::Value;
 
 use crate::clock::instant;
 use crate::custom::ascii;
 use crate::error::{OrRaise, raise};
+use crate::json::Json;
 use crate::layouts::by_name;
 
 #[pg_extern(sql = "")]
-fn flake_make(at: i64, fields: JsonB, layout: &[u8]) -> i64 {
+fn flake_make(at: i64, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     let Value::Object(fields) = fields.0 else { raise(Error::FieldsNotAnObject) };
     let number = |(field, value): (String, Value)| match value.as_u64() {

@@ -18,6 +18,7 @@ mod error;
 mod forms;
 mod generate;
 mod generators;
+mod json;
 mod layouts;
 mod place;
 mod ranges;

@@ -15,8 +15,8 @@ impl Layout {
     /// instant to which bigints are in the order of time.
     ///
     /// # Errors
-    /// [`Error::NotTimeOrdered`]; [`Error::InstantOutOfRange`] when an end lies past that last instant, but not past
-    /// the last tick.
+    /// [`Error::NotTimeOrdered`]; in a layout whose bigints turn negative, [`Error::InstantOutOfRange`] when an end lies
+    /// past that last instant.
     pub fn ids_during(&self, from: Bound, to: Bound, to_included: bool) -> Result<Option<(i64, i64)>, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
         let disordered = last < self.last_tick();

@@ -223,4 +223,10 @@ def test_names_in_databases_of_other_encodings(server, encoding):
         with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
             db.execute(f"SELECT flake_next({name})")
         assert error.value.diag.message_primary.startswith('unknown layout "\\x')
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+            db.execute(f"SELECT flake_make(now(), jsonb_build_object({name}, 1))")
+        assert "has no field" in error.value.diag.message_primary
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+            db.execute(f"SELECT flake_create_layout('x', jsonb_build_object({name}, 1))")
+        assert "unknown field" in error.value.diag.message_primary
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)

@@ -1,24 +1,19 @@
 -- What the extension consists of, and how it is labelled.
-SELECT pg_describe_object(classid, objid, 0) AS object
+CREATE TEMP VIEW objects AS
+SELECT classid, objid
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
-  -- Newer versions of PostgreSQL count row types and array types too.
+  -- A relation's own row type, and array types, are PostgreSQL's; newer versions count them too.
   AND NOT (classid = 'pg_type'::regclass AND EXISTS (
         SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
-        WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('v', 'r'))))
-ORDER BY 1 COLLATE "C";
+        WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('v', 'r'))));
+SELECT pg_describe_object(classid, objid, 0) AS object FROM objects
+ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 -- Every object has a comment, every column of its views and types too.
 SELECT pg_describe_object(classid, objid, 0) AS without_comment
-FROM pg_depend
-WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
-  AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
-  -- A relation's own row type, and array types, are PostgreSQL's.
-  AND NOT (classid = 'pg_type'::regclass AND EXISTS (
-        SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
-        WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('v', 'r'))))
-  AND COALESCE(obj_description(objid, classid::regclass::name), '') = '';
+FROM objects WHERE COALESCE(obj_description(objid, classid::regclass::name), '') = '';
 
 SELECT c.relname, a.attname AS column_without_comment
 FROM pg_depend d
