@@ -1,7 +1,7 @@
 //! Where a number lies inside a 64-bit ID.
 
 /// A run of adjacent bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Bits {
     pub shift: u32,
     pub width: u32,
@@ -30,7 +30,7 @@ impl Bits {
 }
 
 /// A number in several runs of bits, the finest run first. Runs that touch are one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Scattered {
     runs: [Bits; Self::MOST],
     len: usize,

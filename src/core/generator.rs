@@ -2,7 +2,7 @@
 
 use crate::layout::Geometry;
 use crate::path::Path;
-use crate::{Error, Layout, SequenceRule, Share};
+use crate::{Error, Layout, SequenceRule, Share, Start, Trace, Window};
 
 /// What a generator answers to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,11 @@ pub enum Step<Id = u64> {
     ClockBehind {
         /// When to ask again.
         until: i64,
+    },
+    /// The tick of this instant is not within the window that the generator may use.
+    Outside {
+        /// First instant after the tick.
+        tick_end: i64,
     },
     /// The clock is past the last tick.
     Exhausted,
@@ -47,6 +52,9 @@ pub struct Generator {
     rule: SequenceRule,
     epoch: i64,
     geometry: Geometry,
+    // Starts of ticks that may be used: the first one, and for how long from there.
+    open_from: i64,
+    open_for: u64,
 }
 
 impl Generator {
@@ -56,13 +64,29 @@ impl Generator {
     /// # Errors
     /// [`Error::InstantOutOfRange`] when the layout has no tick for `now`, [`Error::Exhausted`] when it has none after.
     pub fn above(layout: &Layout, share: &Share, now: i64, position: u64) -> Result<Self, Error> {
-        let tick = match layout.tick_at(now) {
-            Err(Error::InstantOutOfRange { end, .. }) if now >= end => return Err(layout.exhausted()),
-            tick => tick?,
-        };
+        Ok(Self::at(layout, share, tick_at(layout, now)?, position % share.size(), 0))
+    }
+
+    /// A generator that begins as the ledger says, and not in a tick before the one which holds `seen`.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] when the layout has no tick for `seen`, or none above what is used.
+    pub fn start(layout: &Layout, share: &Share, start: Start, seen: i64, position: u64) -> Result<Self, Error> {
+        if let Some(trace) = start.resumed {
+            let tick = trace.start.wrapping_sub(layout.epoch) as u64 / layout.tick as u64;
+            return Ok(Self::at(layout, share, tick, trace.position, trace.left));
+        }
+        // Nothing is used of the tick that comes after this one.
+        let last_used = start.free_from.saturating_sub(1).max(layout.epoch);
+        let before_seen = seen.saturating_sub(layout.tick);
+        Self::above(layout, share, last_used.max(before_seen), position)
+    }
+
+    /// A generator in this tick, at this position, with so many IDs left. It may use any time.
+    fn at(layout: &Layout, share: &Share, tick: u64, position: u64, left: u64) -> Self {
         let geometry = layout.geometry;
-        let size = share.size();
-        Ok(Self {
+        let (open_from, open_for) = Window::ALL.starts(layout.tick);
+        Self {
             start: layout.start_of(tick),
             length: layout.tick as u64,
             time_bits: geometry.time_bits(tick),
@@ -71,14 +95,27 @@ impl Generator {
             run: 0,
             random_mask: geometry.random_mask,
             issued: 0,
-            run_end: position % size,
-            left: 0,
+            run_end: position,
+            left,
             path: Path::new(&geometry, share),
-            size,
+            size: share.size(),
             rule: layout.rule,
             epoch: layout.epoch,
             geometry,
-        })
+            open_from,
+            open_for,
+        }
+    }
+
+    /// Allows this time and no other for ticks to come.
+    pub fn allow(&mut self, window: Window) {
+        (self.open_from, self.open_for) = window.starts(self.length as i64);
+    }
+
+    /// Where this generator has got to.
+    pub const fn trace(&self) -> Trace {
+        let (position, left) = (self.run_end - self.run, self.left + self.run);
+        Trace { start: self.start, position, left, behind: i64::MIN, drifts: 0 }
     }
 
     /// The next ID at the instant `now`. `random` is asked only by layouts with random bits.
@@ -122,7 +159,11 @@ impl Generator {
             if tick > self.geometry.last_tick {
                 return Some(Step::Exhausted);
             }
-            self.start = self.epoch.wrapping_add((tick * self.length) as i64);
+            let start = self.epoch.wrapping_add((tick * self.length) as i64);
+            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
+                return Some(Step::Outside { tick_end: start.saturating_add(self.length as i64) });
+            }
+            self.start = start;
             self.time_bits = self.geometry.time_bits(tick);
             self.left = self.size;
             if self.rule == SequenceRule::Reset {
@@ -140,6 +181,13 @@ impl Generator {
         self.run_end = position + length;
         self.left -= length;
         None
+    }
+}
+
+fn tick_at(layout: &Layout, instant: i64) -> Result<u64, Error> {
+    match layout.tick_at(instant) {
+        Err(Error::InstantOutOfRange { end, .. }) if instant >= end => Err(layout.exhausted()),
+        tick => tick,
     }
 }
 

@@ -1,8 +1,10 @@
 //! Layouts: how the bits of an ID are divided, and the one place where a division is checked.
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::TextForm;
 use crate::bits::{Bits, Scattered};
@@ -37,7 +39,7 @@ pub enum Role {
 }
 
 /// Whether the bits of a timestamp are stored in the opposite order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reversal {
     /// They are in order.
     Never,
@@ -93,7 +95,7 @@ pub struct Layout {
 }
 
 /// Where each role's bits lie; follows from the fields alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Geometry {
     pub width: u32,
     pub timestamp: Bits,
@@ -338,6 +340,13 @@ impl Layout {
     /// have to share their generators.
     pub fn same_bits(&self, other: &Self) -> bool {
         (self.epoch, self.tick, self.geometry) == (other.epoch, other.tick, other.geometry)
+    }
+
+    /// A number for those bits in that time: the same for layouts of the same bits, different for others.
+    pub fn key(&self) -> u64 {
+        let mut hasher = Xxh3Default::new();
+        (self.epoch, self.tick, self.geometry).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Who defined this layout.

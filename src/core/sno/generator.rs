@@ -4,8 +4,8 @@
 //! bit as it was nothing above the highest unit is used, for the toggled one nothing above the last unit left behind. A
 //! step back to or below that unit has to wait, until the clock is past it or back at the highest.
 
-use super::{LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
-use crate::{Error, Share, Step};
+use super::{EPOCH, LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
+use crate::{Error, Share, Start, Step, Trace, Window};
 
 /// Makes the snos of one share: partitions for workers, and sequence numbers.
 #[derive(Debug, Clone)]
@@ -20,21 +20,51 @@ pub struct SnoGenerator {
     /// How many of the share are used in this unit.
     position: u64,
     issued: u64,
+    /// Starts of units that may be used: the first one, and for how long from there.
+    open_from: i64,
+    open_for: u64,
 }
 
 impl SnoGenerator {
     /// A generator that starts above the unit which holds `now`. The workers of the share are its partitions.
     pub fn above(share: Share, now: i64) -> Result<Self, Error> {
-        let highest = match Sno::unit_at(now) {
-            Err(Error::InstantOutOfRange { end, .. }) if now >= end => return Err(exhausted()),
-            unit => unit?,
-        };
-        Ok(Self { share, highest, left_behind: 0, drifts: 0, position: share.size(), issued: 0 })
+        let position = share.size();
+        Ok(Self::restore(share, unit_at(now)?, 0, 0, position))
     }
 
-    /// A generator with the state that another one had.
-    pub const fn restore(share: Share, highest: u64, left_behind: u64, drifts: u64, position: u64) -> Self {
-        Self { share, highest, left_behind, drifts, position, issued: 0 }
+    /// A generator that begins as the ledger says. `seen` is where it takes the present to be: before it is the past.
+    pub fn start(share: Share, start: Start, seen: i64) -> Result<Self, Error> {
+        if let Some(trace) = start.resumed {
+            let [highest, left_behind] = [trace.start, trace.behind].map(unit_of);
+            return Ok(Self::restore(share, highest, left_behind, trace.drifts, share.size() - trace.left));
+        }
+        // Nothing is used of the unit that comes after this one.
+        let left_behind = unit_of(start.free_from.saturating_sub(1));
+        let before_seen = unit_at(seen.saturating_sub(UNIT).max(EPOCH))?;
+        let position = share.size();
+        Ok(Self::restore(share, before_seen.max(left_behind), left_behind, 0, position))
+    }
+
+    /// A generator with the state that another one had. It may use any time.
+    pub fn restore(share: Share, highest: u64, left_behind: u64, drifts: u64, position: u64) -> Self {
+        let (open_from, open_for) = Window::ALL.starts(UNIT);
+        Self { share, highest, left_behind, drifts, position, issued: 0, open_from, open_for }
+    }
+
+    /// Allows this time and no other for units to come.
+    pub fn allow(&mut self, window: Window) {
+        (self.open_from, self.open_for) = window.starts(UNIT);
+    }
+
+    /// Where this generator has got to.
+    pub fn trace(&self) -> Trace {
+        Trace {
+            start: start_of(self.highest),
+            position: self.position,
+            left: self.share.size() - self.position,
+            behind: start_of(self.left_behind),
+            drifts: self.drifts,
+        }
     }
 
     /// The next sno at the instant `now`.
@@ -49,10 +79,14 @@ impl SnoGenerator {
                 return Step::Wait { until: start_of(unit) + UNIT };
             }
         } else {
+            if unit < self.highest && unit <= self.left_behind {
+                return Step::ClockBehind { until: start_of(self.highest.min(self.left_behind + 1)) };
+            }
+            let start = start_of(unit);
+            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
+                return Step::Outside { tick_end: start + UNIT };
+            }
             if unit < self.highest {
-                if unit <= self.left_behind {
-                    return Step::ClockBehind { until: start_of(self.highest.min(self.left_behind + 1)) };
-                }
                 self.left_behind = self.highest;
                 self.drifts += 1;
             }
@@ -87,4 +121,16 @@ impl SnoGenerator {
     pub const fn state(&self) -> (u64, u64, u64, u64) {
         (self.highest, self.left_behind, self.drifts, self.position)
     }
+}
+
+fn unit_at(instant: i64) -> Result<u64, Error> {
+    match Sno::unit_at(instant) {
+        Err(Error::InstantOutOfRange { end, .. }) if instant >= end => Err(exhausted()),
+        unit => unit,
+    }
+}
+
+/// The unit that holds an instant, or the first or the last one.
+fn unit_of(instant: i64) -> u64 {
+    ((instant.max(EPOCH) - EPOCH) / UNIT) as u64
 }

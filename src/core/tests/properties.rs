@@ -281,6 +281,7 @@ proptest! {
                         prop_assert!(until > now);
                         break;
                     }
+                    Step::Outside { .. } => prop_assert!(false, "all time may be used"),
                     Step::Exhausted => prop_assert!(false, "the timestamp is not used up"),
                 }
             }

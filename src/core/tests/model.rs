@@ -1,0 +1,370 @@
+//! A model of whole deployments: servers with slots, disks and clocks of their own, on which everything happens that can
+//! happen to a server, in random order. Every ID that is ever made goes into one set.
+//!
+//! `FLAKE_MODEL_CASES` says how many deployments are played; the seed of a run is printed, and of a failure the shortest
+//! story that was found.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::ops::Range;
+
+use flake_core::session::{Beginning, Grant, Origin, Session, Shared};
+use flake_core::timeline::Timeline;
+use flake_core::{
+    Error, Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, Sno, SnoGenerator, Step,
+    Traces,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+const SLOTS: usize = 3;
+const SECOND: i64 = 1_000_000;
+const MORNING: i64 = 1_780_000_000 * SECOND;
+
+/// Small layouts, so that shares are used up: a millisecond and restarting, a second and rolling, a minute.
+fn layouts() -> [Layout; 3] {
+    let layout = |name: &str, tick: i64, rule| {
+        let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
+        let fields = vec![
+            field("timestamp", 41, Role::Timestamp { reversed: flake_core::Reversal::Never }),
+            field("worker", 3, Role::Worker { rank: 0 }),
+            field("sequence", 4, Role::Sequence),
+        ];
+        Layout::new(name.to_owned(), MORNING - 86_400 * SECOND, tick, fields, rule).unwrap()
+    };
+    [
+        layout("short", 1000, SequenceRule::Reset),
+        layout("long", SECOND, SequenceRule::Rolling),
+        layout("longer", 60 * SECOND, SequenceRule::Reset),
+    ]
+}
+
+/// What a server keeps in memory.
+struct Memory {
+    ledger: Ledger,
+    seen: i64,
+    /// Ended sessions have used only ticks that start before.
+    free_from: i64,
+    traces: [Traces; SLOTS],
+    sessions: [Option<Generators>; SLOTS],
+    /// Slots of sessions that have made IDs.
+    joined: HashSet<usize>,
+}
+
+/// What it keeps on disk.
+#[derive(Clone, Copy)]
+struct Disk {
+    timeline: Timeline,
+    left: Option<i64>,
+}
+
+#[derive(Default)]
+struct Generators {
+    layouts: [Option<Session<Generator>>; 3],
+    sno: Option<Session<SnoGenerator>>,
+}
+
+struct Server {
+    node: Node,
+    clock: i64,
+    /// The latest instant at which this server, or the one that it was copied from, made an ID.
+    latest: i64,
+    copied: bool,
+    disk: RefCell<Option<Disk>>,
+    disk_fails: Cell<bool>,
+    memory: RefCell<Option<Memory>>,
+}
+
+/// A server as one of its sessions sees it.
+struct Seen<'a>(&'a Server, usize);
+
+impl Shared for Seen<'_> {
+    fn begin(&self, key: u64) -> Beginning {
+        let memory = self.0.memory.borrow();
+        let Memory { ledger, seen, traces, .. } = memory.as_ref().unwrap();
+        let start = traces[self.1].start(ledger, key, i64::MIN);
+        Beginning { start, seen: *seen, era: ledger.era(), window: ledger.window() }
+    }
+
+    fn era(&self) -> u64 {
+        self.0.memory.borrow().as_ref().unwrap().ledger.era()
+    }
+
+    fn grant(&self, now: i64, tick_end: i64, back: bool) -> Result<Grant, Error> {
+        let mut memory = self.0.memory.borrow_mut();
+        let Memory { ledger, seen, .. } = memory.as_mut().unwrap();
+        let window = ledger.window();
+        let (new, window) = if back && now < window.from {
+            ledger.covered(now)
+        } else {
+            match ledger.extended(now, tick_end) {
+                Ok(new) => (new, new.window()),
+                Err(until) => return Ok(Grant::After(until)),
+            }
+        };
+        if self.0.disk_fails.get() {
+            return Err(Error::NotALayout); // any error
+        }
+        *self.0.disk.borrow_mut() = Some(Disk { timeline: *new.timeline(), left: None });
+        *seen = now.max(*seen);
+        *ledger = new;
+        Ok(Grant::Window(window, ledger.era()))
+    }
+}
+
+impl Server {
+    fn new(id: u32, count: u32) -> Self {
+        Self {
+            node: Node::new(id, count).unwrap(),
+            clock: MORNING,
+            latest: i64::MIN,
+            copied: false,
+            disk: RefCell::default(),
+            disk_fails: Cell::default(),
+            memory: RefCell::default(),
+        }
+    }
+
+    /// The ledger is made by the first session that needs it.
+    fn open(&self) {
+        let mut memory = self.memory.borrow_mut();
+        if memory.is_some() {
+            return;
+        }
+        let disk = *self.disk.borrow();
+        let mut ledger = match disk {
+            None => Ledger::born(self.clock),
+            Some(disk) => Ledger::reopened(disk.timeline, disk.left),
+        };
+        if self.copied && self.latest > i64::MIN {
+            ledger = ledger.above(self.latest);
+        }
+        // The mark is on disk before the first ID, also the one that comes from a replayed time.
+        *self.disk.borrow_mut() = Some(Disk { timeline: *ledger.timeline(), left: disk.and_then(|disk| disk.left) });
+        *memory = Some(Memory {
+            ledger,
+            seen: i64::MIN,
+            free_from: i64::MIN,
+            traces: Default::default(),
+            sessions: Default::default(),
+            joined: HashSet::new(),
+        });
+    }
+
+    /// Makes up to `count` IDs; it ends early where one would have to be waited for.
+    fn make(
+        &mut self,
+        slot: usize,
+        kind: usize,
+        count: usize,
+        made: &mut HashSet<[u8; 10]>,
+    ) -> Result<(), TestCaseError> {
+        self.open();
+        let mut generators = {
+            let mut memory = self.memory.borrow_mut();
+            let memory = memory.as_mut().unwrap();
+            if memory.joined.insert(slot)
+                && let Some(disk) = self.disk.borrow_mut().as_mut()
+            {
+                disk.left = None;
+            }
+            memory.sessions[slot].take().unwrap_or_default()
+        };
+        let seen = Seen(self, slot);
+        let number = Slot::new(slot as u32, SLOTS as u32).unwrap();
+        let mut clock = self.clock;
+        let mut latest = self.latest;
+        for _ in 0..count {
+            clock += 1; // reading it takes time
+            let id: Option<[u8; 10]> = if kind < 3 {
+                let own = match &mut generators.layouts[kind] {
+                    Some(own) => own,
+                    none => {
+                        let layout = layouts()[kind].clone();
+                        let share = Share::new(&layout, self.node, number).unwrap();
+                        let origin = Origin { layout: layout.clone(), share, position: 5 };
+                        let Ok(session) = Session::begin(&seen, layout.key(), origin) else { break };
+                        none.insert(session)
+                    }
+                };
+                match own.next(&seen, |generator| (clock, generator.next(clock, || 0))) {
+                    Ok(Step::Issue(id)) => {
+                        Some((u128::from(id) << 8 | kind as u128).to_be_bytes()[6..].try_into().unwrap())
+                    }
+                    _ => None,
+                }
+            } else {
+                let own = match &mut generators.sno {
+                    Some(own) => own,
+                    none => {
+                        let partition = 100 * u64::from(self.node == Node::new(0, 2).unwrap()) + slot as u64;
+                        let share = Share {
+                            workers: Numbers { first: partition, count: 1 },
+                            sequences: Numbers { first: 0, count: 6 },
+                        };
+                        let Ok(session) = Session::begin(&seen, 1, share) else { break };
+                        none.insert(session)
+                    }
+                };
+                match own.next(&seen, |generator| (clock, generator.next(clock, 1))) {
+                    Ok(Step::Issue(id)) => Some(*Sno::bytes(&id)),
+                    _ => None,
+                }
+            };
+            let Some(id) = id else { break };
+            prop_assert!(made.insert(id), "{id:02x?} a second time, on {:?} slot {slot} at {clock}", self.node);
+            latest = latest.max(clock);
+        }
+        (self.clock, self.latest) = (clock, latest);
+        self.memory.borrow_mut().as_mut().unwrap().sessions[slot] = Some(generators);
+        Ok(())
+    }
+
+    /// The session of this slot ends, in order or without being able to say anything.
+    fn close(&mut self, slot: usize, in_order: bool) {
+        let mut memory = self.memory.borrow_mut();
+        let Some(Memory { ledger, seen, free_from, traces, sessions, joined }) = memory.as_mut() else { return };
+        let Some(generators) = sessions[slot].take() else { return };
+        if in_order {
+            let numbers = generators.layouts.iter().flatten().map(|own| (own.key, own.trace()));
+            for (key, (era, trace)) in numbers.chain(generators.sno.iter().map(|own| (own.key, own.trace()))) {
+                traces[slot].leave(era, key, trace);
+                *seen = trace.start.min(self.clock).max(*seen);
+                *free_from = trace.free_from().max(*free_from);
+            }
+        } else {
+            traces[slot].abandon(ledger.era(), ledger.mark());
+            *free_from = ledger.mark().max(*free_from);
+        }
+        joined.remove(&slot);
+        if joined.is_empty()
+            && let Some(disk) = self.disk.get_mut()
+        {
+            disk.left = Some(ledger.low().max(*free_from));
+        }
+    }
+
+    fn close_all(&mut self) {
+        (0..SLOTS).for_each(|slot| self.close(slot, true));
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Make { slot: usize, kind: usize, count: usize },
+    Close { slot: usize, in_order: bool },
+    Clock { by: i64 },
+    Stop { off: i64 },
+    Crash { off: i64 },
+    Reboot,
+    Accept,
+    DiskFails(bool),
+    FailOver { clock: i64 },
+}
+
+fn events() -> impl Strategy<Value = (usize, Event)> {
+    let steps: [Range<i64>; 5] = [0..3000, -3000..0, 0..5 * SECOND, -5 * SECOND..0, -7200 * SECOND..7200 * SECOND];
+    let step = prop_oneof![
+        6 => steps[0].clone(),
+        2 => steps[1].clone(),
+        3 => steps[2].clone(),
+        1 => steps[3].clone(),
+        1 => steps[4].clone(),
+    ];
+    let event = prop_oneof![
+        20 => (0..SLOTS, 0..4usize, 1..24usize).prop_map(|(slot, kind, count)| Event::Make { slot, kind, count }),
+        6 => (0..SLOTS, prop::bool::weighted(0.9)).prop_map(|(slot, in_order)| Event::Close { slot, in_order }),
+        10 => step.clone().prop_map(|by| Event::Clock { by }),
+        1 => step.clone().prop_map(|off| Event::Stop { off }),
+        1 => step.clone().prop_map(|off| Event::Crash { off }),
+        1 => Just(Event::Reboot),
+        1 => Just(Event::Accept),
+        1 => prop::bool::weighted(0.2).prop_map(Event::DiskFails),
+        1 => step.prop_map(|clock| Event::FailOver { clock }),
+    ];
+    (0..2usize, event)
+}
+
+fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
+    let mut servers = [Server::new(0, 2), Server::new(1, 2)];
+    let mut made = HashSet::new();
+    for (server, event) in story {
+        let server = &mut servers[server];
+        match event {
+            Event::Make { slot, kind, count } => server.make(slot, kind, count, &mut made)?,
+            Event::Close { slot, in_order } => server.close(slot, in_order),
+            Event::Clock { by } => server.clock += by,
+            Event::Stop { off } => {
+                server.close_all();
+                *server.memory.get_mut() = None;
+                server.clock += off;
+            }
+            Event::Crash { off } => {
+                *server.memory.get_mut() = None;
+                server.clock += off;
+            }
+            Event::Reboot => {
+                *server.memory.get_mut() = None;
+                // Notes that were not forced to disk do not count after a new start of the machine.
+                if let Some(disk) = server.disk.get_mut() {
+                    disk.left = None;
+                }
+            }
+            Event::Accept => {
+                let disk = server.disk.get_mut();
+                if let Some(memory) = server.memory.get_mut() {
+                    let (ledger, from) = memory.ledger.accepted(server.clock);
+                    if ledger != memory.ledger {
+                        *disk = Some(Disk { timeline: *ledger.timeline(), left: None });
+                        memory.ledger = ledger;
+                        memory.seen = from;
+                    }
+                    prop_assert!(from >= server.clock);
+                }
+            }
+            Event::DiskFails(fails) => server.disk_fails.set(fails),
+            // A standby with a copy of the disk takes over, all commits replayed, with another clock.
+            Event::FailOver { clock } => {
+                *server.memory.get_mut() = None;
+                server.clock += clock;
+                server.copied = true;
+            }
+        }
+    }
+    // When every clock is past all that was used, everybody can go on.
+    for server in &mut servers {
+        server.disk_fails.set(false);
+        server.open();
+        let used = server.disk.get_mut().map(|disk| disk.timeline.stretches().iter().map(|one| one.until).max());
+        server.clock = server.clock.max(used.flatten().unwrap_or(MORNING)) + 120 * SECOND;
+        for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..4).map(move |kind| (slot, kind))) {
+            let before = made.len();
+            server.make(slot, kind, 1, &mut made)?;
+            prop_assert_eq!(made.len(), before + 1, "slot {} makes nothing of kind {}", slot, kind);
+        }
+    }
+    Ok(made.len())
+}
+
+#[test]
+fn no_id_is_ever_made_twice() {
+    let cases = std::env::var("FLAKE_MODEL_CASES").map_or(4000, |cases| cases.parse().unwrap());
+    let mut config = Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
+    if let Ok(seed) = std::env::var("FLAKE_MODEL_SEED") {
+        config.rng_seed = proptest::test_runner::RngSeed::Fixed(seed.parse().unwrap());
+    } else {
+        let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+        config.rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
+    }
+    let seed = config.rng_seed;
+    let (steps, ids) = (Cell::new(0), Cell::new(0));
+    let played = TestRunner::new(config).run(&prop::collection::vec(events(), 1..1000), |story| {
+        steps.set(steps.get() + story.len());
+        ids.set(ids.get() + play(story)?);
+        Ok(())
+    });
+    println!("{cases} deployments, {} events, {} IDs, seed {seed:?}", steps.get(), ids.get());
+    if let Err(failure) = played {
+        panic!("seed {seed:?}: {failure}");
+    }
+}

@@ -1,0 +1,52 @@
+//! The file of a server: a write that fails anywhere leaves the record before it.
+
+use flake_core::record::{Left, Record, SIZE};
+use flake_core::timeline::{Stretch, Timeline};
+use proptest::prelude::*;
+
+fn stretches(count: usize) -> Vec<Stretch> {
+    (0..count as i64)
+        .map(|n| Stretch { from: i64::MAX / 64 * n, until: i64::MAX / 64 * n + 1_000_000_000_000 })
+        .collect()
+}
+
+#[test]
+fn the_longest_record_fits() {
+    let timeline = Timeline::of(&stretches(32), 31).unwrap();
+    let left = Left { boot: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
+    let record = Record::new(u64::MAX, &timeline, Some(left));
+    let bytes = record.encode();
+    assert_eq!(bytes.len(), SIZE);
+    assert_eq!(Record::newest(&bytes), Some(record));
+}
+
+#[test]
+fn what_is_no_timeline_is_no_record() {
+    assert_eq!(Timeline::of(&[], 0), None);
+    assert_eq!(Timeline::of(&stretches(3), 3), None);
+    assert_eq!(Timeline::of(&stretches(33), 0), None);
+    assert_eq!(Timeline::of(&[Stretch { from: 2, until: 1 }], 0), None);
+    assert_eq!(Timeline::of(&[Stretch { from: 1, until: 5 }, Stretch { from: 4, until: 9 }], 0), None);
+    assert_eq!(Record::newest(b""), None);
+    assert_eq!(Record::newest(&[0; 2 * SIZE]), None);
+}
+
+proptest! {
+    /// Some bytes of the older record have been replaced by the new one's, or by anything.
+    #[test]
+    fn a_torn_write_loses_nothing(until in 1..i64::MAX, torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
+        let timeline = |until| Timeline::of(&[Stretch { from: 0, until }], 0).unwrap();
+        let [before, last, next] = [1, 2, 3].map(|number| Record::new(number, &timeline(until / 3 * number as i64), None));
+        prop_assert_eq!([before.place(), last.place(), next.place()], [SIZE as u64, 0, SIZE as u64]);
+        let mut file = last.encode();
+        file.extend(before.encode());
+        prop_assert_eq!(Record::newest(&file), Some(last.clone()));
+        let new = next.encode();
+        file[SIZE..SIZE + torn].copy_from_slice(&new[..torn]);
+        if to_end {
+            file[SIZE + torn..].fill(junk);
+        }
+        let found = Record::newest(&file);
+        prop_assert!(found == Some(last) || found == Some(next));
+    }
+}

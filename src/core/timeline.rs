@@ -1,0 +1,189 @@
+//! Used time: the stretches of time in which IDs may have been made.
+//!
+//! IDs are made in the *open* stretch only, whose end, the *mark*, is moved ahead on disk before the clock gets there. A
+//! stretch is never given up, so whatever happens to the memory of a server, time that is in no stretch is unused. The
+//! stretches above the open one are those that a clock had reached which was wrong; they are skipped.
+
+use serde::{Deserialize, Serialize};
+
+/// How far ahead of the clock the mark is set, in microseconds. After a crash this time may be lost.
+pub const AHEAD: i64 = 3_000_000;
+/// Stretches that are remembered.
+const MOST: usize = 32;
+
+/// Time from an instant until before another one.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stretch {
+    /// First instant of it.
+    pub from: i64,
+    /// First instant after it.
+    pub until: i64,
+}
+
+/// Stretches in order, without overlaps; all numbers, as it lies in shared memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeline {
+    stretches: [Stretch; MOST],
+    count: usize,
+    open: usize,
+}
+
+impl Timeline {
+    /// Nothing is known before `born`, and nothing was used.
+    pub fn since(born: i64) -> Self {
+        let mut stretches = [Stretch::default(); MOST];
+        stretches[0] = Stretch { from: born, until: born };
+        Self { stretches, count: 1, open: 0 }
+    }
+
+    /// The timeline of these stretches, the open one by its number; none unless they are in order.
+    pub fn of(stretches: &[Stretch], open: usize) -> Option<Self> {
+        let ordered = stretches.iter().all(|stretch| stretch.from <= stretch.until)
+            && stretches.windows(2).all(|pair| pair[0].until <= pair[1].from);
+        if !ordered || open >= stretches.len() || stretches.len() > MOST {
+            return None;
+        }
+        let mut timeline = Self { stretches: [Stretch::default(); MOST], count: stretches.len(), open };
+        timeline.stretches[..stretches.len()].copy_from_slice(stretches);
+        Some(timeline)
+    }
+
+    /// All stretches, in order.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches[..self.count]
+    }
+
+    /// Which stretch is the open one.
+    pub const fn open_number(&self) -> usize {
+        self.open
+    }
+
+    /// The stretch in which IDs are made.
+    pub const fn open(&self) -> Stretch {
+        self.stretches[self.open]
+    }
+
+    /// The next stretch that must not be used again.
+    pub fn skipped(&self) -> Option<Stretch> {
+        self.stretches().get(self.open + 1).copied()
+    }
+
+    /// Counts all time until this instant as used, from the open stretch on.
+    pub fn use_until(&mut self, instant: i64) {
+        self.stretches[self.open].until = self.open().until.max(instant);
+        while let Some(skipped) = self.skipped()
+            && skipped.from <= self.open().until
+        {
+            self.stretches[self.open].until = self.open().until.max(skipped.until);
+            self.remove(self.open + 1);
+        }
+    }
+
+    /// Moves the mark ahead of `now`, so that a tick which ends at `tick_end` can be used; an instant that has to be
+    /// waited for when the tick lies in another stretch. Changes nothing then.
+    pub fn extend(&mut self, now: i64, tick_end: i64) -> Result<(), i64> {
+        let mut open = self.open;
+        while let Some(skipped) = self.stretches().get(open + 1)
+            && tick_end > skipped.from
+        {
+            if now < skipped.until {
+                return Err(skipped.until);
+            }
+            open += 1;
+        }
+        let stretch = self.stretches[open];
+        if now < stretch.from {
+            return Err(stretch.from);
+        }
+        self.open = open;
+        let until = now.saturating_add(AHEAD).min(self.skipped().map_or(i64::MAX, |skipped| skipped.from));
+        if now <= stretch.until {
+            self.stretches[open].until = stretch.until.max(until);
+        } else {
+            self.insert(open + 1, Stretch { from: now, until });
+            self.open += 1;
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// Has a stretch below the open one hold `now`, and returns it: for generators that can go back in time.
+    pub fn cover(&mut self, now: i64) -> Stretch {
+        let above = self.stretches().iter().position(|stretch| stretch.from > now).unwrap_or(self.count);
+        let end = now.saturating_add(AHEAD).min(self.stretches().get(above).map_or(i64::MAX, |next| next.from));
+        match above.checked_sub(1) {
+            Some(below) if now < self.stretches[below].until.saturating_add(AHEAD) => {
+                self.stretches[below].until = self.stretches[below].until.max(end);
+                self.stretches[below]
+            }
+            _ => {
+                let stretch = Stretch { from: now, until: end };
+                let is_below = above <= self.open;
+                self.insert(above, stretch);
+                self.open += usize::from(is_below);
+                self.forget();
+                stretch
+            }
+        }
+    }
+
+    /// Opens the first unused time at or after `now`, and says when it begins.
+    pub fn accept(&mut self, now: i64) -> i64 {
+        let mut from = now;
+        let mut above = 0;
+        while let Some(stretch) = self.stretches().get(above)
+            && stretch.from <= from
+        {
+            from = from.max(stretch.until);
+            above += 1;
+        }
+        let is_used_below = above > 0 && self.stretches[above - 1].until == from;
+        if !is_used_below {
+            self.insert(above, Stretch { from, until: from });
+        }
+        self.open = self.stretches().partition_point(|stretch| stretch.from <= from) - 1;
+        self.forget();
+        from
+    }
+
+    fn insert(&mut self, mut at: usize, stretch: Stretch) {
+        if self.count == MOST {
+            // Counting a gap as used is safe; the oldest one is the least likely to be gone back to. The gap that the
+            // stretch goes into cannot be closed, nor the one above the open stretch.
+            let gap = (0..MOST - 1).find(|&gap| gap + 1 != at && gap != self.open).unwrap_or(0);
+            self.close_gap(gap);
+            at -= usize::from(at > gap);
+        }
+        self.stretches.copy_within(at..self.count, at + 1);
+        self.stretches[at] = stretch;
+        self.count += 1;
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.stretches.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+    }
+
+    /// Makes one stretch of a stretch and the next.
+    fn close_gap(&mut self, after: usize) {
+        self.stretches[after].until = self.stretches[after + 1].until;
+        self.remove(after + 1);
+        self.open -= usize::from(self.open > after);
+    }
+
+    /// Closes the gaps below the open stretch that are shorter than the time since: a clock that went ahead by so little
+    /// and came back is past the gap. Few are left, as each is longer than everything after it.
+    fn forget(&mut self) {
+        let mut after = 0;
+        while after < self.open {
+            let gap = (self.stretches[after].until, self.stretches[after + 1].from);
+            if gap.1.wrapping_sub(gap.0) as u64 >= self.open().until.wrapping_sub(gap.1) as u64 {
+                after += 1;
+            } else {
+                self.close_gap(after);
+            }
+        }
+    }
+}
