@@ -176,3 +176,44 @@ COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often a tick''s IDs we
 COMMENT ON COLUMN flake_generators.clock_steps IS 'how often the clock was found behind the last ID';
 COMMENT ON COLUMN flake_generators.waited IS 'time spent waiting for either';
 GRANT SELECT ON flake_generators TO PUBLIC;
+
+-- The whole server -------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_stats(
+    OUT ledger text, OUT node_id bigint, OUT node_count bigint, OUT sessions integer, OUT issued bigint,
+    OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_steps bigint, OUT longest_wait interval,
+    OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
+) RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats_wrapper';
+COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats';
+REVOKE EXECUTE ON FUNCTION flake_stats() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION flake_stats() TO pg_monitor;
+
+CREATE VIEW flake_stats AS
+    SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_steps, longest_wait, mark, floor,
+           skipped
+    FROM flake_stats();
+COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases of this server since it was started';
+COMMENT ON COLUMN flake_stats.ledger IS
+    '"open"; "unused" before the first ID; "none" where this session found no shared memory for it';
+COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
+COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
+COMMENT ON COLUMN flake_stats.sessions IS 'sessions that have made IDs and go on';
+COMMENT ON COLUMN flake_stats.issued IS 'IDs made; sessions that go on add theirs about every two seconds in which they make any';
+COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next';
+COMMENT ON COLUMN flake_stats.clock_waits IS 'how often a session found the clock behind its last ID';
+COMMENT ON COLUMN flake_stats.clock_steps IS 'how often the clock was found to have been set';
+COMMENT ON COLUMN flake_stats.longest_wait IS 'the longest wait for any reason';
+COMMENT ON COLUMN flake_stats.mark IS 'no ID carries this time or a later one before the mark is further ahead on disk';
+COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or where their slot''s last owner stopped';
+COMMENT ON COLUMN flake_stats.skipped IS 'stretches of time to come that a wrong clock has used; no IDs are made in them';
+REVOKE ALL ON flake_stats FROM PUBLIC;
+GRANT SELECT ON flake_stats TO pg_monitor;
+
+CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock_wrapper';
+COMMENT ON FUNCTION flake_accept_clock() IS
+    'goes on at the present clock though a clock that was ahead has made later IDs; returns when IDs can be made again';
+REVOKE EXECUTE ON FUNCTION flake_accept_clock() FROM PUBLIC;

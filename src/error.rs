@@ -225,6 +225,23 @@ fn explain(error: &Error) -> (Code, String, String) {
                 ),
             )
         }
+        Error::Mark { reason: None, .. } => (
+            Code::ERRCODE_DATA_CORRUPTED,
+            "Neither of its two records is whole, or they are of a newer version.".to_owned(),
+            "Restore the file. If the clock has not been set back since IDs were made last, it can be deleted instead."
+                .to_owned(),
+        ),
+        Error::Mark { kind, .. } => (
+            match kind {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Code::ERRCODE_DISK_FULL,
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                    Code::ERRCODE_INSUFFICIENT_PRIVILEGE
+                }
+                _ => Code::ERRCODE_IO_ERROR,
+            },
+            "No ID may carry a time that this file, in the data directory, does not allow.".to_owned(),
+            "Make the data directory writable and see that its disk is not full.".to_owned(),
+        ),
         Error::SlotOutOfRange { .. } => (
             Code::ERRCODE_INTERNAL_ERROR,
             "PostgreSQL numbers its server processes otherwise than flake expects.".to_owned(),

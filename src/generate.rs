@@ -2,21 +2,22 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::ffi::CStr;
 
-use flake_core::{Error, Generator, Layout, Share, Step};
+use flake_core::session::{Origin, Session};
+use flake_core::{Error, Generator, Layout, Share, Step, Trace};
 use pgrx::prelude::*;
 
 use crate::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
 use crate::layouts::by_name;
-use crate::{clock, custom, place};
+use crate::ledger::{self, Own};
+use crate::{clock, custom, place, recovery};
 
 /// A generator of this session, and what has happened to it.
 pub struct SessionGenerator {
     pub layout: &'static Layout,
     pub share: Share,
-    pub generator: Generator,
+    pub session: Session<Generator>,
     pub delays: Delays,
 }
 
@@ -63,16 +64,29 @@ impl SessionGenerator {
         if !layout.generates() {
             return Err(Error::ReadOnly { layout: layout.name().to_owned().into() });
         }
-        refuse_in_recovery(c"flake_next()");
-        let share = Share::new(layout, place::node()?, place::slot()?)?;
+        recovery::refuse_or_raise(c"flake_next()");
+        ledger::join()?;
+        let share = Share::new(layout, ledger::node()?, place::slot()?)?;
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
-        let generator = Generator::above(layout, &share, clock::now(), rand::random())?;
-        Ok(Self { layout, share, generator, delays: Delays::default() })
+        let origin = Origin { layout: layout.clone(), share, position: rand::random() };
+        let session = Session::begin(&Own, layout.key(), origin)?;
+        Ok(Self { layout, share, session, delays: Delays::default() })
     }
 
     #[inline]
     fn next(&mut self) -> Step {
-        self.generator.next(clock::now(), rand::random)
+        self.session.generator.next(clock::now(), rand::random)
+    }
+
+    /// As [`Self::next`], and asks the ledger where that is needed.
+    #[cold]
+    fn ask(&mut self) -> Result<Step, Error> {
+        let step = self.session.next(&Own, |generator| {
+            let now = clock::now();
+            (now, generator.next(now, rand::random))
+        });
+        self.delays.report(self.session.issued());
+        step
     }
 }
 
@@ -87,11 +101,12 @@ pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
     GENERATORS.with_borrow(|generators| generators.list.iter().map(act).collect())
 }
 
-/// IDs made on a standby could be the primary's: refused in the words that nextval() uses.
-#[allow(unsafe_code, reason = "pgrx has no safe form of it")]
-pub fn refuse_in_recovery(function: &CStr) {
-    // SAFETY: takes a C string and raises an error or does nothing.
-    unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
+/// What each of them leaves, with key and era; none when the session ends while one is in use.
+pub fn traces() -> Option<Vec<(u64, u64, Trace)>> {
+    GENERATORS.with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        Some(generators.list.iter_mut().map(|own| own.delays.leave(&own.session)).collect())
+    })
 }
 
 /// The generator of the layout of this name.
@@ -100,12 +115,12 @@ struct Named<'a>(&'a [u8]);
 impl Asked for Named<'_> {
     type Id = u64;
 
-    fn next(&self) -> Step {
-        own(self.0, SessionGenerator::next)
+    fn ask(&self) -> Result<Step, Error> {
+        own(self.0, SessionGenerator::ask)
     }
 
     fn delays(&self, act: impl FnOnce(&mut Delays, u64)) {
-        own(self.0, |own| act(&mut own.delays, own.generator.issued()));
+        own(self.0, |own| act(&mut own.delays, own.session.issued()));
     }
 
     fn layout(&self) -> Cow<'static, str> {
@@ -121,7 +136,7 @@ impl Asked for Named<'_> {
 fn flake_next(layout: &[u8]) -> i64 {
     match own(layout, SessionGenerator::next) {
         Step::Issue(id) => id as i64,
-        step => wait_for_id(&Named(layout), step).or_raise() as i64,
+        _ => wait_for_id(&Named(layout)).or_raise() as i64,
     }
 }
 

@@ -38,14 +38,14 @@ fn flake_generators() -> TableIterator<
         )
     };
     let mut rows = generate::each(|own| {
-        let generator = &own.generator;
-        row(own.layout.name(), &own.share, generator.last_tick_start(), generator.issued(), &own.delays)
+        let last_tick = own.session.generator.last_tick_start();
+        row(own.layout.name(), &own.share, last_tick, own.session.issued(), &own.delays)
     });
     rows.extend(sno::each(|own| {
-        let generator = &own.generator;
-        let mut row = row("sno", &own.share, generator.last_unit_start(), generator.issued(), &own.delays);
+        let generator = &own.session.generator;
+        let mut row = row("sno", &own.share, generator.last_unit_start(), own.session.issued(), &own.delays);
         // Most steps of the clock do not delay a sno; the tick-tock bit counts them.
-        row.7 += generator.state().2 as i64;
+        row.7 += generator.trace().drifts as i64;
         row
     }));
     TableIterator::new(rows)

@@ -20,10 +20,15 @@ mod generate;
 mod generators;
 mod json;
 mod layouts;
+mod ledger;
+mod mark;
+mod memory;
 mod place;
 mod ranges;
+mod recovery;
 mod settings;
 mod sno;
+mod stats;
 mod wait;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -41,4 +46,5 @@ extension_sql_file!("../sql/sno.sql", name = "sno", requires = ["flake"]);
 pub extern "C-unwind" fn _PG_init() {
     settings::define();
     custom::watch();
+    ledger::preload();
 }

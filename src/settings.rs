@@ -6,6 +6,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 static NODE_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static NODE_COUNT: GucSetting<i32> = GucSetting::<i32>::new(1);
+static ALLOW_IN_RECOVERY: GucSetting<bool> = GucSetting::<bool>::new(false);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
 /// Tells PostgreSQL about the settings and reserves their prefix, so that a misspelt one is refused.
@@ -40,6 +41,14 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::UNIT_MS,
     );
+    GucRegistry::define_bool_guc(
+        c"flake.allow_in_recovery",
+        c"Allows IDs on a standby.",
+        c"For standbys with a flake.node_id of their own; one that has its primary's makes the same IDs.",
+        &ALLOW_IN_RECOVERY,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
     #[allow(unsafe_code, reason = "pgrx has no safe form of it")]
     // SAFETY: called from _PG_init with a string that lives as long as the library.
     unsafe {
@@ -50,6 +59,11 @@ pub fn define() {
 /// `flake.node_id` and `flake.node_count` as they are set, which need not be what is in force.
 pub fn node() -> (u32, u32) {
     (NODE_ID.get().unsigned_abs(), NODE_COUNT.get().unsigned_abs())
+}
+
+/// `flake.allow_in_recovery`.
+pub fn allow_in_recovery() -> bool {
+    ALLOW_IN_RECOVERY.get()
 }
 
 /// `flake.max_clock_wait`.

@@ -13,7 +13,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-pub use generate::each;
+pub use generate::{each, traces};
 
 /// A sno as PostgreSQL passes it: a pointer to its ten bytes.
 #[derive(Clone, Copy)]

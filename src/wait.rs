@@ -13,6 +13,36 @@ const OVERSLEEP: Duration = Duration::from_micros(100);
 /// A clock that stands still must not be spun for.
 const LONGEST_SPIN: Duration = Duration::from_millis(1);
 
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Reason {
+    /// The next tick, this one's share being used up.
+    NextTick,
+    /// A clock that is behind the last ID.
+    Clock,
+}
+
+impl Reason {
+    /// What pg_stat_activity shows.
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    fn wait_event(self) -> u32 {
+        pg_sys::PG_WAIT_EXTENSION
+    }
+
+    /// What pg_stat_activity shows.
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    #[allow(unsafe_code, reason = "registers a name")]
+    fn wait_event(self) -> u32 {
+        static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];
+        let (number, name) = match self {
+            Self::NextTick => (&NUMBERS[0], c"FlakeNextTick"),
+            Self::Clock => (&NUMBERS[1], c"FlakeClockBehind"),
+        };
+        // SAFETY: the name is copied; the same name has the same number in all sessions.
+        *number.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
+    }
+}
+
 /// One wait, of several pauses.
 pub struct Wait {
     started: Instant,
@@ -31,7 +61,7 @@ impl Wait {
 
     /// Waits for a part of what `remains`, in microseconds; the caller then looks at the clock again. Cancelling the
     /// statement ends it with PostgreSQL's error.
-    pub fn pause(&mut self, remains: i64) {
+    pub fn pause(&mut self, remains: i64, reason: Reason) {
         check_for_interrupts!();
         let remains = Duration::from_micros(remains.max(0).unsigned_abs());
         if remains <= OVERSLEEP {
@@ -41,7 +71,7 @@ impl Wait {
             }
         }
         match remains.checked_sub(OVERSLEEP) {
-            Some(_) if remains > NAP => sleep(remains),
+            Some(_) if remains > NAP => sleep(remains, reason),
             Some(nap) if !nap.is_zero() => std::thread::sleep(nap),
             _ => std::thread::sleep(OVERSLEEP),
         }
@@ -50,13 +80,12 @@ impl Wait {
 
 /// Sleeps until something happens to this session, at most for the time that remains or a slice of it.
 #[allow(unsafe_code, reason = "PostgreSQL's latch")]
-fn sleep(remains: Duration) {
+fn sleep(remains: Duration, reason: Reason) {
     let milliseconds = remains.min(SLICE).as_millis() as core::ffi::c_long - 1;
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: MyLatch is this process's own latch from its start to its end.
     unsafe {
-        let happened =
-            pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds.max(1), pg_sys::PG_WAIT_EXTENSION);
+        let happened = pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, milliseconds.max(1), reason.wait_event());
         if happened & pg_sys::WL_LATCH_SET as i32 != 0 {
             pg_sys::ResetLatch(pg_sys::MyLatch);
         }

@@ -174,6 +174,18 @@ pub enum Error {
         /// How long may be waited, in microseconds.
         patience: i64,
     },
+    /// The file that keeps the mark cannot be read or written.
+    #[error("cannot {attempt} \"{file}\"{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Mark {
+        /// What was tried.
+        attempt: &'static str,
+        /// The file, below the data directory.
+        file: &'static str,
+        /// What the operating system says; none where the content is at fault.
+        reason: Option<String>,
+        /// What kind of trouble it is.
+        kind: std::io::ErrorKind,
+    },
     /// A number for a field is no number, or negative.
     #[error("field \"{field}\" of layout \"{layout}\" cannot be {value}")]
     BadNumber {

@@ -1,7 +1,8 @@
 //! What a server keeps on disk: a file of two records, of which the newer one that is whole counts.
 //!
 //! A record is a line of text: `flake`, the version of the form, a checksum (XXH3, of the rest), and a JSON object; padded
-//! with spaces. It is written in place of the older one, so that a write which fails half way loses nothing.
+//! with spaces. It is never written over the last one that was forced to disk, so that a write which fails half way loses
+//! nothing.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,7 +17,7 @@ const MAGIC: &str = "flake 1";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Counts up; it lies at this number modulo 2.
+    /// Counts up.
     pub number: u64,
     stretches: Vec<Stretch>,
     open: usize,
@@ -45,11 +46,6 @@ impl Record {
         Timeline::of(&self.stretches, self.open)
     }
 
-    /// Where in the file it belongs.
-    pub const fn place(&self) -> u64 {
-        self.number % 2 * SIZE as u64
-    }
-
     /// Its bytes in the file.
     pub fn encode(&self) -> Vec<u8> {
         let json = serde_json::to_string(self).unwrap_or_default();
@@ -57,9 +53,10 @@ impl Record {
         format!("{line:<width$}\n", width = SIZE - 1).into_bytes()
     }
 
-    /// The newest whole record of a file; none when there is none.
-    pub fn newest(file: &[u8]) -> Option<Self> {
-        file.chunks(SIZE).filter_map(Self::decode).max_by_key(|record| record.number)
+    /// The newest whole record of a file, and which of the two it is; none when there is none.
+    pub fn newest(file: &[u8]) -> Option<(usize, Self)> {
+        let records = file.chunks(SIZE).take(2).enumerate();
+        records.filter_map(|(place, bytes)| Some((place, Self::decode(bytes)?))).max_by_key(|(_, record)| record.number)
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {

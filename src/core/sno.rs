@@ -194,6 +194,11 @@ pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, 
     }
 }
 
+/// A number for what a session's traces go by: the caller's partition, or the automatic ones.
+pub fn key(partition: Option<i32>) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("sno {partition:?}").as_bytes())
+}
+
 /// The error for a clock past the last unit.
 pub fn exhausted() -> Error {
     Error::Exhausted { layout: NAME, end: start_of(LAST_UNIT) + UNIT }

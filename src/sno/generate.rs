@@ -3,22 +3,23 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use flake_core::sno::{automatic_share, metabyte, partition_share};
-use flake_core::{Error, Share, Sno, SnoGenerator, Step};
+use flake_core::session::Session;
+use flake_core::sno::{automatic_share, key, metabyte, partition_share};
+use flake_core::{Error, Share, Sno, SnoGenerator, Step, Trace};
 use pgrx::prelude::*;
 
 use super::SnoDatum;
 use crate::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
-use crate::generate::refuse_in_recovery;
-use crate::{clock, place};
+use crate::ledger::{self, Own};
+use crate::{clock, place, recovery};
 
 /// A generator of this session, and what has happened to it.
 pub struct SnoSession {
     /// The caller's partition, or the automatic ones.
     partition: Option<i32>,
     pub share: Share,
-    pub generator: SnoGenerator,
+    pub session: Session<SnoGenerator>,
     pub delays: Delays,
 }
 
@@ -28,14 +29,24 @@ thread_local! {
 
 impl SnoSession {
     fn new(partition: Option<i32>) -> Result<Self, Error> {
-        refuse_in_recovery(c"sno_next()");
-        let (node, slot) = (place::node()?, place::slot()?);
+        recovery::refuse_or_raise(c"sno_next()");
+        ledger::join()?;
+        let (node, slot) = (ledger::node()?, place::slot()?);
         let share = match partition {
             Some(partition) => partition_share(partition.into(), node, slot)?,
             None => automatic_share(node, slot)?,
         };
-        let generator = SnoGenerator::above(share, clock::now())?;
-        Ok(Self { partition, share, generator, delays: Delays::default() })
+        let session = Session::begin(&Own, key(partition), share)?;
+        Ok(Self { partition, share, session, delays: Delays::default() })
+    }
+
+    fn ask(&mut self, metabyte: u8) -> Result<Step<Sno>, Error> {
+        let step = self.session.next(&Own, |generator| {
+            let now = clock::now();
+            (now, generator.next(now, metabyte))
+        });
+        self.delays.report(self.session.issued());
+        step
     }
 }
 
@@ -56,6 +67,14 @@ pub fn each<R>(act: impl FnMut(&SnoSession) -> R) -> Vec<R> {
     GENERATORS.with_borrow(|generators| generators.iter().map(act).collect())
 }
 
+/// What each of them leaves, with key and era; none when the session ends while one is in use.
+pub fn traces() -> Option<Vec<(u64, u64, Trace)>> {
+    GENERATORS.with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        Some(generators.iter_mut().map(|own| own.delays.leave(&own.session)).collect())
+    })
+}
+
 /// A request for an ID.
 struct Request {
     metabyte: u8,
@@ -65,12 +84,12 @@ struct Request {
 impl Asked for Request {
     type Id = Sno;
 
-    fn next(&self) -> Step<Sno> {
-        own(self.partition, |own| own.generator.next(clock::now(), self.metabyte))
+    fn ask(&self) -> Result<Step<Sno>, Error> {
+        own(self.partition, |own| own.ask(self.metabyte))
     }
 
     fn delays(&self, act: impl FnOnce(&mut Delays, u64)) {
-        own(self.partition, |own| act(&mut own.delays, own.generator.issued()));
+        own(self.partition, |own| act(&mut own.delays, own.session.issued()));
     }
 
     fn layout(&self) -> Cow<'static, str> {
@@ -84,9 +103,10 @@ impl Asked for Request {
 
 fn next(metabyte_given: i32, partition: Option<i32>) -> SnoDatum {
     let request = Request { metabyte: metabyte(metabyte_given.into()).or_raise(), partition };
-    SnoDatum(match request.next() {
+    let step = own(partition, |own| own.session.generator.next(clock::now(), request.metabyte));
+    SnoDatum(match step {
         Step::Issue(sno) => sno,
-        step => wait_for_id(&request, step).or_raise(),
+        _ => wait_for_id(&request).or_raise(),
     })
 }
 
