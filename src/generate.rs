@@ -65,11 +65,12 @@ impl SessionGenerator {
             return Err(Error::ReadOnly { layout: layout.name().to_owned().into() });
         }
         recovery::refuse_or_raise(c"flake_next()");
+        layout.tick_to_generate_in(clock::now())?;
         ledger::join()?;
         let share = Share::new(layout, ledger::node()?, place::slot()?)?;
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
         let origin = Origin { layout: layout.clone(), share, position: rand::random() };
-        let session = Session::begin(&Own, layout.key(), origin)?;
+        let session = Session::begin(&Own, layout.key(), origin);
         Ok(Self { layout, share, session, delays: Delays::default() })
     }
 

@@ -221,7 +221,7 @@ thread_local! {
 
 /// Where the library is preloaded, the ledger is born with the server.
 pub fn preload() {
-    memory::reserve(size_of::<Control>(), || {
+    memory::reserve(|| {
         if let Ok(control) = memory::control(Control::new) {
             control.guard(|guarded| guarded.born = clock::now());
         }

@@ -13,16 +13,20 @@ use pgrx::{PgTryBuilder, pg_guard, pg_sys};
 /// `AddinShmemInitLock`'s place among PostgreSQL's named locks, the same in 15 to 18 (lwlocknames.txt).
 const ADDIN_SHMEM_INIT_LOCK: usize = 21;
 
+/// Bytes of the control block in every version of the library: PostgreSQL finds it by its name and size.
+pub const CONTROL: usize = 4096;
+
 /// Memory of the main segment, `new` the first time that a session of this server asks for it; or why there is none. It
 /// lives as long as the server, the same for all sessions.
 pub fn control<T>(new: impl FnOnce() -> T + UnwindSafe) -> Result<&'static T, String> {
+    const { assert!(size_of::<T>() <= CONTROL) };
     attempt(|| {
         let mut found = false;
         // SAFETY: the lock keeps other sessions from seeing the memory before it is filled.
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-            let memory = pg_sys::ShmemInitStruct(c"flake".as_ptr(), size_of::<T>(), &mut found).cast::<T>();
+            let memory = pg_sys::ShmemInitStruct(c"flake".as_ptr(), CONTROL, &mut found).cast::<T>();
             if !found {
                 memory.write(new());
             }
@@ -96,12 +100,11 @@ fn attempt<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
 thread_local! {
     static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
     static NEXT_REQUEST_HOOK: Cell<pg_sys::shmem_request_hook_type> = const { Cell::new(None) };
-    static SIZE: Cell<usize> = const { Cell::new(0) };
     static AT_STARTUP: Cell<fn()> = const { Cell::new(|| ()) };
 }
 
-/// Where the library is preloaded: asks for `size` bytes more and has `at_startup` called when there is shared memory.
-pub fn reserve(size: usize, at_startup: fn()) {
+/// Where the library is preloaded: asks for the room of the control block and has `at_startup` called when it is there.
+pub fn reserve(at_startup: fn()) {
     #[pg_guard]
     unsafe extern "C-unwind" fn request() {
         if let Some(next) = NEXT_REQUEST_HOOK.get() {
@@ -109,7 +112,7 @@ pub fn reserve(size: usize, at_startup: fn()) {
             unsafe { next() };
         }
         // SAFETY: called by the hook that is for it.
-        unsafe { pg_sys::RequestAddinShmemSpace(SIZE.get()) };
+        unsafe { pg_sys::RequestAddinShmemSpace(CONTROL) };
     }
     #[pg_guard]
     unsafe extern "C-unwind" fn startup() {
@@ -124,7 +127,6 @@ pub fn reserve(size: usize, at_startup: fn()) {
         if !pg_sys::process_shared_preload_libraries_in_progress {
             return;
         }
-        SIZE.set(size);
         AT_STARTUP.set(at_startup);
         NEXT_REQUEST_HOOK.set(pg_sys::shmem_request_hook);
         NEXT_STARTUP_HOOK.set(pg_sys::shmem_startup_hook);

@@ -64,22 +64,20 @@ impl Generator {
     /// # Errors
     /// [`Error::InstantOutOfRange`] when the layout has no tick for `now`, [`Error::Exhausted`] when it has none after.
     pub fn above(layout: &Layout, share: &Share, now: i64, position: u64) -> Result<Self, Error> {
-        Ok(Self::at(layout, share, tick_at(layout, now)?, position % share.size(), 0))
+        Ok(Self::at(layout, share, layout.tick_to_generate_in(now)?, position % share.size(), 0))
     }
 
     /// A generator that begins as the ledger says, and not in a tick before the one which holds `seen`.
-    ///
-    /// # Errors
-    /// [`Error::Exhausted`] when the layout has no tick for `seen`, or none above what is used.
-    pub fn start(layout: &Layout, share: &Share, start: Start, seen: i64, position: u64) -> Result<Self, Error> {
+    pub fn start(layout: &Layout, share: &Share, start: Start, seen: i64, position: u64) -> Self {
         if let Some(trace) = start.resumed {
             let tick = trace.start.wrapping_sub(layout.epoch) as u64 / layout.tick as u64;
-            return Ok(Self::at(layout, share, tick, trace.position, trace.left));
+            return Self::at(layout, share, tick, trace.position, trace.left);
         }
         // Nothing is used of the tick that comes after this one.
-        let last_used = start.free_from.saturating_sub(1).max(layout.epoch);
+        let last_used = start.free_from.saturating_sub(1);
         let before_seen = seen.saturating_sub(layout.tick);
-        Self::above(layout, share, last_used.max(before_seen), position)
+        let tick = layout.tick_at(last_used.max(before_seen).max(layout.epoch)).unwrap_or(layout.last_tick());
+        Self::at(layout, share, tick, position % share.size(), 0)
     }
 
     /// A generator in this tick, at this position, with so many IDs left. It may use any time.
@@ -184,14 +182,18 @@ impl Generator {
     }
 }
 
-fn tick_at(layout: &Layout, instant: i64) -> Result<u64, Error> {
-    match layout.tick_at(instant) {
-        Err(Error::InstantOutOfRange { end, .. }) if instant >= end => Err(layout.exhausted()),
-        tick => tick,
-    }
-}
-
 impl Layout {
+    /// The tick that holds an instant at which IDs are to be made.
+    ///
+    /// # Errors
+    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
+    pub fn tick_to_generate_in(&self, now: i64) -> Result<u64, Error> {
+        match self.tick_at(now) {
+            Err(Error::InstantOutOfRange { end, .. }) if now >= end => Err(self.exhausted()),
+            tick => tick,
+        }
+    }
+
     /// The error for a clock past the last tick.
     pub fn exhausted(&self) -> Error {
         Error::Exhausted { layout: self.name.clone(), end: self.start_of(self.last_tick()) + self.tick }

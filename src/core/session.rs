@@ -43,7 +43,7 @@ pub trait Successor: Sized {
     /// Whether it goes on in the past when the clock steps back.
     const GOES_BACK: bool;
     /// Begins as the ledger says.
-    fn start(origin: &Self::Origin, start: Start, seen: i64) -> Result<Self, Error>;
+    fn start(origin: &Self::Origin, start: Start, seen: i64) -> Self;
     /// See [`Generator::allow`].
     fn allow(&mut self, window: Window);
     /// See [`Generator::trace`].
@@ -65,11 +65,11 @@ pub struct Session<G: Successor> {
 
 impl<G: Successor> Session<G> {
     /// Begins where the slot's last owner stopped.
-    pub fn begin(shared: &impl Shared, key: u64, origin: G::Origin) -> Result<Self, Error> {
+    pub fn begin(shared: &impl Shared, key: u64, origin: G::Origin) -> Self {
         let Beginning { start, seen, era, window } = shared.begin(key);
-        let mut generator = G::start(&origin, start, seen)?;
+        let mut generator = G::start(&origin, start, seen);
         generator.allow(window);
-        Ok(Self { generator, key, origin, era, issued_before: 0 })
+        Self { generator, key, origin, era, issued_before: 0 }
     }
 
     /// Asks the generator by `ask`, which also says at what instant, and the ledger where that is needed.
@@ -99,7 +99,7 @@ impl<G: Successor> Session<G> {
             let issued_before = self.issued();
             // Whatever it has used lies outside of the new era's time.
             let Beginning { start, seen, era, window } = shared.begin(self.key);
-            self.generator = G::start(&self.origin, start, seen)?;
+            self.generator = G::start(&self.origin, start, seen);
             self.generator.allow(window);
             (self.era, self.issued_before) = (era, issued_before);
         }
@@ -131,7 +131,7 @@ impl Successor for Generator {
     type Origin = Origin;
     const GOES_BACK: bool = false;
 
-    fn start(origin: &Origin, start: Start, seen: i64) -> Result<Self, Error> {
+    fn start(origin: &Origin, start: Start, seen: i64) -> Self {
         Self::start(&origin.layout, &origin.share, start, seen, origin.position)
     }
 
@@ -153,7 +153,7 @@ impl Successor for SnoGenerator {
     type Origin = Share;
     const GOES_BACK: bool = true;
 
-    fn start(share: &Share, start: Start, seen: i64) -> Result<Self, Error> {
+    fn start(share: &Share, start: Start, seen: i64) -> Self {
         Self::start(*share, start, seen)
     }
 

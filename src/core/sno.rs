@@ -8,7 +8,7 @@ mod text;
 
 use std::borrow::Cow;
 
-pub use generator::SnoGenerator;
+pub use generator::{SnoGenerator, unit_to_generate_in};
 pub use text::{DIGIT_BITS, first_wrong};
 
 use crate::explain::{draw, utc};

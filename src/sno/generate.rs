@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use flake_core::session::Session;
-use flake_core::sno::{automatic_share, key, metabyte, partition_share};
+use flake_core::sno::{automatic_share, key, metabyte, partition_share, unit_to_generate_in};
 use flake_core::{Error, Share, Sno, SnoGenerator, Step, Trace};
 use pgrx::prelude::*;
 
@@ -30,13 +30,14 @@ thread_local! {
 impl SnoSession {
     fn new(partition: Option<i32>) -> Result<Self, Error> {
         recovery::refuse_or_raise(c"sno_next()");
+        unit_to_generate_in(clock::now())?;
         ledger::join()?;
         let (node, slot) = (ledger::node()?, place::slot()?);
         let share = match partition {
             Some(partition) => partition_share(partition.into(), node, slot)?,
             None => automatic_share(node, slot)?,
         };
-        let session = Session::begin(&Own, key(partition), share)?;
+        let session = Session::begin(&Own, key(partition), share);
         Ok(Self { partition, share, session, delays: Delays::default() })
     }
 

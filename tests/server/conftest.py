@@ -53,8 +53,10 @@ class Server:
         new.write_text(clock + "\n")
         new.replace(self.base / "clock")
 
-    def restart(self, *settings, mode="fast"):
-        self._cluster("restart", *settings, MODE=mode)
+    def restart(self, *settings, mode="fast", while_stopped=lambda: None):
+        self._cluster("stop", MODE=mode)
+        while_stopped()
+        self._cluster("launch", *settings)
 
     def reload(self, *settings):
         self._cluster("reload", *settings)

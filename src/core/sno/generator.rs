@@ -29,20 +29,20 @@ impl SnoGenerator {
     /// A generator that starts above the unit which holds `now`. The workers of the share are its partitions.
     pub fn above(share: Share, now: i64) -> Result<Self, Error> {
         let position = share.size();
-        Ok(Self::restore(share, unit_at(now)?, 0, 0, position))
+        Ok(Self::restore(share, unit_to_generate_in(now)?, 0, 0, position))
     }
 
     /// A generator that begins as the ledger says. `seen` is where it takes the present to be: before it is the past.
-    pub fn start(share: Share, start: Start, seen: i64) -> Result<Self, Error> {
+    pub fn start(share: Share, start: Start, seen: i64) -> Self {
         if let Some(trace) = start.resumed {
             let [highest, left_behind] = [trace.start, trace.behind].map(unit_of);
-            return Ok(Self::restore(share, highest, left_behind, trace.drifts, share.size() - trace.left));
+            return Self::restore(share, highest, left_behind, trace.drifts, share.size() - trace.left);
         }
         // Nothing is used of the unit that comes after this one.
         let left_behind = unit_of(start.free_from.saturating_sub(1));
-        let before_seen = unit_at(seen.saturating_sub(UNIT).max(EPOCH))?;
+        let before_seen = unit_of(seen.saturating_sub(UNIT));
         let position = share.size();
-        Ok(Self::restore(share, before_seen.max(left_behind), left_behind, 0, position))
+        Self::restore(share, before_seen.max(left_behind), left_behind, 0, position)
     }
 
     /// A generator with the state that another one had. It may use any time.
@@ -123,14 +123,18 @@ impl SnoGenerator {
     }
 }
 
-fn unit_at(instant: i64) -> Result<u64, Error> {
-    match Sno::unit_at(instant) {
-        Err(Error::InstantOutOfRange { end, .. }) if instant >= end => Err(exhausted()),
+/// The unit that holds an instant at which IDs are to be made.
+///
+/// # Errors
+/// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last unit.
+pub fn unit_to_generate_in(now: i64) -> Result<u64, Error> {
+    match Sno::unit_at(now) {
+        Err(Error::InstantOutOfRange { end, .. }) if now >= end => Err(exhausted()),
         unit => unit,
     }
 }
 
 /// The unit that holds an instant, or the first or the last one.
 fn unit_of(instant: i64) -> u64 {
-    ((instant.max(EPOCH) - EPOCH) / UNIT) as u64
+    (((instant.max(EPOCH) - EPOCH) / UNIT) as u64).min(LAST_UNIT)
 }

@@ -183,8 +183,7 @@ impl Server {
                         let layout = layouts()[kind].clone();
                         let share = Share::new(&layout, self.node, number).unwrap();
                         let origin = Origin { layout: layout.clone(), share, position: 5 };
-                        let Ok(session) = Session::begin(&seen, layout.key(), origin) else { break };
-                        none.insert(session)
+                        none.insert(Session::begin(&seen, layout.key(), origin))
                     }
                 };
                 match own.next(&seen, |generator| (clock, generator.next(clock, || 0))) {
@@ -202,8 +201,7 @@ impl Server {
                             workers: Numbers { first: partition, count: 1 },
                             sequences: Numbers { first: 0, count: 6 },
                         };
-                        let Ok(session) = Session::begin(&seen, 1, share) else { break };
-                        none.insert(session)
+                        none.insert(Session::begin(&seen, 1, share))
                     }
                 };
                 match own.next(&seen, |generator| (clock, generator.next(clock, 1))) {

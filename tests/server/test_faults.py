@@ -1,0 +1,381 @@
+"""Faults on real servers. Whatever happens, no ID that was ever returned to a client is made again.
+
+FLAKE_SOAK=n repeats the random ones n times.
+"""
+
+import os
+import signal
+import threading
+import time
+
+import psycopg
+import pytest
+
+from clients import EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
+
+SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
+
+
+@pytest.fixture
+def faked(servers):
+    """A server with a clock of its own, whose ledger is open."""
+    server = servers("max_prepared_transactions=10", clock="+0")
+    server.sql(MAKE, 1)
+    return server
+
+
+def test_many_sessions_in_one_frozen_tick(faked):
+    """200 connections one after another and 32 at once; nobody has to wait while the slot's share lasts."""
+    made = Made()
+    faked.set_clock("2031-01-01 00:00:00")
+    for _ in range(200):
+        with faked.connect() as db:
+            made.make(db, 10)
+    together = [faked.connect() for _ in range(32)]
+    try:
+        threads = [threading.Thread(target=made.make, args=(db, 10)) for db in together]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        assert {len(ids) for ids in made.ids.values()} == {2320}
+        ticks = """SELECT count(DISTINCT flake_timestamp(a::bigint)), count(DISTINCT flake_timestamp(b::bigint, 'base64id')),
+                          count(DISTINCT sno_timestamp(c::sno)) FROM unnest(%s::text[], %s::text[], %s::text[]) s(a, b, c)"""
+        assert faked.sql(ticks, *map(list, made.ids.values())) == [(1, 1, 1)]
+        # The share's end is waited for, and the wait can be cancelled.
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            threading.Timer(1, together[0].cancel).start()
+            made.make(together[0], 5000)
+    finally:
+        [db.close() for db in together]
+    assert faked.value("SELECT overflow_waits FROM flake_stats") == 1
+
+
+def test_ten_thousand_reconnects(server):
+    server.sql("CREATE UNLOGGED TABLE reconnects (a text, b text, c text)")
+    server.pgbench(f"INSERT INTO reconnects {MAKE % 3};\n", "-C", "-c", 8, "-j", 2, "-t", 1250)
+    counts = server.sql("""SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c)
+                           FROM reconnects""")
+    assert counts == [(30_000,) * 4]
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_sessions_terminated_at_random(faked, round):
+    made = Made()
+    with Load(faked, made) as load, faked.connect() as db:
+        for _ in range(100):
+            db.execute("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1""")
+            time.sleep(0.03)
+    assert load.thrown_out > 50
+    assert len(made) > 1000
+
+
+def kill_a_backend(server):
+    pid = server.value("""SELECT pid FROM pg_stat_activity
+                          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1""")
+    os.kill(pid, signal.SIGKILL)
+    wait_for_server(server)
+
+
+FAULTS = {
+    "kill": lambda server, clock: (server.set_clock(clock), kill_a_backend(server)),
+    "immediate": lambda server, clock: server.restart(mode="immediate", while_stopped=lambda: server.set_clock(clock)),
+    "fast": lambda server, clock: server.restart(mode="fast", while_stopped=lambda: server.set_clock(clock)),
+}
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+@pytest.mark.parametrize("fault", FAULTS)
+def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
+    """Set back by ten seconds and by an hour, ahead and back: the clients go on as soon as they may."""
+    made = Made()
+    with Load(faked, made) as load:
+        for clock in ["+0", "-10", "-3600", "-3595", "+5", "+0", "+0"]:
+            time.sleep(0.7)
+            FAULTS[fault](faked, clock)
+        faked.set_clock("+30")  # past everything that was used
+        before = {kind: len(ids) for kind, ids in made.ids.items()}
+        deadline = time.monotonic() + 60
+        while any(len(made.ids[kind]) < before[kind] + 2000 for kind in KINDS) and not load.failures:
+            assert time.monotonic() < deadline, "IDs are not made again"
+            time.sleep(0.1)
+    assert load.thrown_out > 0
+
+
+def test_set_back_between_sessions(faked):
+    """The next session finds out, whichever slot it has. With sno it goes on in the past, once."""
+    made = Made()
+    faked.set_clock("+7200")
+    with faked.connect() as db:
+        made.make(db, 100)
+    for clock in ["+7190", "+3600"]:
+        faked.set_clock(clock)
+        for _ in range(3):
+            with faked.connect() as db:
+                assert set(made.make_each(db, 100)) >= {"twitter", "base64id"}
+        with faked.connect() as db:
+            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, MAKE, (1,)).value.diag
+            assert error.message_primary == 'clock is behind the last ID of layout "twitter"'
+    faked.set_clock("+7200")
+    time.sleep(1)
+    with faked.connect() as db:
+        assert made.make_each(db, 100) == []
+        faked.set_clock("+7199.6")
+        with faked.connect() as other:
+            assert made.make_each(other, 100) == []  # waited out
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_set_back_while_stopped(faked, mode):
+    made = Made()
+    for clock in ["-10", "-3600"]:
+        faked.set_clock("+0")
+        with faked.connect() as db:
+            db.execute("SET flake.max_clock_wait = '10s'")
+            made.make(db, 100)
+        faked.restart(mode=mode, while_stopped=lambda: faked.set_clock(clock))
+        with faked.connect() as db:
+            assert made.make_each(db, 100) == list(KINDS)
+            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, MAKE, (1,)).value.diag
+            assert error.message_primary == 'clock is behind the last ID of layout "twitter"'
+    faked.restart(mode=mode, while_stopped=lambda: faked.set_clock("+4"))
+    with faked.connect() as db:
+        assert made.make_each(db, 100) == []
+
+
+def test_how_long_a_restart_keeps_waiting(faked):
+    """After a clean stop IDs go on above the last one, also when sessions ended long before; after a crash the mark is
+    at most three seconds ahead."""
+    latest = "SELECT flake_timestamp(flake_next('twitter'))"
+    for end_session_first in [True, False]:
+        with faked.connect() as db:
+            last = db.execute(latest).fetchone()[0]
+            if end_session_first:
+                db.close()
+            faked.restart(mode="fast")
+        with faked.connect() as db:
+            floor = "SELECT (SELECT flake_timestamp(flake_next('twitter'))), floor FROM flake_stats"
+            first, floor = db.execute(floor).fetchone()
+            floor = db.execute("SELECT floor FROM flake_stats").fetchone()[0]
+            assert (floor - last).total_seconds() < 0.002
+            assert first > last
+    for _ in range(2):
+        with faked.connect() as db:
+            last = db.execute(latest).fetchone()[0]
+            faked.restart(mode="immediate")
+        with faked.connect() as db:
+            db.execute("SET flake.max_clock_wait = 0")
+            first = db.execute(latest).fetchone()[0]
+            floor = db.execute("SELECT floor FROM flake_stats").fetchone()[0]
+            assert last < floor <= first
+            assert (floor - last).total_seconds() <= 3.1
+
+
+def test_a_clock_that_was_ahead_can_be_given_up(faked):
+    """An hour of wrong time is not waited for, and not used again when it comes."""
+    made = Made()
+    with faked.connect() as db, faked.connect() as other:
+        made.make(db, 100)
+        faked.set_clock("+3600")
+        made.make(db, 100)
+        made.make(other, 100)
+        time.sleep(1)
+        made.make(db, 100)
+        faked.set_clock("+0")
+        assert made.make_each(db, 100) == ["twitter", "base64id"]
+        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, faked.sql, "SET ROLE pg_monitor; SELECT flake_accept_clock()")
+        assert "flake_accept_clock" in str(denied.value)
+        early, = faked.sql("SELECT flake_accept_clock() < now() + interval '10 s'")[0]
+        assert early
+        for session in [db, other]:
+            session.execute("SET flake.max_clock_wait = '10s'")
+            assert made.make_each(session, 100) == []
+            session.execute("RESET flake.max_clock_wait")
+        with faked.connect() as third:
+            assert made.make_each(third, 100) == []
+        count, ahead = faked.sql("SELECT count(*), bool_and(lower(s) > now()) FROM flake_stats, unnest(skipped) s")[0]
+        assert (count, ahead) == (1, True)
+        # It survives restarts of both kinds.
+        for mode in ["fast", "immediate"]:
+            faked.restart(mode=mode)
+            with faked.connect() as new:
+                assert made.make_each(new, 100) == []
+    # When real time reaches the stretch, it is not used; after it IDs are made again.
+    with faked.connect() as db:
+        made.make(db, 100)
+        start, length = faked.sql("""SELECT extract(epoch FROM lower(s) - now())::float, extract(epoch FROM upper(s) - lower(s))::float
+                                     FROM flake_stats, unnest(skipped) s""")[0]
+        faked.set_clock(f"+{start + 1.2}")
+        for session in [db, faked.connect()]:
+            assert made.make_each(session, 100) == list(KINDS)
+        faked.set_clock(f"+{start + length + 2}")
+        time.sleep(1)
+        for session in [db, faked.connect()]:
+            assert made.make_each(session, 100) == []
+        assert faked.value("SELECT skipped FROM flake_stats") == []
+
+
+def test_time_that_was_used_without_a_break_cannot_be_given_back(faked):
+    made = Made()
+    with faked.connect() as db:
+        made.make(db, 100)
+        faked.set_clock("-1.5")
+        mark, from_when = faked.sql("SELECT mark, flake_accept_clock() FROM flake_stats")[0]
+        assert from_when == mark
+        assert made.make_each(db, 10) == ["twitter", "base64id"]
+        faked.set_clock("+2")
+        time.sleep(1)
+        assert made.make_each(db, 10) == []
+
+
+def test_the_clock_is_reported_once(faked):
+    made = Made()
+    log = (faked.dir / "server.log").read_text
+    with Load(faked, made, sessions=4):
+        time.sleep(1)
+        faked.set_clock("-60")
+        time.sleep(3)
+        faked.set_clock("+0")
+        time.sleep(3)
+    lines = [line for line in log().splitlines() if "flake: the clock was set" in line]
+    assert [line.split("set ")[1].split(" ")[0] for line in lines] == ["back", "ahead"]
+    assert faked.value("SELECT clock_steps FROM flake_stats") == 2
+    waits, longest = faked.sql("SELECT clock_waits, longest_wait FROM flake_stats")[0]
+    assert waits > 0 and longest.total_seconds() < 3
+
+
+def test_prepared_transactions_and_discard(faked):
+    made = Made()
+    faked.sql("CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
+    with faked.connect() as db:
+        db.execute("BEGIN; INSERT INTO kept SELECT FROM generate_series(1, 100)")
+        made.make(db, 100)
+        db.execute("PREPARE TRANSACTION 'flake'")
+        db.execute("DISCARD ALL")
+        made.make(db, 100)
+    faked.restart(mode="immediate")
+    with faked.connect() as db:
+        made.make(db, 100)
+        db.execute("INSERT INTO kept SELECT FROM generate_series(1, 100)")
+        db.execute("COMMIT PREPARED 'flake'")
+        rows = db.execute("SELECT id::text FROM kept").fetchall()
+        assert len(rows) == 200
+        made.add(rows, ["twitter"])
+
+
+def test_parallel_workers(server):
+    with server.connect() as db:
+        db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 200000) n;
+                      ALTER TABLE rows SET (parallel_workers = 4);
+                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off""")
+        for _ in range(10):
+            workers, count, *different = db.execute(f"""
+                SELECT count(DISTINCT (flake_decode(a::bigint)).worker / 8), count(*), count(DISTINCT a), count(DISTINCT b),
+                       count(DISTINCT c)
+                FROM (SELECT {', '.join(KINDS.values())} FROM rows OFFSET 0) s(a, b, c)""").fetchone()
+            assert different == [count] * 3
+        assert workers > 1
+
+
+def test_extension_dropped_and_created_under_load(server):
+    server.sql("CREATE DATABASE dropping")
+    made = Made()
+    expected = (*EXPECTED, psycopg.errors.UndefinedFunction, psycopg.errors.InternalError)
+    ends, failures = threading.Event(), []
+
+    def run():
+        with server.connect(dbname="dropping") as db:
+            while not ends.is_set():
+                try:
+                    made.make(db, 20)
+                except expected:
+                    pass
+                except BaseException as failure:  # noqa: BLE001
+                    failures.append(failure)
+                    return
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    [thread.start() for thread in threads]
+    with server.connect(dbname="dropping") as db:
+        for _ in range(20):
+            db.execute("CREATE EXTENSION flake")
+            time.sleep(0.1)
+            db.execute("DROP EXTENSION flake")
+    ends.set()
+    [thread.join() for thread in threads]
+    assert not failures, failures
+    assert len(made) > 100
+
+
+def test_three_nodes_at_once(servers):
+    made = Made()
+    nodes = [servers("flake.node_count=3", f"flake.node_id={node}") for node in range(3)]
+    loads = [Load(node, made, sessions=4) for node in nodes]
+    for load in loads:
+        load.__enter__()
+    time.sleep(3)
+    for load in loads:
+        load.__exit__()
+    assert len(made) > 3000
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_failover_to_a_standby_whose_clock_is_behind(servers, round):
+    primary = servers("max_prepared_transactions=10", clock="+0")
+    columns = [f"{name} text DEFAULT {call}" for name, call in KINDS.items()]
+    primary.sql(f"CREATE TABLE made ({', '.join(columns)}); CREATE TABLE prepared (LIKE made INCLUDING ALL)")
+    standby = servers(standby_of=primary, clock="-10")
+    with standby.connect() as db:
+        for call in KINDS.values():
+            pytest.raises(psycopg.errors.ReadOnlySqlTransaction, db.execute, f"SELECT {call}")
+    with primary.connect() as db:
+        db.execute("BEGIN; INSERT INTO prepared SELECT FROM generate_series(1, 1000); PREPARE TRANSACTION 'p'")
+
+    stop = threading.Event()
+
+    def insert():
+        try:
+            with primary.connect() as db:
+                while not stop.is_set():
+                    db.execute("INSERT INTO made SELECT FROM generate_series(1, 50)")
+        except psycopg.OperationalError:
+            pass
+
+    threads = [threading.Thread(target=insert) for _ in range(8)]
+    [thread.start() for thread in threads]
+    time.sleep(2)
+    standby.promote()  # while the primary goes on
+    replicated = Made()
+    with standby.connect() as db:
+        replicated.add(db.execute("SELECT * FROM made").fetchall())
+        assert len(replicated) > 1000
+        # Too far behind for the default of a second.
+        assert replicated.make_each(db, 1) == list(KINDS)
+    stop.set()
+    [thread.join() for thread in threads]
+
+    def make(sessions):
+        with standby.connect() as db:
+            db.execute("SET flake.max_clock_wait = '30s'")
+            for _ in range(20):
+                replicated.make(db, 100)
+
+    threads = [threading.Thread(target=make, args=(8,)) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(replicated) > 8 * 20 * 100 * 3
+    with standby.connect() as db:
+        db.execute("COMMIT PREPARED 'p'")
+        replicated.add(db.execute("SELECT * FROM prepared").fetchall())
+
+
+def test_a_standby_with_a_number_of_its_own(servers):
+    primary = servers("flake.node_count=2", "flake.node_id=0")
+    standby = servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary)
+    made = Made()
+    with Load(primary, made, sessions=4), Load(standby, made, sessions=4):
+        time.sleep(2)
+        standby.promote()
+        time.sleep(2)
+    assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
+    assert len(made) > 1000
+    standby.reload("flake.allow_in_recovery=off")
