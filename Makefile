@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all install uninstall run stop test installcheck lint bench clean
+.PHONY: all install uninstall run stop test test-matrix soak installcheck lint bench clean
 
 all: ## build the extension
 	@scripts/build
@@ -20,6 +20,12 @@ stop: ## end the server that `make run` left running
 
 test: ## all tests, on throwaway servers
 	@scripts/test all
+
+test-matrix: ## all tests on PostgreSQL 15, 17 and 18, building what is missing (some minutes each, once)
+	@scripts/test matrix
+
+soak: ## faults, load and the model, for about an hour
+	@scripts/test soak
 
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck

@@ -217,6 +217,7 @@ def test_a_clock_that_was_ahead_can_be_given_up(faked):
 def test_time_that_was_used_without_a_break_cannot_be_given_back(faked):
     made = Made()
     with faked.connect() as db:
+        time.sleep(2)
         made.make(db, 100)
         faked.set_clock("-1.5")
         mark, from_when = faked.sql("SELECT mark, flake_accept_clock() FROM flake_stats")[0]
@@ -264,9 +265,9 @@ def test_prepared_transactions_and_discard(faked):
 
 def test_parallel_workers(server):
     with server.connect() as db:
-        db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 200000) n;
+        db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 10000) n;
                       ALTER TABLE rows SET (parallel_workers = 4);
-                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off""")
+                      SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off""")
         for _ in range(10):
             workers, count, *different = db.execute(f"""
                 SELECT count(DISTINCT (flake_decode(a::bigint)).worker / 8), count(*), count(DISTINCT a), count(DISTINCT b),

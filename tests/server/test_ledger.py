@@ -1,0 +1,280 @@
+"""The ledger: its file, its memory, what it shows, and what happens where there is none."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+import psycopg
+import pytest
+
+from clients import MAKE, Load, Made
+from conftest import bindir
+
+GENERATING = "SELECT name FROM flake_layouts WHERE generates ORDER BY name"
+
+
+def mark(server):
+    return server.dir / "data" / "flake.mark"
+
+
+def make_until_refused(db, made):
+    """The mark is at most three seconds ahead."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            made.make(db, 10)
+        except psycopg.Error as error:
+            return error
+        time.sleep(0.01)
+    raise AssertionError("IDs are made beyond the mark")
+
+
+def test_a_file_that_cannot_be_written(servers):
+    """IDs are made until the mark, then there is an error, and they go on when the file can be written again."""
+    server, made = servers(), Made()
+    with server.connect() as db:
+        made.make(db, 10)
+        mark(server).chmod(0o400)
+        error = make_until_refused(db, made)
+        assert isinstance(error, psycopg.errors.InsufficientPrivilege)
+        assert error.diag.message_primary == 'cannot write "flake.mark": Permission denied (os error 13)'
+        assert error.diag.message_hint.startswith("Make the data directory writable")
+        assert isinstance(make_until_refused(db, made), psycopg.errors.InsufficientPrivilege)
+        mark(server).chmod(0o600)
+        made.make(db, 10)
+
+        kept = mark(server).rename(mark(server).with_suffix(".kept"))
+        mark(server).symlink_to("/dev/full")
+        assert isinstance(make_until_refused(db, made), psycopg.errors.DiskFull)
+        kept.replace(mark(server))
+        made.make(db, 10)
+
+        mark(server).unlink()
+        while not mark(server).exists():
+            made.make(db, 10)
+            time.sleep(0.1)
+    server.restart(mode="immediate")
+    with server.connect() as db:
+        db.execute("SET flake.max_clock_wait = 0")  # not what a restart's wait depends on
+        made.make(db, 10)
+
+
+def test_a_file_that_cannot_be_read(servers):
+    server, made = servers(), Made()
+    with server.connect() as db:
+        made.make(db, 10)
+    whole = mark(server).read_bytes()
+    records = [whole[:4096], whole[4096:]]
+    newest = max(range(2), key=lambda n: int(records[n].split(b'"number":')[1].split(b",")[0]) if b"number" in records[n] else 0)
+
+    # Half of the newest record: the one before it counts.
+    def tear():
+        torn = bytearray(whole)
+        torn[4096 * newest + 60 : 4096 * newest + 100] = b"x" * 40
+        mark(server).write_bytes(torn)
+
+    server.restart(while_stopped=tear)
+    with server.connect() as db:
+        made.make(db, 10)
+    server.restart(while_stopped=lambda: mark(server).write_bytes(b"x" * 8192))
+    for _ in range(2):
+        with server.connect() as db:
+            error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
+            assert error.message_primary == 'cannot use "flake.mark"'
+            assert "can be deleted" in error.message_hint
+    mark(server).unlink()
+    with server.connect() as db:
+        made.make(db, 10)
+
+
+def warnings(db):
+    notices = []
+    db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    return notices
+
+
+def test_no_memory_for_the_ledger(servers):
+    """Sessions without traces start above the present instant; the others know."""
+    server, made = servers("dynamic_shared_memory_type=mmap"), Made()
+    segments = server.dir / "data" / "pg_dynshmem"
+    away = segments.rename(segments.with_suffix(".away"))
+    for _ in range(10):
+        with server.connect() as db:
+            notices = warnings(db)
+            made.make(db, 10)
+            made.make(db, 10)
+            assert len(notices) == 1
+            assert notices[0].startswith("flake goes on without its ledger in this session: no shared memory for it: could not")
+    away.rename(segments)
+    for _ in range(10):
+        with server.connect() as db:
+            notices = warnings(db)
+            made.make(db, 10)
+            assert notices == []
+
+
+NEWER = """
+#include "postgres.h"
+#include "fmgr.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+PG_MODULE_MAGIC;
+void _PG_init(void);
+void _PG_init(void)
+{
+    bool found;
+    uint32 *control;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    control = ShmemInitStruct("flake", 4096, &found);
+    memset(control, 0xff, 4096);
+    *control = 99;
+    *(int64 *) (control + 2) = PG_INT64_MIN;
+    LWLockRelease(AddinShmemInitLock);
+}
+"""
+
+
+def test_a_ledger_of_another_version(servers):
+    """An upgrade in a running server: the new library finds what the old one has made."""
+    server, made = servers(), Made()
+    source = server.base / "newer.c"
+    source.write_text(NEWER)
+    include = subprocess.run([os.environ["PG_CONFIG"], "--includedir-server"], check=True, capture_output=True, text=True)
+    library = server.base / "newer.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{include.stdout.strip()}", source, "-o", library], check=True)
+    library.chmod(0o755)
+    server.sql(f"LOAD '{library}'")
+    for _ in range(20):
+        with server.connect() as db:
+            notices = warnings(db)
+            made.make(db, 10)
+            assert notices == ["flake goes on without its ledger in this session: another version of the library is in use"]
+            assert db.execute("SELECT ledger FROM flake_stats").fetchone() == ("none",)
+    with Load(server, made, sessions=4):
+        time.sleep(1)
+
+
+def test_more_layouts_than_a_slot_keeps_traces_of(server):
+    names = [name for name, in server.sql(GENERATING)]
+    assert len(names) > 8
+    calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]
+    made = {call: [] for call in calls}
+    for _ in range(12):
+        with server.connect() as db:
+            for row in db.execute(f"SELECT {', '.join(calls)} FROM generate_series(1, 5)"):
+                for call, id in zip(calls, row):
+                    made[call].append(id)
+    for call, ids in made.items():
+        assert len(set(ids)) == 60, call
+
+
+def test_a_thousand_connections(servers):
+    """Every layout works, or says on the first call that the configuration leaves nothing."""
+    server = servers("max_connections=1000", "flake.node_count=64", "flake.node_id=63")
+    answers = {}
+    with server.connect() as db:
+        for name, in db.execute(GENERATING).fetchall():
+            try:
+                ids = {id for id, in db.execute("SELECT flake_next(%s) FROM generate_series(1, 20)", (name,))}
+                answers[name] = len(ids)
+            except psycopg.Error as error:
+                answers[name] = error.sqlstate
+        assert len({id for id, in db.execute("SELECT sno_next() FROM generate_series(1, 20)")}) == 20
+        assert pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT sno_next(0, 1)")
+    assert answers["twitter"] == answers["tsid"] == 20
+    assert set(answers.values()) == {20, "55000", "22023"}
+    assert answers["si"] == "22023", "32 workers for 64 nodes"
+
+
+def test_stats(servers):
+    server = servers("flake.node_id=1", "flake.node_count=4")
+    server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
+    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
+    with server.connect() as db, server.connect() as other:
+        db.execute(MAKE, (1000,))
+        other.execute(MAKE, (10,))
+        view = "SELECT ledger, node_id, node_count, sessions, mark > now(), floor < now(), skipped FROM flake_stats"
+        with server.connect(user="observer") as observer:
+            assert observer.execute(view).fetchall() == [("open", 1, 4, 2, True, True, [])]
+    with server.connect() as db:
+        deadline = time.monotonic() + 10
+        while db.execute("SELECT sessions FROM flake_stats").fetchone() != (0,):
+            assert time.monotonic() < deadline
+        assert db.execute("SELECT issued FROM flake_stats").fetchone() == (3030,)
+    with server.connect(user="nobody") as db:
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+        for query in ["SELECT * FROM flake_stats", "SELECT flake_stats()", "SELECT flake_accept_clock()"]:
+            pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, query)
+
+
+def test_waits_have_a_name(server):
+    with server.connect() as db:
+        waiting = threading.Thread(target=lambda: db.execute("SELECT flake_next('base64id') FROM generate_series(1, 9000)"))
+        waiting.start()
+        events = set()
+        while waiting.is_alive():
+            events.update(server.sql("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", db.info.backend_pid))
+        waiting.join()
+    name = "FlakeNextTick" if server.value("SHOW server_version_num") >= "170000" else "Extension"
+    assert (name,) in events
+
+
+def test_preloading_saves_the_first_wait(servers):
+    """The ledger is as old as the server; else the first tick would have to end, and in a clock that stands it does not."""
+    server = servers("shared_preload_libraries=flake", clock="+0")
+    server.set_clock("2030-01-01 00:00:00")
+    made = Made()
+    for _ in range(3):
+        with server.connect() as db:
+            made.make(db, 10)
+    server = servers(clock="2030-01-01 00:00:00")
+    with server.connect() as db:
+        threading.Timer(1, db.cancel).start()
+        pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
+
+
+def test_pgbouncer(servers):
+    """200 clients over 20 server sessions, which change hands after every transaction."""
+    pgbouncer = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if pgbouncer is None:
+        pytest.skip("no pgbouncer")
+    server = servers()
+    directory = server.base / "bouncer"
+    directory.mkdir()
+    directory.chmod(0o777)
+    (directory / "users").write_text('"postgres" ""\n')
+    (directory / "ini").write_text(f"""[databases]
+postgres = host={server.dir} pool_size=20
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {directory}
+listen_port = 6432
+auth_type = any
+auth_file = {directory}/users
+pool_mode = transaction
+max_client_conn = 300
+pidfile = {directory}/pid
+logfile = {directory}/log
+""")
+    server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")
+    as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    bouncer = subprocess.Popen([*as_server, pgbouncer, "-q", directory / "ini"], stdin=subprocess.DEVNULL)
+    try:
+        while not (directory / ".s.PGSQL.6432").exists():
+            assert bouncer.poll() is None, (directory / "log").read_text()
+            time.sleep(0.05)
+        script = pathlib.Path(server.base / "pooled.sql")
+        script.write_text(f"INSERT INTO pooled {MAKE % 5};\n")
+        subprocess.run(
+            [bindir() / "pgbench", "-n", "-f", script, "-c", "200", "-j", "2", "-t", "50", "-h", directory, "-p", "6432"],
+            check=True, env=server.client_environment, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    finally:
+        bouncer.terminate()
+        bouncer.wait()
+    counts = server.sql("""SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c), count(DISTINCT session) <= 20
+                           FROM pooled""")
+    assert counts == [(50_000,) * 4 + (True,)]
