@@ -301,7 +301,6 @@ fn open(control: &Control) -> Result<(), Error> {
             None => (Ledger::born(if guarded.born > 0 { guarded.born } else { clock::now() }), None),
             Some((place, record)) => {
                 guarded.number = record.number;
-                // Written over next is the other one; this one is forced to disk with it.
                 guarded.forced_place = place;
                 let left = record.left.clone().filter(|left| Some(&left.boot) == mark::boot().as_ref());
                 let timeline = record.timeline().unwrap_or_else(|| unreachable!("a record was read with its timeline"));
@@ -324,12 +323,13 @@ fn open(control: &Control) -> Result<(), Error> {
 
 /// This session is about to have a generator: the ledger is opened, and will hear of its end.
 pub fn join() -> Result<(), Error> {
-    let Attached::Ledger(control, _) = attached(true) else {
+    let joined = JOINED.get();
+    let Attached::Ledger(control, _) = attached(!joined) else {
         leave_at_exit();
         return Ok(());
     };
     open(control)?;
-    if JOINED.get() {
+    if joined {
         return Ok(());
     }
     control.guard(|guarded| {
@@ -387,7 +387,8 @@ fn leave() {
                 guarded.free_from = guarded.free_from.max(free_from);
                 let is_last = control.sessions.fetch_sub(1, Ordering::AcqRel) == 1;
                 if is_last && let Some(boot) = mark::boot() {
-                    let free_from = ledger.low().max(guarded.free_from);
+                    let unkept = control.unkept.load(Ordering::Acquire);
+                    let free_from = ledger.low().max(guarded.free_from).max(unkept);
                     // Without the note the next start is above the mark.
                     let _ = guarded.store(&ledger, Some(Left { boot, free_from }), false);
                 }
@@ -447,29 +448,32 @@ fn report_step(control: &Control, step: i64) {
     control.counters.clock_steps.fetch_add(1, Ordering::Relaxed);
     let by = Duration::from_micros(step.unsigned_abs());
     let direction = if step < 0 { "back" } else { "ahead" };
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        format!("flake: the clock was set {direction} by {by:?}"),
-        function_name!(),
-    )
-    .report(PgLogLevel::LOG);
+    log(format!("flake: the clock was set {direction} by {by:?}"));
 }
 
 /// Goes on at the present clock, though IDs of later times have been made; returns from when.
 pub fn accept() -> Result<i64, Error> {
     let Some(control) = control() else { return Ok(clock::now()) };
     open(control)?;
-    control.guard(|guarded| {
-        let now = clock::now();
-        let Some(ledger) = guarded.ledger else { return Ok(now) };
+    let now = clock::now();
+    let (from, is_new) = control.guard(|guarded| {
+        let Some(ledger) = guarded.ledger else { return Ok((now, false)) };
         let (new, from) = ledger.accepted(now);
         if new != ledger {
             guarded.replace(control, new)?;
             control.seen.store(from, Ordering::Release);
             guarded.opened_at = i64::MIN;
         }
-        Ok(from)
-    })
+        Ok((from, new != ledger))
+    })?;
+    if is_new {
+        log("flake: the present clock was accepted, though IDs of later times have been made".to_owned());
+    }
+    Ok(from)
+}
+
+fn log(message: String) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, function_name!()).report(PgLogLevel::LOG);
 }
 
 /// What flake_stats shows of the ledger.

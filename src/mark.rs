@@ -2,8 +2,8 @@
 //!
 //! pg_basebackup and pg_rewind copy it like any file of the data directory.
 
-use std::fs::{File, OpenOptions, read, rename};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{File, OpenOptions, rename};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use flake_core::Error;
@@ -13,9 +13,18 @@ use flake_core::record::{Record, SIZE};
 const FILE: &str = "flake.mark";
 const NEW_FILE: &str = "flake.mark.new";
 
-/// The newest record and its place; none when there is no file.
+/// The newest record and its place, forced to disk; none when there is no file.
 pub fn load() -> Result<Option<(usize, Record)>, Error> {
-    match read(FILE) {
+    let read = || {
+        let mut bytes = Vec::new();
+        let mut file = File::open(FILE)?;
+        file.read_to_end(&mut bytes)?;
+        if fsync() {
+            file.sync_data()?
+        }
+        Ok::<_, io::Error>(bytes)
+    };
+    match read() {
         Ok(bytes) => match Record::newest(&bytes) {
             None => Err(Error::Mark { attempt: "use", file: FILE, reason: None, kind: ErrorKind::InvalidData }),
             found => Ok(found),

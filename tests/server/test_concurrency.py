@@ -70,8 +70,11 @@ def test_one_node_of_1024(servers):
     one = server.sql("SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker' FROM "
                      "(SELECT flake_decode(max(id)) AS d FROM made) s")  # fmt: skip
     assert one == [(67, 2, 3)]
-    # A session has a 122nd part of the 4,096 sequence numbers, and its IDs tell which.
-    parts = server.sql("SELECT count(DISTINCT (id & 4095) / 33) FROM made GROUP BY session")
+    # A session has an equal part of the 4,096 sequence numbers, and its IDs tell which.
+    with server.connect() as db:
+        share, = db.execute("SELECT ids_per_tick FROM (SELECT flake_next('twitter')) s, flake_generators").fetchone()
+    assert 20 < share < 40
+    parts = server.sql("SELECT count(DISTINCT (id & 4095) / %s) FROM made GROUP BY session", share)
     assert parts == [(1,)] * 32
 
 

@@ -69,17 +69,18 @@ def test_sessions_terminated_at_random(faked, round):
     assert len(made) > 1000
 
 
-def kill_a_backend(server):
-    pid = server.value("""SELECT pid FROM pg_stat_activity
-                          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1""")
-    os.kill(pid, signal.SIGKILL)
+def kill_a_backend(server, made):
+    """One that has made IDs, or has been refused."""
+    with server.connect() as victim:
+        made.make_each(victim, 10)
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
     wait_for_server(server)
 
 
 FAULTS = {
-    "kill": lambda server, clock: (server.set_clock(clock), kill_a_backend(server)),
-    "immediate": lambda server, clock: server.restart(mode="immediate", while_stopped=lambda: server.set_clock(clock)),
-    "fast": lambda server, clock: server.restart(mode="fast", while_stopped=lambda: server.set_clock(clock)),
+    "kill": lambda server, clock, made: (server.set_clock(clock), kill_a_backend(server, made)),
+    "immediate": lambda server, clock, _: server.restart(mode="immediate", while_stopped=lambda: server.set_clock(clock)),
+    "fast": lambda server, clock, _: server.restart(mode="fast", while_stopped=lambda: server.set_clock(clock)),
 }
 
 
@@ -91,7 +92,7 @@ def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
     with Load(faked, made) as load:
         for clock in ["+0", "-10", "-3600", "-3595", "+5", "+0", "+0"]:
             time.sleep(0.7)
-            FAULTS[fault](faked, clock)
+            FAULTS[fault](faked, clock, made)
         faked.set_clock("+30")  # past everything that was used
         before = {kind: len(ids) for kind, ids in made.ids.items()}
         deadline = time.monotonic() + 60

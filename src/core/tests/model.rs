@@ -18,6 +18,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const SLOTS: usize = 3;
+/// Three layouts, and more partitions of sno than a slot keeps traces of.
+const KINDS: usize = 12;
 const SECOND: i64 = 1_000_000;
 const MORNING: i64 = 1_780_000_000 * SECOND;
 
@@ -61,7 +63,7 @@ struct Disk {
 #[derive(Default)]
 struct Generators {
     layouts: [Option<Session<Generator>>; 3],
-    sno: Option<Session<SnoGenerator>>,
+    sno: [Option<Session<SnoGenerator>>; KINDS - 3],
 }
 
 struct Server {
@@ -193,15 +195,16 @@ impl Server {
                     _ => None,
                 }
             } else {
-                let own = match &mut generators.sno {
+                let own = match &mut generators.sno[kind - 3] {
                     Some(own) => own,
                     none => {
-                        let partition = 100 * u64::from(self.node == Node::new(0, 2).unwrap()) + slot as u64;
+                        let node = u64::from(self.node == Node::new(0, 2).unwrap());
+                        let partition = 1000 * node + 100 * slot as u64 + kind as u64;
                         let share = Share {
                             workers: Numbers { first: partition, count: 1 },
                             sequences: Numbers { first: 0, count: 6 },
                         };
-                        none.insert(Session::begin(&seen, 1, share))
+                        none.insert(Session::begin(&seen, kind as u64, share))
                     }
                 };
                 match own.next(&seen, |generator| (clock, generator.next(clock, 1))) {
@@ -225,7 +228,8 @@ impl Server {
         let Some(generators) = sessions[slot].take() else { return };
         if in_order {
             let numbers = generators.layouts.iter().flatten().map(|own| (own.key, own.trace()));
-            for (key, (era, trace)) in numbers.chain(generators.sno.iter().map(|own| (own.key, own.trace()))) {
+            for (key, (era, trace)) in numbers.chain(generators.sno.iter().flatten().map(|own| (own.key, own.trace())))
+            {
                 traces[slot].leave(era, key, trace);
                 *seen = trace.start.min(self.clock).max(*seen);
                 *free_from = trace.free_from().max(*free_from);
@@ -269,8 +273,9 @@ fn events() -> impl Strategy<Value = (usize, Event)> {
         1 => steps[3].clone(),
         1 => steps[4].clone(),
     ];
+    let kinds = prop_oneof![3 => 0..4usize, 1 => 4..KINDS];
     let event = prop_oneof![
-        20 => (0..SLOTS, 0..4usize, 1..24usize).prop_map(|(slot, kind, count)| Event::Make { slot, kind, count }),
+        20 => (0..SLOTS, kinds, 1..24usize).prop_map(|(slot, kind, count)| Event::Make { slot, kind, count }),
         6 => (0..SLOTS, prop::bool::weighted(0.9)).prop_map(|(slot, in_order)| Event::Close { slot, in_order }),
         10 => step.clone().prop_map(|by| Event::Clock { by }),
         1 => step.clone().prop_map(|off| Event::Stop { off }),
@@ -335,7 +340,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
         server.open();
         let used = server.disk.get_mut().map(|disk| disk.timeline.stretches().iter().map(|one| one.until).max());
         server.clock = server.clock.max(used.flatten().unwrap_or(MORNING)) + 120 * SECOND;
-        for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..4).map(move |kind| (slot, kind))) {
+        for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..KINDS).map(move |kind| (slot, kind))) {
             let before = made.len();
             server.make(slot, kind, 1, &mut made)?;
             prop_assert_eq!(made.len(), before + 1, "slot {} makes nothing of kind {}", slot, kind);
@@ -347,7 +352,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
 #[test]
 fn no_id_is_ever_made_twice() {
     let cases = std::env::var("FLAKE_MODEL_CASES").map_or(4000, |cases| cases.parse().unwrap());
-    let mut config = Config { cases, failure_persistence: None, max_shrink_iters: 100_000, ..Config::default() };
+    let mut config = Config { cases, failure_persistence: None, max_shrink_time: 30_000, ..Config::default() };
     if let Ok(seed) = std::env::var("FLAKE_MODEL_SEED") {
         config.rng_seed = proptest::test_runner::RngSeed::Fixed(seed.parse().unwrap());
     } else {
