@@ -74,8 +74,7 @@ pub struct Ledger {
 impl Ledger {
     /// Nothing is known but the time of birth: IDs start above it.
     pub fn born(at: i64) -> Self {
-        let mut timeline = Timeline::since(at);
-        timeline.use_until(at.saturating_add(1));
+        let timeline = Timeline::since(at);
         Self { timeline, low: timeline.open().until, era: 0 }
     }
 
@@ -85,15 +84,11 @@ impl Ledger {
         Self { timeline, low: left.map_or(mark, |left| left.min(mark)), era: 0 }
     }
 
-    /// Goes on above an instant up to which another server may have made the IDs of this one.
+    /// Goes on above an instant up to which another server may have made the IDs of this one, at any time before.
     #[must_use]
     pub fn above(mut self, instant: i64) -> Self {
-        let free_from = instant.saturating_add(1);
-        if free_from > self.timeline.open().until {
-            self.timeline.use_until(free_from);
-            self.low = self.timeline.open().until;
-        }
-        self.low = self.low.max(free_from);
+        self.timeline.use_until(instant.saturating_add(1));
+        self.low = self.timeline.open().until;
         self.era += 1;
         self
     }

@@ -31,10 +31,10 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Nothing is known before `born`, and nothing was used.
+    /// Nothing but this instant has been used.
     pub fn since(born: i64) -> Self {
         let mut stretches = [Stretch::default(); MOST];
-        stretches[0] = Stretch { from: born, until: born };
+        stretches[0] = Stretch { from: born, until: born.saturating_add(1) };
         Self { stretches, count: 1, open: 0 }
     }
 
@@ -70,9 +70,12 @@ impl Timeline {
         self.stretches().get(self.open + 1).copied()
     }
 
-    /// Counts all time until this instant as used, from the open stretch on.
+    /// Counts all time until this instant as used.
     pub fn use_until(&mut self, instant: i64) {
-        self.stretches[self.open].until = self.open().until.max(instant);
+        while self.open > 0 {
+            self.close_gap(0);
+        }
+        self.stretches[self.open] = Stretch { from: i64::MIN, until: self.open().until.max(instant) };
         while let Some(skipped) = self.skipped()
             && skipped.from <= self.open().until
         {

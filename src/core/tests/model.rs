@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use flake_core::session::{Beginning, Grant, Origin, Session, Shared};
-use flake_core::timeline::Timeline;
+use flake_core::timeline::{Stretch, Timeline};
 use flake_core::{
     Error, Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, Sno, SnoGenerator, Step,
     Traces,
@@ -73,6 +73,8 @@ struct Server {
     latest: i64,
     copied: bool,
     disk: RefCell<Option<Disk>>,
+    /// The disk of its standby.
+    copy: Option<Disk>,
     disk_fails: Cell<bool>,
     memory: RefCell<Option<Memory>>,
 }
@@ -122,6 +124,7 @@ impl Server {
             latest: i64::MIN,
             copied: false,
             disk: RefCell::default(),
+            copy: None,
             disk_fails: Cell::default(),
             memory: RefCell::default(),
         }
@@ -246,6 +249,21 @@ impl Server {
         }
     }
 
+    /// Everybody makes an ID of every kind.
+    fn make_all(&mut self, made: &mut HashSet<[u8; 10]>) -> Result<(), TestCaseError> {
+        for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..KINDS).map(move |kind| (slot, kind))) {
+            let before = made.len();
+            self.make(slot, kind, 1, made)?;
+            prop_assert_eq!(made.len(), before + 1, "slot {} makes nothing of kind {}", slot, kind);
+        }
+        Ok(())
+    }
+
+    /// The next time that a wrong clock has used.
+    fn skipped(&self) -> Option<Stretch> {
+        self.disk.borrow().and_then(|disk| disk.timeline.skipped())
+    }
+
     fn close_all(&mut self) {
         (0..SLOTS).for_each(|slot| self.close(slot, true));
     }
@@ -254,12 +272,15 @@ impl Server {
 #[derive(Debug, Clone)]
 enum Event {
     Make { slot: usize, kind: usize, count: usize },
+    MakeOfMany { slot: usize, close: bool },
     Close { slot: usize, in_order: bool },
     Clock { by: i64 },
     Stop { off: i64 },
     Crash { off: i64 },
     Reboot,
-    Accept,
+    Accept { go_on: bool },
+    ToSkipped { off: i64 },
+    Copy,
     DiskFails(bool),
     FailOver { clock: i64 },
 }
@@ -276,12 +297,15 @@ fn events() -> impl Strategy<Value = (usize, Event)> {
     let kinds = prop_oneof![3 => 0..4usize, 1 => 4..KINDS];
     let event = prop_oneof![
         20 => (0..SLOTS, kinds, 1..24usize).prop_map(|(slot, kind, count)| Event::Make { slot, kind, count }),
+        2 => (0..SLOTS, any::<bool>()).prop_map(|(slot, close)| Event::MakeOfMany { slot, close }),
         6 => (0..SLOTS, prop::bool::weighted(0.9)).prop_map(|(slot, in_order)| Event::Close { slot, in_order }),
         10 => step.clone().prop_map(|by| Event::Clock { by }),
         1 => step.clone().prop_map(|off| Event::Stop { off }),
         1 => step.clone().prop_map(|off| Event::Crash { off }),
         1 => Just(Event::Reboot),
-        1 => Just(Event::Accept),
+        2 => any::<bool>().prop_map(|go_on| Event::Accept { go_on }),
+        2 => (-70 * SECOND..5 * SECOND).prop_map(|off| Event::ToSkipped { off }),
+        1 => Just(Event::Copy),
         1 => prop::bool::weighted(0.2).prop_map(Event::DiskFails),
         1 => step.prop_map(|clock| Event::FailOver { clock }),
     ];
@@ -295,6 +319,14 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
         let server = &mut servers[server];
         match event {
             Event::Make { slot, kind, count } => server.make(slot, kind, count, &mut made)?,
+            Event::MakeOfMany { slot, close } => {
+                for kind in 0..KINDS {
+                    server.make(slot, kind, 1, &mut made)?;
+                }
+                if close {
+                    server.close(slot, true);
+                }
+            }
             Event::Close { slot, in_order } => server.close(slot, in_order),
             Event::Clock { by } => server.clock += by,
             Event::Stop { off } => {
@@ -313,7 +345,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                     disk.left = None;
                 }
             }
-            Event::Accept => {
+            Event::Accept { go_on } => {
                 let disk = server.disk.get_mut();
                 if let Some(memory) = server.memory.get_mut() {
                     let (ledger, from) = memory.ledger.accepted(server.clock);
@@ -323,13 +355,25 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                         memory.seen = from;
                     }
                     prop_assert!(from >= server.clock);
+                    let room = server.skipped().map_or(i64::MAX, |skipped| skipped.from.saturating_sub(from));
+                    if go_on && !server.disk_fails.get() && room > 200 * SECOND {
+                        server.clock = from + 61 * SECOND;
+                        server.make_all(&mut made)?;
+                    }
                 }
             }
+            Event::ToSkipped { off } => {
+                if let Some(skipped) = server.skipped() {
+                    server.clock = (skipped.from + off).max(server.clock);
+                }
+            }
+            Event::Copy => server.copy = *server.disk.get_mut(),
             Event::DiskFails(fails) => server.disk_fails.set(fails),
             // A standby with a copy of the disk takes over, all commits replayed, with another clock.
             Event::FailOver { clock } => {
                 *server.memory.get_mut() = None;
                 server.clock += clock;
+                *server.disk.get_mut() = server.copy;
                 server.copied = true;
             }
         }
@@ -340,11 +384,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
         server.open();
         let used = server.disk.get_mut().map(|disk| disk.timeline.stretches().iter().map(|one| one.until).max());
         server.clock = server.clock.max(used.flatten().unwrap_or(MORNING)) + 120 * SECOND;
-        for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..KINDS).map(move |kind| (slot, kind))) {
-            let before = made.len();
-            server.make(slot, kind, 1, &mut made)?;
-            prop_assert_eq!(made.len(), before + 1, "slot {} makes nothing of kind {}", slot, kind);
-        }
+        server.make_all(&mut made)?;
     }
     Ok(made.len())
 }
