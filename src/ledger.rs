@@ -1,11 +1,13 @@
 //! The ledger as the sessions of this server share it: who may use which time, and what ended sessions have used.
 #![allow(unsafe_code, reason = "PostgreSQL's locks, and memory that they guard")]
 
-use std::cell::{Cell, UnsafeCell};
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+mod control;
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::record::{Left, Record};
+use flake_core::record::Left;
 use flake_core::session::{Beginning, Grant, Shared};
 use flake_core::timeline::AHEAD;
 use flake_core::{Error, Ledger, Node, Start, Trace, Traces, Window};
@@ -13,193 +15,13 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgLogLevel, function_name};
 
+pub use self::control::Control;
+use self::control::{Guarded, VERSION};
 use crate::error::OrRaise;
 use crate::{clock, generate, mark, memory, place, recovery, settings, sno};
 
-/// Of [`Control`] and what it holds. Up to [`Control::unkept`] all versions are alike.
-const VERSION: u32 = 1;
 /// The mark is moved when less than this is left, by one session while the others go on. In microseconds.
 const RESERVE: i64 = 1_000_000;
-
-/// The control block.
-#[repr(C)]
-pub struct Control {
-    version: u32,
-    /// Sessions that could leave no trace have only used ticks that start before.
-    unkept: AtomicI64,
-    lock: UnsafeCell<pg_sys::LWLock>,
-    /// Handle of the segment with the traces.
-    segment: AtomicU32,
-    /// Sessions that have generators.
-    sessions: AtomicU32,
-    guarded: UnsafeCell<Guarded>,
-    published: Published,
-    /// Where the present was when somebody last asked.
-    seen: AtomicI64,
-    pub counters: Counters,
-}
-
-/// What the lock is for.
-struct Guarded {
-    node: (u32, u32),
-    /// When the library was preloaded; else 0.
-    born: i64,
-    /// The ledger, once there is one.
-    ledger: Option<Ledger>,
-    /// Ticks below it may be unusable because of a restart, not of a clock.
-    opened_at: i64,
-    opened_in_recovery: bool,
-    /// Ended sessions have only used ticks that start before.
-    free_from: i64,
-    /// Of the last record: its number, the place of the last one that is on disk, and whether it is a note.
-    number: u64,
-    forced_place: usize,
-    has_note: bool,
-    /// The clock minus one that is never set, when last looked at.
-    offset: Option<(i64, i64)>,
-}
-
-/// The ledger's window and era, to be read without the lock: odd while they change.
-struct Published {
-    changes: AtomicU64,
-    from: AtomicI64,
-    until: AtomicI64,
-    skip: AtomicI64,
-    era: AtomicU64,
-}
-
-/// Of all sessions; those that go on add theirs when they ask for time, about every two seconds.
-#[derive(Default)]
-pub struct Counters {
-    pub issued: AtomicU64,
-    pub overflow_waits: AtomicU64,
-    pub clock_waits: AtomicU64,
-    pub clock_steps: AtomicU64,
-    /// In microseconds.
-    pub longest_wait: AtomicU64,
-}
-
-// SAFETY: what is in cells is used under the lock only.
-unsafe impl Sync for Control {}
-
-impl Control {
-    fn new() -> Self {
-        // SAFETY: the lock lies in shared memory when it is used first.
-        let lock = unsafe {
-            let mut lock = std::mem::zeroed();
-            pg_sys::LWLockInitialize(&mut lock, pg_sys::LWLockNewTrancheId());
-            lock
-        };
-        Self {
-            version: VERSION,
-            unkept: AtomicI64::new(i64::MIN),
-            lock: UnsafeCell::new(lock),
-            segment: AtomicU32::new(0),
-            sessions: AtomicU32::new(0),
-            guarded: UnsafeCell::new(Guarded {
-                node: (0, 0),
-                born: 0,
-                ledger: None,
-                opened_at: i64::MIN,
-                opened_in_recovery: false,
-                free_from: i64::MIN,
-                number: 0,
-                forced_place: 0,
-                has_note: false,
-                offset: None,
-            }),
-            published: Published {
-                changes: AtomicU64::new(0),
-                from: AtomicI64::new(0),
-                until: AtomicI64::new(0),
-                skip: AtomicI64::new(0),
-                era: AtomicU64::new(0),
-            },
-            seen: AtomicI64::new(i64::MIN),
-            counters: Counters::default(),
-        }
-    }
-
-    /// Acts under the lock, waiting for it or, where that is not wanted, only when it is free.
-    fn locked<R>(&self, wait: bool, act: impl FnOnce(&mut Guarded) -> R) -> Option<R> {
-        // SAFETY: the lock is in shared memory; `act` raises no error of PostgreSQL, so that it is released here.
-        unsafe {
-            if wait {
-                pg_sys::LWLockAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE);
-            } else if !pg_sys::LWLockConditionalAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) {
-                return None;
-            }
-            let result = act(&mut *self.guarded.get());
-            pg_sys::LWLockRelease(self.lock.get());
-            Some(result)
-        }
-    }
-
-    fn guard<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
-        match self.locked(true, act) {
-            Some(result) => result,
-            None => unreachable!("the lock is waited for"),
-        }
-    }
-}
-
-impl Published {
-    fn set(&self, ledger: &Ledger) {
-        let window = ledger.window();
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.from.store(window.from, Ordering::Release);
-        self.until.store(window.until, Ordering::Release);
-        self.skip.store(window.skip, Ordering::Release);
-        self.era.store(ledger.era(), Ordering::Release);
-        self.changes.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn get(&self) -> (Window, u64) {
-        loop {
-            let before = self.changes.load(Ordering::Acquire);
-            let from = self.from.load(Ordering::Acquire);
-            let until = self.until.load(Ordering::Acquire);
-            let skip = self.skip.load(Ordering::Acquire);
-            let era = self.era.load(Ordering::Acquire);
-            if before.is_multiple_of(2) && self.changes.load(Ordering::Acquire) == before {
-                return (Window { from, until, skip }, era);
-            }
-            std::hint::spin_loop();
-        }
-    }
-}
-
-impl Guarded {
-    /// Has this ledger be on disk, and then in force.
-    fn replace(&mut self, control: &Control, ledger: Ledger) -> Result<(), Error> {
-        self.store(&ledger, None, true)?;
-        self.ledger = Some(ledger);
-        control.published.set(&ledger);
-        Ok(())
-    }
-
-    /// Never writes over the last record that was forced to disk.
-    fn store(&mut self, ledger: &Ledger, left: Option<Left>, force: bool) -> Result<(), Error> {
-        let place = 1 - self.forced_place;
-        let has_note = left.is_some();
-        mark::store(place, &Record::new(self.number + 1, ledger.timeline(), left), force)?;
-        self.number += 1;
-        self.has_note = has_note;
-        if force {
-            self.forced_place = place;
-        }
-        Ok(())
-    }
-
-    /// Says by how much the clock was set since this was asked last, in microseconds; 0 when it was not.
-    fn clock_step(&mut self) -> i64 {
-        let (now, steady) = (clock::now(), clock::steady());
-        let Some((offset, at)) = self.offset.replace((now - steady, steady)) else { return 0 };
-        let step = now - steady - offset;
-        // A clock that is slewed is off by at most a thousandth of the time.
-        if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
-    }
-}
 
 /// What this session has of the shared memory.
 #[derive(Clone, Copy)]
