@@ -6,14 +6,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/flake
 if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
 pgrx_version=$(sed -n 's/^pgrx = "=\(.*\)"$/\1/p' "$root/Cargo.toml")
-export PGRX_HOME=$root/target/pgrx
 # pgrx would add backtraces to the DETAIL of every error.
 unset RUST_BACKTRACE
 
 say() { printf '==> %s\n' "$*"; }
 die() { printf 'flake: %s\n' "$*" >&2; exit 1; }
 
-# Sets pg_config, major, bindir, stage; fails when there is no PostgreSQL.
+# Sets pg_config, major, bindir, stage, PGRX_HOME; fails when there is no PostgreSQL.
 find_postgres() {
     pg_config=$(command -v "${PG_CONFIG:-pg_config}") || return 1
     # Debian's /usr/bin/pg_config may belong to another version than the server it names.
@@ -22,6 +21,8 @@ find_postgres() {
     major=$("$pg_config" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
     bindir=$("$pg_config" --bindir)
     stage=$root/target/stage-$major
+    # One for each, since pgrx cannot build for any PostgreSQL when one that it knows is gone.
+    export PGRX_HOME=$root/target/pgrx-$major
 }
 
 need_postgres() {
