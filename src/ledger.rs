@@ -202,7 +202,8 @@ fn leave() {
                         traces.iter().for_each(|(key, era, trace)| place.leave(*era, *key, *trace));
                     }
                 }
-                let present = traces.iter().flatten().map(|(_, _, trace)| trace.start).max().unwrap_or(i64::MIN);
+                let of_this_era = traces.iter().flatten().filter(|(_, era, _)| *era == ledger.era());
+                let present = of_this_era.map(|(_, _, trace)| trace.start).max().unwrap_or(i64::MIN);
                 if present <= clock::now() {
                     control.seen.fetch_max(present, Ordering::AcqRel);
                 }
@@ -283,9 +284,9 @@ pub fn accept() -> Result<i64, Error> {
         let (new, from) = ledger.accepted(now);
         if new != ledger {
             guarded.replace(control, new)?;
-            control.seen.store(from, Ordering::Release);
             guarded.opened_at = i64::MIN;
         }
+        control.seen.fetch_min(from, Ordering::AcqRel);
         Ok((from, new != ledger))
     })?;
     if is_new {
@@ -361,13 +362,14 @@ impl Shared for Own {
             if is_in(soft(ledger.window())) {
                 return Ok((Grant::Window(soft(ledger.window()), ledger.era()), 0));
             }
-            let (new, window) = if back && now < ledger.window().from {
-                ledger.covered(now)
+            let granted = if back && now < ledger.window().from {
+                ledger.covered(now, tick_end)
             } else {
-                match ledger.extended(now, tick_end) {
-                    Ok(new) => (new, soft(new.window())),
-                    Err(until) => return Ok((Grant::After(until), guarded.clock_step())),
-                }
+                ledger.extended(now, tick_end).map(|new| (new, soft(new.window())))
+            };
+            let (new, window) = match granted {
+                Ok(granted) => granted,
+                Err(until) => return Ok((Grant::After(until), guarded.clock_step())),
             };
             guarded.replace(control, new)?;
             control.seen.fetch_max(now, Ordering::AcqRel);

@@ -131,12 +131,17 @@ impl Ledger {
         Ok(new)
     }
 
-    /// The ledger with `now`, which lies before the open stretch, counted as used, and the window for it: for generators
-    /// that go back in time and know what they have used there.
-    pub fn covered(&self, now: i64) -> (Self, Window) {
+    /// The ledger with `now`, which lies before the open stretch, counted as used, and the window for it; or until when
+    /// to wait. For generators that go back in time and know what they have used there, but not what they skip.
+    pub fn covered(&self, now: i64, tick_end: i64) -> Result<(Self, Window), i64> {
+        if let Some(skipped) = self.timeline.skipped()
+            && tick_end > skipped.from
+        {
+            return Err(skipped.until);
+        }
         let mut new = *self;
         let Stretch { from, until } = new.timeline.cover(now);
-        (new, Window { from, until, skip: i64::MAX })
+        Ok((new, Window { from, until, ..self.window() }))
     }
 
     /// The ledger that goes on at the present clock though IDs of later times have been made, and when it can do so.

@@ -12,6 +12,7 @@ use crate::{clock, mark};
 
 /// Of [`Control`] and what it holds. Up to [`Control::unkept`] all versions are alike.
 pub(super) const VERSION: u32 = 1;
+
 /// The control block.
 #[repr(C)]
 pub struct Control {
