@@ -5,15 +5,26 @@
 
 CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
     'a new unique ID in this layout; IDs of one session increase where the layout''s sequence is "reset"';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged';
 COMMENT ON FUNCTION flake_next(text, integer) IS
     'a new unique ID with the caller''s number in the layout''s tag field; the tag takes no part in uniqueness';
+
+CREATE FUNCTION flake_batch_support(internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch_support';
+COMMENT ON FUNCTION flake_batch_support(internal) IS 'tells the planner how many rows flake_batch returns';
+
+CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
+    VOLATILE STRICT PARALLEL SAFE SUPPORT flake_batch_support
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch';
+COMMENT ON FUNCTION flake_batch(text, integer) IS
+    'so many new unique IDs in this layout; they increase where the layout''s sequence is "reset"';
 
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
 
@@ -33,12 +44,12 @@ COMMENT ON COLUMN flake_parts.fields IS 'every named field with its number; the 
 
 CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS flake_parts
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode';
 COMMENT ON FUNCTION flake_decode(bigint, text) IS 'the parts of an ID';
 
 CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp';
 COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'start of the tick in which the ID was made';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
@@ -68,12 +79,12 @@ COMMENT ON FUNCTION flake_parse(text, text) IS 'the ID that a text in the layout
 
 CREATE FUNCTION flake_min(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_min_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_min';
 COMMENT ON FUNCTION flake_min(timestamptz, text) IS 'the smallest ID of the tick that holds the instant';
 
 CREATE FUNCTION flake_max(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_max_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_max';
 COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'the largest ID of the tick that holds the instant';
 
 -- IDs of a span of time --------------------------------------------------------------------------------------------------

@@ -210,12 +210,12 @@ COMMENT ON FUNCTION sno_decode(text) IS '16 characters as ten bytes';
 
 CREATE FUNCTION sno_next(metabyte integer DEFAULT 0) RETURNS sno
     VOLATILE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next';
 COMMENT ON FUNCTION sno_next(integer) IS 'a new unique sno with the caller''s metabyte, from an automatically assigned partition';
 
 CREATE FUNCTION sno_next(metabyte integer, partition integer) RETURNS sno
     VOLATILE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_in_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_in';
 COMMENT ON FUNCTION sno_next(integer, integer) IS 'a new unique sno in a partition of the caller''s, from 0 to 32767';
 
 CREATE FUNCTION sno_make(at timestamptz, metabyte integer DEFAULT 0, partition integer DEFAULT 0, sequence integer DEFAULT 0,
@@ -242,7 +242,7 @@ COMMENT ON COLUMN sno_parts.sequence IS 'the sequence number, from 0 to 65535';
 
 CREATE FUNCTION flake_decode(id sno) RETURNS sno_parts
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_parts_wrapper';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_parts';
 COMMENT ON FUNCTION flake_decode(sno) IS 'the parts of a sno';
 
 CREATE FUNCTION flake_explain(id sno) RETURNS text

@@ -115,6 +115,11 @@ fn explain(error: &Error) -> (Code, String, String) {
             "Its keys are the names of fields, its values their numbers.".to_owned(),
             "An example: {\"worker\": 3, \"sequence\": 7}. Fields that are not named are 0.".to_owned(),
         ),
+        Error::BadCount { .. } => (
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The valid range is 0 to {}.", i32::MAX),
+            "Give the number of IDs that are wanted; 0 gives none.".to_owned(),
+        ),
         Error::NoTag { .. } => (
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
             "None of its fields has the role \"tag\".".to_owned(),

@@ -1,4 +1,6 @@
 //! Making IDs: this session's generators, and what happens when one cannot answer at once.
+//!
+//! At best an ID takes a comparison of the layout's name with the one used last, a look at the time, and the generator.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -7,10 +9,12 @@ use flake_core::session::{Origin, Session};
 use flake_core::{Error, Generator, Layout, Share, Step, Trace};
 use pgrx::prelude::*;
 
+use crate::call::entry_point;
 use crate::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
-use crate::layouts::by_name;
+use crate::layouts::{by_name, is_same};
 use crate::ledger::{self, Own};
+use crate::tick_clock::TickClock;
 use crate::{clock, custom, place, recovery};
 
 /// A generator of this session, and what has happened to it.
@@ -19,6 +23,7 @@ pub struct SessionGenerator {
     pub share: Share,
     pub session: Session<Generator>,
     pub delays: Delays,
+    clock: TickClock,
 }
 
 /// The generators of this session, the one used last in front.
@@ -33,11 +38,15 @@ thread_local! {
 }
 
 impl Generators {
+    /// The generator of the layout of this name if it is the one used last.
     #[inline]
+    fn front(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
+        let front = self.list.first_mut()?;
+        (is_same(front.layout.name().as_bytes(), layout) && self.since == custom::changes()).then_some(front)
+    }
+
     fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        if !matches!(self.list.first(), Some(front) if front.layout.name().as_bytes() == layout)
-            || self.since != custom::changes()
-        {
+        if self.front(layout).is_none() {
             self.bring_to_front(layout);
         }
         &mut self.list[0]
@@ -71,12 +80,28 @@ impl SessionGenerator {
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
         let origin = Origin { layout: layout.clone(), share, position: rand::random() };
         let session = Session::begin(&Own, layout.key(), origin);
-        Ok(Self { layout, share, session, delays: Delays::default() })
+        Ok(Self { layout, share, session, delays: Delays::default(), clock: TickClock::default() })
     }
 
     #[inline]
     fn next(&mut self) -> Step {
-        self.session.generator.next(clock::now(), rand::random)
+        let generator = &mut self.session.generator;
+        let now = self.clock.now(|now| generator.left_of_tick(now));
+        generator.next(now, rand::random)
+    }
+
+    /// Makes IDs for as long as the tick and the share allow, by one look at the clock; returns how many.
+    pub fn fill(&mut self, ids: &mut [u64]) -> usize {
+        let now = clock::now();
+        let generator = &mut self.session.generator;
+        let made = ids.iter_mut().map_while(|id| match generator.next(now, rand::random) {
+            Step::Issue(new) => {
+                *id = new;
+                Some(())
+            }
+            _ => None,
+        });
+        made.count()
     }
 
     /// As [`Self::next`], and asks the ledger where that is needed.
@@ -92,8 +117,7 @@ impl SessionGenerator {
 }
 
 /// Acts on this session's generator of a layout, which is made when there is none.
-#[inline]
-fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
+pub fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
     GENERATORS.with_borrow_mut(|generators| act(generators.select(layout)))
 }
 
@@ -111,7 +135,7 @@ pub fn traces() -> Option<Vec<(u64, u64, Trace)>> {
 }
 
 /// The generator of the layout of this name.
-struct Named<'a>(&'a [u8]);
+pub struct Named<'a>(pub &'a [u8]);
 
 impl Asked for Named<'_> {
     type Id = u64;
@@ -133,16 +157,37 @@ impl Asked for Named<'_> {
     }
 }
 
+/// The next ID of the generator used last if it is of this layout and has one, with a tag where one is given.
+#[inline]
+fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
+    GENERATORS.with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        let own = generators.front(layout)?;
+        let tag = tag.map_or(Ok(0), |tag| own.layout.tag_bits(tag.into())).ok()?;
+        match own.next() {
+            Step::Issue(id) => Some(id | tag),
+            _ => None,
+        }
+    })
+}
+
+entry_point!(pg_finfo_flake_next, flake_next, |call| {
+    let id = call.text(0).and_then(|layout| at_once(layout, None));
+    id.map_or_else(|| call.otherwise(flake_next_or_wait_wrapper), pg_sys::Datum::from)
+});
+
+entry_point!(pg_finfo_flake_next_tagged, flake_next_tagged, |call| {
+    let id = call.text(0).and_then(|layout| at_once(layout, Some(call.integer(1))));
+    id.map_or_else(|| call.otherwise(flake_next_tagged_or_wait_wrapper), pg_sys::Datum::from)
+});
+
 #[pg_extern(sql = "")]
-fn flake_next(layout: &[u8]) -> i64 {
-    match own(layout, SessionGenerator::next) {
-        Step::Issue(id) => id as i64,
-        _ => wait_for_id(&Named(layout)).or_raise() as i64,
-    }
+fn flake_next_or_wait(layout: &[u8]) -> i64 {
+    wait_for_id(&Named(layout)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]
-fn flake_next_tagged(layout: &[u8], tag: i32) -> i64 {
+fn flake_next_tagged_or_wait(layout: &[u8], tag: i32) -> i64 {
     let tag = by_name(layout).tag_bits(tag.into()).or_raise();
-    flake_next(layout) | tag as i64
+    flake_next_or_wait(layout) | tag as i64
 }

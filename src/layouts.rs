@@ -19,10 +19,28 @@ thread_local! {
 /// database does not matter.
 #[inline]
 pub fn by_name(name: &[u8]) -> &'static Layout {
-    match LAST.get() {
-        Some((layout, since)) if layout.name().as_bytes() == name && since == custom::changes() => layout,
-        _ => look_up(name),
+    used_last(name).unwrap_or_else(|| look_up(name))
+}
+
+/// The layout of this name if it is the one of the last call.
+#[inline]
+pub fn used_last(name: &[u8]) -> Option<&'static Layout> {
+    let (layout, since) = LAST.get()?;
+    (is_same(layout.name().as_bytes(), name) && since == custom::changes()).then_some(layout)
+}
+
+/// Whether two names are the same: those of usual lengths by a few comparisons of words.
+#[inline]
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    fn ends<const N: usize>(name: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+        Some((name.first_chunk()?, name.last_chunk()?))
     }
+    one.len() == other.len()
+        && match one.len() {
+            4..=8 => ends::<4>(one) == ends(other),
+            9..=16 => ends::<8>(one) == ends(other),
+            _ => one == other,
+        }
 }
 
 #[cold]

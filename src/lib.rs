@@ -10,6 +10,8 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
+mod batch;
+mod call;
 mod clock;
 mod custom;
 mod decode;
@@ -24,11 +26,13 @@ mod ledger;
 mod mark;
 mod memory;
 mod place;
+mod planner;
 mod ranges;
 mod recovery;
 mod settings;
 mod sno;
 mod stats;
+mod tick_clock;
 mod wait;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

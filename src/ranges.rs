@@ -2,27 +2,47 @@
 //!
 //! A `timestamptz` is taken and given as the 64-bit number it is, so that nothing is rounded.
 
-use flake_core::Bound;
+use flake_core::{Bound, Error, Layout};
 use pgrx::datum::{Range, RangeBound};
 use pgrx::prelude::*;
 
+use crate::call::entry_point;
 use crate::clock::{instant, timestamptz};
 use crate::error::OrRaise;
 use crate::layouts::by_name;
 
-#[pg_extern(sql = "")]
-fn flake_timestamp(id: i64, layout: &[u8]) -> i64 {
-    let layout = by_name(layout);
-    timestamptz(layout.start_of(layout.tick_of(id as u64).or_raise()))
+entry_point!(pg_finfo_flake_timestamp, flake_timestamp, |call| {
+    let at = call.layout(1).and_then(|layout| timestamp_in(layout, call.bigint(0)).ok());
+    at.map_or_else(|| call.otherwise_keeping_layout(1, flake_timestamp_or_error_wrapper), pg_sys::Datum::from)
+});
+
+entry_point!(pg_finfo_flake_min, flake_min, |call| {
+    let id = call.layout(1).and_then(|layout| layout.min_at(instant(call.bigint(0))).ok());
+    id.map_or_else(|| call.otherwise_keeping_layout(1, flake_min_or_error_wrapper), pg_sys::Datum::from)
+});
+
+entry_point!(pg_finfo_flake_max, flake_max, |call| {
+    let id = call.layout(1).and_then(|layout| layout.max_at(instant(call.bigint(0))).ok());
+    id.map_or_else(|| call.otherwise_keeping_layout(1, flake_max_or_error_wrapper), pg_sys::Datum::from)
+});
+
+#[inline]
+fn timestamp_in(layout: &Layout, id: i64) -> Result<i64, Error> {
+    Ok(timestamptz(layout.start_of(layout.tick_of(id as u64)?)))
 }
 
 #[pg_extern(sql = "")]
-fn flake_min(at: i64, layout: &[u8]) -> i64 {
+fn flake_timestamp_or_error(id: i64, layout: &[u8]) -> i64 {
+    timestamp_in(by_name(layout), id).or_raise()
+}
+
+#[pg_extern(sql = "")]
+fn flake_min_or_error(at: i64, layout: &[u8]) -> i64 {
     by_name(layout).min_at(instant(at)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]
-fn flake_max(at: i64, layout: &[u8]) -> i64 {
+fn flake_max_or_error(at: i64, layout: &[u8]) -> i64 {
     by_name(layout).max_at(instant(at)).or_raise() as i64
 }
 

@@ -82,6 +82,12 @@ pub enum Error {
         /// The largest possible.
         max: u64,
     },
+    /// A number of IDs below 0.
+    #[error("the count of IDs cannot be {count}")]
+    BadCount {
+        /// The count.
+        count: i64,
+    },
     /// A layout that can be read only.
     #[error("IDs of layout \"{layout}\" can be read, not made")]
     ReadOnly {

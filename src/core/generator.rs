@@ -135,6 +135,12 @@ impl Generator {
         Step::Issue(id)
     }
 
+    /// For how many microseconds from this instant on the tick of the last ID goes on; 0 where it is not in that tick.
+    #[inline]
+    pub const fn left_of_tick(&self, now: i64) -> u64 {
+        self.length.saturating_sub(now.wrapping_sub(self.start) as u64)
+    }
+
     /// IDs made so far.
     pub const fn issued(&self) -> u64 {
         self.issued

@@ -9,9 +9,11 @@ use flake_core::{Error, Share, Sno, SnoGenerator, Step, Trace};
 use pgrx::prelude::*;
 
 use super::SnoDatum;
+use crate::call::entry_point;
 use crate::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
 use crate::ledger::{self, Own};
+use crate::tick_clock::TickClock;
 use crate::{clock, place, recovery};
 
 /// A generator of this session, and what has happened to it.
@@ -21,6 +23,7 @@ pub struct SnoSession {
     pub share: Share,
     pub session: Session<SnoGenerator>,
     pub delays: Delays,
+    clock: TickClock,
 }
 
 thread_local! {
@@ -38,7 +41,7 @@ impl SnoSession {
             None => automatic_share(node, slot)?,
         };
         let session = Session::begin(&Own, key(partition), share);
-        Ok(Self { partition, share, session, delays: Delays::default() })
+        Ok(Self { partition, share, session, delays: Delays::default(), clock: TickClock::default() })
     }
 
     fn ask(&mut self, metabyte: u8) -> Result<Step<Sno>, Error> {
@@ -102,21 +105,42 @@ impl Asked for Request {
     }
 }
 
-fn next(metabyte_given: i32, partition: Option<i32>) -> SnoDatum {
-    let request = Request { metabyte: metabyte(metabyte_given.into()).or_raise(), partition };
-    let step = own(partition, |own| own.session.generator.next(clock::now(), request.metabyte));
-    SnoDatum(match step {
-        Step::Issue(sno) => sno,
-        _ => wait_for_id(&request).or_raise(),
+/// The next sno of a generator that there is, if it has one.
+#[inline]
+fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
+    let metabyte = metabyte.try_into().ok()?;
+    GENERATORS.with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        let own = generators.iter_mut().find(|own| own.partition == partition)?;
+        let generator = &mut own.session.generator;
+        let now = own.clock.now(|now| generator.left_of_unit(now));
+        match generator.next(now, metabyte) {
+            Step::Issue(sno) => Some(sno),
+            _ => None,
+        }
     })
 }
 
+entry_point!(pg_finfo_sno_next, sno_next, |call| {
+    at_once(call.integer(0), None).map_or_else(|| call.otherwise(sno_next_or_wait_wrapper), |sno| call.sno(&sno))
+});
+
+entry_point!(pg_finfo_sno_next_in, sno_next_in, |call| {
+    let sno = at_once(call.integer(0), Some(call.integer(1)));
+    sno.map_or_else(|| call.otherwise(sno_next_in_or_wait_wrapper), |sno| call.sno(&sno))
+});
+
 #[pg_extern(sql = "")]
-fn sno_next(metabyte: i32) -> SnoDatum {
-    next(metabyte, None)
+fn sno_next_or_wait(metabyte: i32) -> SnoDatum {
+    next_or_wait(metabyte, None)
 }
 
 #[pg_extern(sql = "")]
-fn sno_next_in(metabyte: i32, partition: i32) -> SnoDatum {
-    next(metabyte, Some(partition))
+fn sno_next_in_or_wait(metabyte: i32, partition: i32) -> SnoDatum {
+    next_or_wait(metabyte, Some(partition))
+}
+
+fn next_or_wait(metabyte_given: i32, partition: Option<i32>) -> SnoDatum {
+    let request = Request { metabyte: metabyte(metabyte_given.into()).or_raise(), partition };
+    SnoDatum(wait_for_id(&request).or_raise())
 }

@@ -5,25 +5,30 @@ use pgrx::datum::{Range, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
 use super::SnoDatum;
+use crate::call::entry_point;
 use crate::clock::{instant, timestamptz};
 use crate::decode::row;
 use crate::error::OrRaise;
 use crate::layouts::sql_instant;
 use crate::ranges::ends;
 
-#[pg_extern(sql = "")]
-fn sno_parts(sno: SnoDatum, call: pg_sys::FunctionCallInfo) -> pgrx::composite_type!('static, "sno_parts") {
-    let parts = sno.0.parts();
-    row(
-        call,
-        [
-            sql_instant(sno.0.instant()).into_datum(),
-            parts.tick_tock.into_datum(),
-            i32::from(parts.metabyte).into_datum(),
-            i32::from(parts.partition).into_datum(),
-            i32::from(parts.sequence).into_datum(),
-        ],
-    )
+entry_point!(pg_finfo_sno_parts, sno_parts, |call| {
+    #[allow(unsafe_code, reason = "a guard")]
+    // SAFETY: the call is PostgreSQL's, of a STRICT function; the columns are of the types that sql/sno.sql declares.
+    unsafe {
+        pg_sys::panic::pgrx_extern_c_guard(|| row(call.raw(), columns(call.sno_at(0))))
+    }
+});
+
+fn columns(sno: Sno) -> [Option<pg_sys::Datum>; 5] {
+    let parts = sno.parts();
+    [
+        sql_instant(sno.instant()).into_datum(),
+        parts.tick_tock.into_datum(),
+        i32::from(parts.metabyte).into_datum(),
+        i32::from(parts.partition).into_datum(),
+        i32::from(parts.sequence).into_datum(),
+    ]
 }
 
 #[pg_extern(sql = "")]

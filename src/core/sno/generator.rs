@@ -107,6 +107,12 @@ impl SnoGenerator {
         Step::Issue(parts.pack())
     }
 
+    /// For how many microseconds from this instant on the unit of the last ID goes on; 0 where it is not in that unit.
+    #[inline]
+    pub const fn left_of_unit(&self, now: i64) -> u64 {
+        (UNIT as u64).saturating_sub(now.wrapping_sub(start_of(self.highest)) as u64)
+    }
+
     /// IDs made so far.
     pub const fn issued(&self) -> u64 {
         self.issued

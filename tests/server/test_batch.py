@@ -1,0 +1,96 @@
+"""flake_batch: many IDs by one call."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+
+from conftest import SECONDS
+
+MILLION = 1_000_000
+
+
+def peak_memory(db):
+    """The most memory of its own that a session has had, in MB."""
+    pid = db.info.backend_pid
+    with open(f"/proc/{pid}/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return (int(lines["VmHWM"].split()[0]) - int(lines["RssShmem"].split()[0])) / 1024
+
+
+@pytest.mark.parametrize("query", [
+    "SELECT count(*), count(*) FILTER (WHERE id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM {} id) s",
+    "SELECT count(*), count(*) FILTER (WHERE id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM (SELECT {} AS id) i) s",
+], ids=["from", "select"])  # fmt: skip
+def test_memory_stays_flat(server, query):
+    with server.connect() as db:
+        db.execute("SET max_parallel_workers_per_gather = 0; SET jit = off; SET work_mem = '1MB'")
+        assert db.execute(query.format("flake_batch('twitter', 1000)")).fetchone() == (1000, 0)
+        before = peak_memory(db)
+        assert db.execute(query.format(f"flake_batch('twitter', {10 * MILLION})")).fetchone() == (10 * MILLION, 0)
+        assert peak_memory(db) - before < 8, "ten million IDs take 80 MB"
+
+
+def test_many_sessions(server):
+    server.sql("CREATE UNLOGGED TABLE batched (id bigint PRIMARY KEY)")
+    script = """
+        INSERT INTO batched SELECT flake_batch('twitter', 500);
+        INSERT INTO batched SELECT flake_next('twitter') FROM generate_series(1, 50);
+        INSERT INTO batched SELECT id FROM flake_batch('twitter', 450) id;
+    """
+    server.pgbench(script, "-c", 16, "-j", 2, "-T", SECONDS)
+    server.pgbench(script, "-C", "-c", 16, "-j", 2, "-T", SECONDS)
+    assert server.value("SELECT count(*) % 1000 = 0 AND count(*) > 16000 FROM batched")
+
+
+def test_parallel_workers(server):
+    server.sql("CREATE TABLE wide AS SELECT n FROM generate_series(1, 20000) n")
+    with server.connect() as db:
+        db.execute("""SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+                      SET max_parallel_workers_per_gather = 2""")
+        query = "SELECT flake_batch('twitter', 5) AS id FROM wide"
+        plan = "\n".join(line for line, in db.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {query}"))
+        assert "Workers Launched: 2" in plan, plan
+        assert db.execute(f"SELECT count(*), count(DISTINCT id) FROM ({query}) s").fetchone() == (100_000, 100_000)
+
+
+def test_a_batch_waits_for_tick_after_tick(servers):
+    """A share of some 33 IDs per millisecond; nearly all of them are used."""
+    server = servers("flake.node_count=1024", "flake.node_id=3")
+    with server.connect() as db:
+        ids, different, ticks, share = db.execute("""
+            SELECT count(*), count(DISTINCT id), count(DISTINCT flake_timestamp(id)),
+                   (SELECT ids_per_tick FROM flake_generators)
+            FROM flake_batch('twitter', 3000) id""").fetchone()
+        assert (ids, different) == (3000, 3000)
+        assert ids / share <= ticks <= ids / share * 3
+
+
+def test_cancel(servers):
+    """With a clock that stands still, in the middle of waiting; with one that goes, in the middle of making."""
+    stands, goes = "2026-06-01 12:00:00", "@2026-06-01 12:00:10"
+    server = servers(clock=stands)
+    with server.connect() as db:
+        for clock in stands, goes:
+            server.set_clock(clock)
+            pid = db.info.backend_pid
+
+            def cancel():
+                time.sleep(0.5)
+                server.sql("SELECT pg_cancel_backend(%s)", pid)
+
+            canceller = threading.Thread(target=cancel)
+            canceller.start()
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                db.execute("SELECT count(*) FROM (SELECT flake_batch('twitter', 2147483647)) s")
+            canceller.join()
+        assert server.value("SELECT count(DISTINCT id) FROM flake_batch('twitter', 1000) id") == 1000
+
+
+def test_no_batch_in_recovery(servers):
+    primary = servers()
+    standby = servers(standby_of=primary)
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        standby.sql("SELECT flake_batch('twitter', 1)")
+    assert primary.value("SELECT count(*) FROM flake_batch('twitter', 1000)") == 1000
