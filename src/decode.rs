@@ -70,7 +70,10 @@ fn numeric(number: u64) -> pg_sys::Numeric {
 /// # Safety
 /// The call must be that of the running function, which keeps nothing else with its place in the query, and the columns of
 /// the types of the row's.
-pub unsafe fn row<const N: usize>(call: pg_sys::FunctionCallInfo, columns: [Option<pg_sys::Datum>; N]) -> pg_sys::Datum {
+pub unsafe fn row<const N: usize>(
+    call: pg_sys::FunctionCallInfo,
+    columns: [Option<pg_sys::Datum>; N],
+) -> pg_sys::Datum {
     // SAFETY: as the caller.
     unsafe {
         let place = (*call).flinfo;

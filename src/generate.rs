@@ -92,16 +92,7 @@ impl SessionGenerator {
 
     /// Makes IDs for as long as the tick and the share allow, by one look at the clock; returns how many.
     pub fn fill(&mut self, ids: &mut [u64]) -> usize {
-        let now = clock::now();
-        let generator = &mut self.session.generator;
-        let made = ids.iter_mut().map_while(|id| match generator.next(now, rand::random) {
-            Step::Issue(new) => {
-                *id = new;
-                Some(())
-            }
-            _ => None,
-        });
-        made.count()
+        self.session.generator.fill(clock::now(), ids, rand::random)
     }
 
     /// As [`Self::next`], and asks the ledger where that is needed.

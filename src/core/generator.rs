@@ -135,6 +135,28 @@ impl Generator {
         Step::Issue(id)
     }
 
+    /// As many of the next IDs at the instant `now` as the tick and the share allow; returns how many those are.
+    pub fn fill(&mut self, now: i64, ids: &mut [u64], mut random: impl FnMut() -> u64) -> usize {
+        let mut made = 0;
+        while made < ids.len() {
+            let Step::Issue(id) = self.next(now, &mut random) else { break };
+            ids[made] = id;
+            // The rest of the run needs no more looking at.
+            let rest = (ids.len() - made - 1).min(self.run as usize);
+            for id in &mut ids[made + 1..][..rest] {
+                *id = self.time_bits | self.next;
+                self.next = self.next.wrapping_add(self.step);
+                if self.random_mask != 0 {
+                    *id |= random() & self.random_mask;
+                }
+            }
+            self.run -= rest as u64;
+            self.issued += rest as u64;
+            made += 1 + rest;
+        }
+        made
+    }
+
     /// For how many microseconds from this instant on the tick of the last ID goes on; 0 where it is not in that tick.
     #[inline]
     pub const fn left_of_tick(&self, now: i64) -> u64 {

@@ -288,6 +288,35 @@ proptest! {
         }
     }
 
+    /// Many IDs at once are those that would be made one by one.
+    #[test]
+    fn fill_is_next_again_and_again(
+        layout in any_layout(),
+        slots in 1u32..300,
+        position: u64,
+        steps in prop::collection::vec((-3i64..9, 0usize..700), 1..20),
+    ) {
+        let share = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap());
+        let Ok(share) = share else { return Ok(()) };
+        let mut now = layout.start_of(1_000);
+        let mut one = Generator::above(&layout, &share, now, position).unwrap();
+        let mut many = one.clone();
+        let mut random = [0u64, 0];
+        for (jump, count) in steps {
+            now += jump * layout.tick() / 2;
+            let mut ids = vec![0; count];
+            let made = many.fill(now, &mut ids, || { random[0] = random[0].wrapping_add(0x9e37_79b9_7f4a_7c15); random[0] });
+            let mut expected = Vec::new();
+            while expected.len() < count
+                && let Step::Issue(id) = one.next(now, || { random[1] = random[1].wrapping_add(0x9e37_79b9_7f4a_7c15); random[1] })
+            {
+                expected.push(id);
+            }
+            prop_assert_eq!(&ids[..made], &expected);
+            prop_assert_eq!((many.trace(), many.issued()), (one.trace(), one.issued()));
+        }
+    }
+
     /// Within one tick a generator issues its whole share, each position once.
     #[test]
     fn a_tick_yields_the_whole_share(layout in any_layout(), slots in 1u32..300, slot in 0u32..300, position: u64) {
