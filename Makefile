@@ -30,7 +30,7 @@ soak: ## faults, load and the model, for about an hour
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck
 
-bench: ## what a call costs, on a throwaway server
+bench: ## flake beside its alternatives, on throwaway servers; writes docs/benchmarks.md (some 15 minutes)
 	@scripts/bench
 
 lint: ## formatting and warnings

@@ -43,10 +43,11 @@ find_cargo_pgrx() {
     return 1
 }
 
-# A Python that has the test libraries; Debian's packages are for Debian's own.
+# A Python that has these modules; Debian's packages are for Debian's own.
 find_python() {
+    local modules; modules=$(IFS=,; echo "$*")
     for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import psycopg, pytest' 2>/dev/null; then return 0; fi
+        if "$python" -c "import $modules" 2>/dev/null; then return 0; fi
     done
     return 1
 }

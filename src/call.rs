@@ -21,9 +21,10 @@ unsafe extern "C-unwind" {
 #[derive(Clone, Copy)]
 pub struct Call(pg_sys::FunctionCallInfo);
 
-/// The layout that an argument names in all calls of one place of a query, and since how many changes of layouts.
+/// The layout that an argument names in all calls of one place of a query, if it is the same in all, and since how many
+/// changes of layouts.
 struct Known {
-    layout: &'static Layout,
+    layout: Option<&'static Layout>,
     since: u64,
 }
 
@@ -101,10 +102,10 @@ impl Call {
     #[inline]
     pub fn layout(&self, number: usize) -> Option<&'static Layout> {
         // SAFETY: what `keep_layout` has put there lives as long as the place of the query.
-        let known = unsafe { (*self.0).flinfo.as_ref().and_then(|place| place.fn_extra.cast::<Known>().as_ref()) };
-        match known {
-            Some(known) if known.since == custom::changes() => Some(known.layout),
-            _ => layouts::used_last(self.text(number)?),
+        let known = unsafe { (*self.0).flinfo.as_ref()?.fn_extra.cast::<Known>().as_ref()? };
+        match known.layout {
+            Some(layout) => (known.since == custom::changes()).then_some(layout),
+            None => layouts::used_last(self.text(number)?),
         }
     }
 
@@ -112,15 +113,14 @@ impl Call {
     fn keep_layout(&self, number: usize) {
         // SAFETY: in a call of a STRICT function; memory of the place lives as long as the place.
         unsafe {
-            if !pg_sys::get_fn_expr_arg_stable((*self.0).flinfo, number as i32) {
-                return;
-            }
-            let since = custom::changes();
-            let layout = layouts::by_name(self.whole_text(number));
             let place = (*self.0).flinfo;
-            let known = pg_sys::MemoryContextAlloc((*place).fn_mcxt, size_of::<Known>()).cast::<Known>();
-            ptr::write(known, Known { layout, since });
-            (*place).fn_extra = known.cast();
+            let since = custom::changes();
+            let is_constant = pg_sys::get_fn_expr_arg_stable(place, number as i32);
+            let layout = is_constant.then(|| layouts::by_name(self.whole_text(number)));
+            if (*place).fn_extra.is_null() {
+                (*place).fn_extra = pg_sys::MemoryContextAlloc((*place).fn_mcxt, size_of::<Known>());
+            }
+            ptr::write((*place).fn_extra.cast(), Known { layout, since });
         }
     }
 
@@ -134,8 +134,12 @@ impl Call {
     /// As [`Self::otherwise`]; the layout which this argument names will be known in the next call.
     #[cold]
     pub fn otherwise_keeping_layout(&self, number: usize, function: Function) -> pg_sys::Datum {
-        // SAFETY: the closure borrows nothing that an error could leave behind.
-        unsafe { pg_sys::panic::pgrx_extern_c_guard(|| self.keep_layout(number)) }
+        // SAFETY: the same call; nothing is borrowed that an error could leave behind.
+        unsafe {
+            if !(*self.0).flinfo.is_null() {
+                pg_sys::panic::pgrx_extern_c_guard(|| self.keep_layout(number));
+            }
+        }
         self.otherwise(function)
     }
 }

@@ -1,0 +1,86 @@
+"""Many clients at once, by pgbench; and what the processor is busy with meanwhile."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from rounds import interleaved, medians
+
+NUMBERS = [1, 8, 32]
+GENERATED = 10_000
+
+
+def pgbench(script, clients, seconds, **options):
+    """Transactions per second."""
+    options = " ".join(f"-c {name}={value}" for name, value in options.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
+        file.write(script)
+        file.flush()
+        done = subprocess.run(
+            ["pgbench", "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", "-T", str(seconds)],
+            check=True, capture_output=True, text=True, env=os.environ | {"PGOPTIONS": options},
+        )  # fmt: skip
+    return float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])
+
+
+def inserts(contestants, rounds, seconds):
+    """Single-row INSERTs per second for each number of clients, synchronous_commit off."""
+    def job(contestant, clients):
+        script = f"INSERT INTO {contestant.table} (n) VALUES (1);\n"
+        return lambda: pgbench(script, clients, seconds, synchronous_commit="off")
+
+    jobs = {(c.key, n): job(c, n) for c in contestants if not c.insert for n in NUMBERS}
+    found = medians(interleaved(rounds, jobs))
+    return {key: [found[key, n] for n in NUMBERS] for key in {key for key, _ in found}}
+
+
+def generating(contestants, rounds, seconds):
+    """Millions of IDs per second that nobody stores, for each number of clients."""
+    def job(contestant, clients):
+        script = f"SELECT count(f) FROM (SELECT {contestant.call} f FROM generate_series(1, {GENERATED}) OFFSET 0) s;\n"
+        return lambda: pgbench(script, clients, seconds) * GENERATED / 1e6
+
+    jobs = {(c.key, n): job(c, n) for c in contestants if c.key in ("flake", "bigserial", "cached") for n in NUMBERS}
+    found = medians(interleaved(rounds, jobs))
+    return {key: [found[key, n] for n in NUMBERS] for key in {key for key, _ in found}}
+
+
+def loaded(rounds, seconds):
+    """Transactions that make no ID, per second, with the library loaded over without it."""
+    def job(script, library):
+        return lambda: pgbench(script, 1, seconds, session_preload_libraries=library)
+
+    scripts = {"SELECT 1": "SELECT 1;\n", "bigserial": "INSERT INTO of_bigserial (n) VALUES (1);\n"}
+    jobs = {(name, library): job(script, library) for name, script in scripts.items() for library in ("flake", "")}
+    found = interleaved(rounds, jobs)
+    ratios = {name: [one / other for one, other in zip(found[name, "flake"], found[name, ""])] for name in scripts}
+    return medians(ratios)
+
+
+def profile(contestant, seconds):
+    """Percent of the time of eight inserting sessions that is spent in flake's library; none without perf."""
+    if not shutil.which("perf"):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder, "perf.data")
+        script = pathlib.Path(folder, "insert.sql")
+        script.write_text(f"INSERT INTO {contestant.table} (n) VALUES (1);\n")
+        load = subprocess.Popen(
+            ["pgbench", "-n", "-M", "prepared", "-f", script, "-c", "8", "-j", "2", "-T", str(seconds + 2)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=os.environ | {"PGOPTIONS": "-c synchronous_commit=off"},
+        )  # fmt: skip
+        record = ["perf", "record", "-q", "-a", "-F", "999", "-e", "cpu-clock", "-o", data, "--", "sleep", str(seconds)]
+        recorded = subprocess.run(record, capture_output=True)
+        load.wait()
+        if recorded.returncode != 0:
+            return None
+        report = subprocess.run(
+            ["perf", "report", "-i", data, "--stdio", "--comms", "postgres", "--percentage", "relative", "--sort", "dso"],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+    libraries = dict(reversed(line.split()) for line in report.splitlines() if re.match(r"\s+[\d.]+%\s+\S+$", line))
+    return float(libraries.get("flake.so", "0%").rstrip("%"))

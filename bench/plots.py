@@ -1,0 +1,70 @@
+"""Plots of the results, as SVG."""
+
+import matplotlib
+
+matplotlib.use("svg")
+matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flake", "font.family": "sans-serif", "font.size": 11}
+import matplotlib.pyplot as plt
+
+OURS, OTHERS, INK, FAINT = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580"
+
+
+def bars(path, title, values, labels, ours, shown):
+    """One bar for each value, the shortest on top, its number at its end."""
+    keys = sorted(values, key=values.get, reverse=True)
+    figure, axes = plt.subplots(figsize=(7.6, 0.9 + 0.42 * len(keys)))
+    axes.barh(range(len(keys)), [values[key] for key in keys], color=[OURS if key in ours else OTHERS for key in keys], height=0.68)
+    axes.set_yticks(range(len(keys)), [labels[key] for key in keys])
+    most = max(values.values())
+    for place, key in enumerate(keys):
+        axes.text(values[key] + most * 0.01, place, shown(values[key]), va="center", color=INK)
+    axes.set_xlim(0, most * 1.14)
+    finish(figure, axes, title, path)
+
+
+def lines(path, title, values, labels, ours, numbers, shown):
+    """One line for each contestant, over numbers of clients."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.9))
+    ends = []
+    for key, found in values.items():
+        color = OURS if key in ours else OTHERS
+        axes.plot(range(len(numbers)), found, color=color, marker="o", linewidth=2.4 if key in ours else 1.6, zorder=3 if key in ours else 2)
+        ends.append([found[-1], f"{labels[key]}  {shown(found[-1])}", OURS if key in ours else FAINT])
+    top = max(max(found) for found in values.values())
+    # Labels at the ends of lines, moved apart where they would overlap.
+    ends.sort()
+    for one, other in zip(ends, ends[1:]):
+        other[0] = max(other[0], one[0] + top * 0.062)
+    for height, text, color in ends:
+        axes.text(len(numbers) - 0.93, height, text, va="center", color=color)
+    axes.set_xticks(range(len(numbers)), [f"{n} client{'s' if n > 1 else ''}" for n in numbers])
+    axes.set_xlim(-0.15, len(numbers) + 0.75)
+    axes.set_ylim(0, max(top, ends[-1][0]) * 1.08)
+    finish(figure, axes, title, path, x_axis=True)
+
+
+def finish(figure, axes, title, path, x_axis=False):
+    axes.set_title(title, loc="left", color=INK, fontsize=12, pad=12)
+    for side in "top", "right", "bottom" if not x_axis else "left":
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0, colors=INK)
+    (axes.yaxis if x_axis else axes.xaxis).set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None}, facecolor="white")
+    plt.close(figure)
+
+
+def draw(folder, results):
+    labels, ours = results["labels"], set(results["ours"])
+    folder.mkdir(exist_ok=True)
+    present = lambda values: {key: value for key, value in values.items() if key in labels}
+    bars(folder / "cost.svg", "One ID inside a query: nanoseconds on top of the row it is in",
+         present(results["calls"]), labels, ours, lambda ns: f"{ns:,.0f}")
+    bars(folder / "insert.svg", "INSERT of a million rows: seconds",
+         results["fill"], labels, ours, lambda seconds: f"{seconds:.2f}")
+    bars(folder / "index.svg", "Index of a million IDs: megabytes",
+         {key: size for key, (size, _) in results["sizes"].items()}, labels, ours, lambda size: f"{size:.1f}")
+    lines(folder / "clients.svg", "Single-row INSERTs per second, synchronous_commit off",
+          results["inserts"], labels, ours, results["clients"], lambda tps: f"{tps:,.0f}")
+    lines(folder / "generating.svg", "Millions of IDs made per second, not stored",
+          results["generating"], labels, ours, results["clients"], lambda rate: f"{rate:.1f}")  # fmt: skip

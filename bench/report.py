@@ -1,0 +1,119 @@
+"""The results as tables in docs/benchmarks.md and README.md, between marks that are comments there."""
+
+import re
+
+
+def table(heads, rows):
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def number(value, form="{:,.0f}"):
+    return "–" if value is None else form.format(value)
+
+
+def times(values, key, base, form="{:.2f}"):
+    return number(values[key] / values[base], form + " ×") if key in values and base in values else "–"
+
+
+def costs(results):
+    calls, counted = results["calls"], results["instructions"] or {}
+    rows = [
+        [results["labels"][key], number(calls[key]), times(calls, key, "bigserial"), number(counted.get(key))]
+        for key in sorted((key for key in calls if key in results["labels"]), key=calls.get)
+    ]
+    return table(["one ID", "ns", "of nextval()", "instructions"], rows)
+
+
+def beside(results):
+    calls, rows = results["calls"], results["rows"]
+    cast = calls["n::float8"]
+    shown = [
+        ["`clock_timestamp()`", number(calls["clock_timestamp()"]), ""],
+        ["`flake_timestamp(id)`", number(calls["flake_timestamp(n)"]), times(calls, "flake_timestamp(n)", "abs(n)") + " `abs(bigint)`"],
+        ["`flake_timestamp(id, 'si')`", number(calls["flake_timestamp(n, 'si')"]), ""],
+        ["`to_timestamp(double precision)`, without the cast", number(calls["to_timestamp(n::float8)"] - cast), ""],
+        ["`flake_decode(id)`", number(calls["flake_decode(n)"]), ""],
+        ["a row of `flake_batch` in FROM", number(rows["flake_batch"]), times(rows, "flake_batch", "generate_series") + " `generate_series`"],
+        ["a row of `flake_batch` in SELECT", number(rows["flake_batch in SELECT"]),
+         times(rows, "flake_batch in SELECT", "generate_series in SELECT") + " `generate_series`"],
+    ]  # fmt: skip
+    return table(["what", "ns", "compared"], shown)
+
+
+def tables(results):
+    fill, copied, wal, sizes = results["fill"], results["copy"], results["wal"], results["sizes"]
+    (points, ranges) = results["reads"]
+    size = {key: megabytes for key, (megabytes, _) in sizes.items()}
+    rows = [
+        [
+            results["labels"][key], number(fill[key], "{:.2f} s"), times(fill, key, "bigserial"),
+            number(copied.get(key), "{:.2f} s"), number(wal[key]), number(size[key], "{:.1f} MB"),
+            times(size, key, "bigserial"), number(sizes[key][1], "{:.0f} %"), number(points[key]), number(ranges[key]),
+        ]
+        for key in sorted(fill, key=fill.get)
+    ]  # fmt: skip
+    heads = ["a million rows", "INSERT", "of bigserial", "COPY", "WAL bytes a row", "index", "of bigserial", "leaves full",
+             "ns to find a row", "µs to read 1,000 rows"]  # fmt: skip
+    text = table(heads, rows)
+    for key in results["repeated"]:
+        text += f"\n\n{results['labels'][key]} made an ID twice within the statement, so it has no row here."
+    return text
+
+
+def clients(results, values, form):
+    one = results[values]
+    heads = ["", *(f"{n} client{'s' if n > 1 else ''}" for n in results["clients"])]
+    last = lambda key: -one[key][-1]
+    return table(heads, [[results["labels"][key], *(number(value, form) for value in one[key])] for key in sorted(one, key=last)])
+
+
+def others(results):
+    memory, waiting, loaded, counted = results["memory"], results["waiting"], results["loaded"], results["instructions"]
+    profile = results["profile"]
+    lines = [
+        f"* A new session has {memory['new']:,} kB for itself. Its first ID adds {memory['first ID']:,} kB (the library's own data and "
+        f"what PostgreSQL keeps for a call), generators of ten layouts {memory['ten layouts']:,} kB more.",
+        f"* With `flake.node_count = 1024` a session has {waiting['share']} IDs of `twitter` per millisecond. It gets "
+        f"{waiting['rate']:.1%} of them and takes {waiting['cpu']:.0%} of a core.",
+        "* Sessions that make no IDs: with the library loaded there are "
+        + " and ".join(f"{ratio:.3f} × the transactions of `{name}`" for name, ratio in loaded.items())
+        + " without it"
+        + (f"; a row takes {counted['bare, library loaded']:,.0f} instructions with and {counted['bare']:,.0f} without." if counted else "."),
+    ]
+    if profile is not None:
+        lines.append(f"* Eight sessions inserting single rows spend {profile:.2f} % of their time in flake's library.")
+    return "\n".join(lines)
+
+
+def short(results):
+    """The README's table."""
+    fill, sizes, calls = results["fill"], {key: size for key, (size, _) in results["sizes"].items()}, results["calls"]
+    keys = [key for key in ("flake", "bigserial", "cached", "uuid7", "uuid4", "instagram") if key in fill]
+    rows = [
+        [results["labels"][key], number(calls[key], "{:,.0f} ns"), number(fill[key], "{:.2f} s"),
+         number(sizes[key], "{:.1f} MB"), number(results["inserts"][key][1])]
+        for key in keys
+    ]  # fmt: skip
+    return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs per second, 8 clients"], rows)
+
+
+def put(page, name, text):
+    """Replaces what is between two marks of a page."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    old = page.read_text()
+    new, count = re.subn(f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", old, flags=re.S)
+    assert count == 1, f"{page} has no place for {name}"
+    page.write_text(new)
+
+
+def write(root, results):
+    page = root / "docs" / "benchmarks.md"
+    put(page, "machine", results["machine"])
+    put(page, "costs", costs(results))
+    put(page, "beside", beside(results))
+    put(page, "tables", tables(results))
+    put(page, "inserts", clients(results, "inserts", "{:,.0f}"))
+    put(page, "generating", clients(results, "generating", "{:.1f}"))
+    put(page, "others", others(results))
+    put(root / "README.md", "benchmark", short(results))

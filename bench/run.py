@@ -1,0 +1,108 @@
+"""Measures flake and its alternatives on the server that PGHOST and the like name, and writes docs/ and README.md.
+
+    run.py measure RESULTS       measures with clients, into a JSON file
+    run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
+    run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
+    run.py write RESULTS         writes tables and plots
+
+FLAKE_BENCH_ROUNDS multiplies the rounds (0.2 for a look).
+"""
+
+import json
+import os
+import pathlib
+import platform
+import sys
+
+import psycopg
+
+import clients
+import contestants
+import instructions
+import queries
+import tables
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def connect():
+    return psycopg.connect(autocommit=True)
+
+
+def rounds(number):
+    return max(1, round(number * float(os.environ.get("FLAKE_BENCH_ROUNDS", "1"))))
+
+
+def machine(db):
+    """What was measured where, in a sentence."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    version, settings = db.execute("""
+        SELECT current_setting('server_version'), string_agg(name || ' = ' || current_setting(name), ', ' ORDER BY name)
+        FROM pg_settings WHERE name IN ('shared_buffers', 'fsync', 'max_wal_size', 'autovacuum')""").fetchone()
+    return (f"PostgreSQL {version} on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
+            f"Medians of {rounds(30)} rounds of calls and {rounds(5)} of the rest.")  # fmt: skip
+
+
+def say(what):
+    print(f"    {what}", flush=True)
+
+
+def measure():
+    with connect() as db:
+        db.execute("CREATE EXTENSION IF NOT EXISTS flake")
+        here, missing = contestants.present(db)
+        for label, why in missing:
+            say(f"without {label}: {why}")
+        results = {
+            "machine": machine(db),
+            "labels": {c.key: c.label for c in here},
+            "ours": [c.key for c in here if c.ours],
+            "clients": clients.NUMBERS,
+            "memory": queries.memory(connect),
+        }
+        say("calls")
+        results["calls"] = queries.calls(db, here, rounds(30))
+        results["rows"] = queries.rows(db, rounds(30))
+        say("a million rows")
+        results["fill"], results["wal"], results["repeated"] = tables.fill(db, here, rounds(5))
+        unique = [c for c in here if c.key not in results["repeated"]]
+        results["sizes"] = tables.sizes(db, unique)
+        results["reads"] = tables.reads(db, unique, rounds(5))
+        results["copy"] = tables.copy(db, unique, rounds(5))
+        say("clients")
+        for contestant in here:
+            db.execute(f"TRUNCATE {contestant.table}")
+        results["inserts"] = clients.inserts(here, rounds(5), 2)
+        results["generating"] = clients.generating(here, rounds(5), 1)
+        results["loaded"] = clients.loaded(rounds(5), 2)
+        results["profile"] = clients.profile(here[0], 4)
+        return results
+
+
+def count(here, bindir, data):
+    calls = {c.key: c.call for c in contestants.ALL if c.key in here and not c.insert}
+    return instructions.per_call(bindir, data, calls | {"flake_timestamp(n)": "flake_timestamp(n)", "abs(n)": "abs(n)"})
+
+
+def main():
+    part, file, *arguments = sys.argv[1:]
+    path = pathlib.Path(file)
+    results = json.loads(path.read_text()) if path.exists() else {}
+    if part == "measure":
+        results |= measure()
+    elif part == "waiting":
+        results["waiting"] = queries.waiting(connect)
+    elif part == "count":
+        say("instructions")
+        results["instructions"] = count(results["labels"], *arguments)
+    elif part == "write":
+        import plots
+        import report
+
+        plots.draw(ROOT / "docs" / "benchmarks", results)
+        report.write(ROOT, results)
+    path.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
