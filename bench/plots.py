@@ -9,27 +9,31 @@ import matplotlib.pyplot as plt
 OURS, OTHERS, INK, FAINT = "#1a6fb5", "#b9c0c8", "#20262d", "#6b7580"
 
 
-def bars(path, title, values, labels, ours, shown):
+def bars(path, title, values, labels, ours, form):
     """One bar for each value, the shortest on top, its number at its end."""
     keys = sorted(values, key=values.get, reverse=True)
     figure, axes = plt.subplots(figsize=(7.6, 0.9 + 0.42 * len(keys)))
-    axes.barh(range(len(keys)), [values[key] for key in keys], color=[OURS if key in ours else OTHERS for key in keys], height=0.68)
+    colors = [OURS if key in ours else OTHERS for key in keys]
+    axes.barh(range(len(keys)), [values[key] for key in keys], color=colors, height=0.68)
     axes.set_yticks(range(len(keys)), [labels[key] for key in keys])
     most = max(values.values())
     for place, key in enumerate(keys):
-        axes.text(values[key] + most * 0.01, place, shown(values[key]), va="center", color=INK)
+        axes.text(values[key] + most * 0.01, place, form.format(values[key]), va="center", color=INK)
     axes.set_xlim(0, most * 1.14)
-    finish(figure, axes, title, path)
+    finish(figure, axes, title)
+    for key, label in zip(keys, axes.get_yticklabels()):
+        label.set_color(OURS if key in ours else INK)
+    save(figure, path)
 
 
-def lines(path, title, values, labels, ours, numbers, shown):
+def lines(path, title, values, labels, ours, numbers, form):
     """One line for each contestant, over numbers of clients."""
     figure, axes = plt.subplots(figsize=(7.6, 3.9))
     ends = []
     for key, found in values.items():
-        color = OURS if key in ours else OTHERS
-        axes.plot(range(len(numbers)), found, color=color, marker="o", linewidth=2.4 if key in ours else 1.6, zorder=3 if key in ours else 2)
-        ends.append([found[-1], f"{labels[key]}  {shown(found[-1])}", OURS if key in ours else FAINT])
+        style = {"color": OURS, "linewidth": 2.4, "zorder": 3} if key in ours else {"color": OTHERS, "linewidth": 1.6}
+        axes.plot(range(len(numbers)), found, marker="o", **style)
+        ends.append([found[-1], f"{labels[key]}  {form.format(found[-1])}", OURS if key in ours else FAINT])
     top = max(max(found) for found in values.values())
     # Labels at the ends of lines, moved apart where they would overlap.
     ends.sort()
@@ -40,31 +44,38 @@ def lines(path, title, values, labels, ours, numbers, shown):
     axes.set_xticks(range(len(numbers)), [f"{n} client{'s' if n > 1 else ''}" for n in numbers])
     axes.set_xlim(-0.15, len(numbers) + 0.75)
     axes.set_ylim(0, max(top, ends[-1][0]) * 1.08)
-    finish(figure, axes, title, path, x_axis=True)
+    finish(figure, axes, title, x_axis=True)
+    save(figure, path)
 
 
-def finish(figure, axes, title, path, x_axis=False):
+def finish(figure, axes, title, x_axis=False):
     axes.set_title(title, loc="left", color=INK, fontsize=12, pad=12)
     for side in "top", "right", "bottom" if not x_axis else "left":
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0, colors=INK)
     (axes.yaxis if x_axis else axes.xaxis).set_visible(False)
     figure.tight_layout()
+
+
+def save(figure, path):
     figure.savefig(path, metadata={"Date": None}, facecolor="white")
     plt.close(figure)
 
 
 def draw(folder, results):
-    labels, ours = results["labels"], set(results["ours"])
+    labels, ours, numbers = results["labels"], set(results["ours"]), results["clients"]
+    calls = {key: ns for key, ns in results["calls"].items() if key in labels}
+    sizes = {key: size for key, (size, _) in results["sizes"].items()}
+    inserts = {key: tps for key, tps in results["inserts"].items() if key in ("flake", "bigserial", "uuid4", "uuid7")}
     folder.mkdir(exist_ok=True)
-    present = lambda values: {key: value for key, value in values.items() if key in labels}
-    bars(folder / "cost.svg", "One ID inside a query: nanoseconds on top of the row it is in",
-         present(results["calls"]), labels, ours, lambda ns: f"{ns:,.0f}")
-    bars(folder / "insert.svg", "INSERT of a million rows: seconds",
-         results["fill"], labels, ours, lambda seconds: f"{seconds:.2f}")
-    bars(folder / "index.svg", "Index of a million IDs: megabytes",
-         {key: size for key, (size, _) in results["sizes"].items()}, labels, ours, lambda size: f"{size:.1f}")
-    lines(folder / "clients.svg", "Single-row INSERTs per second, synchronous_commit off",
-          results["inserts"], labels, ours, results["clients"], lambda tps: f"{tps:,.0f}")
-    lines(folder / "generating.svg", "Millions of IDs made per second, not stored",
-          results["generating"], labels, ours, results["clients"], lambda rate: f"{rate:.1f}")  # fmt: skip
+    for name, title, values, form in (
+        ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
+        ("insert", "INSERT of a million rows: seconds", results["fill"], "{:.2f}"),
+        ("index", "Index of a million IDs: megabytes", sizes, "{:.1f}"),
+    ):
+        bars(folder / f"{name}.svg", title, values, labels, ours, form)
+    for name, title, values, form in (
+        ("clients", "Single-row INSERTs per second, synchronous_commit off", inserts, "{:,.0f}"),
+        ("generating", "Millions of IDs made per second, not stored", results["generating"], "{:.1f}"),
+    ):
+        lines(folder / f"{name}.svg", title, values, labels, ours, numbers, form)

@@ -18,7 +18,7 @@ use pgrx::{PgLogLevel, function_name};
 pub use self::control::Control;
 use self::control::{Guarded, VERSION};
 use crate::error::OrRaise;
-use crate::{clock, generate, mark, memory, place, recovery, settings, sno, tick_clock};
+use crate::{clock, generate, mark, memory, place, recovery, settings, sno};
 
 /// The mark is moved when less than this is left, by one session while the others go on. In microseconds.
 const RESERVE: i64 = 1_000_000;
@@ -350,7 +350,6 @@ impl Shared for Own {
 
     fn grant(&self, now: i64, tick_end: i64, back: bool) -> Result<Grant, Error> {
         // Every two seconds is often enough, and costs little beside the rest.
-        tick_clock::check();
         let Some(control) = control() else { return Ok(Grant::Window(Window::ALL, 0)) };
         let is_in = |window: Window| now >= window.from && now < window.until && tick_end <= window.skip;
         let (window, era) = control.published.get();

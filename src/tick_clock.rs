@@ -6,7 +6,7 @@
 //! notices a millisecond later at most; uniqueness does not depend on it.
 #![allow(unsafe_code, reason = "reads the time stamp counter")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::clock;
 
@@ -14,9 +14,12 @@ use crate::clock;
 const SLOWEST: u64 = 500;
 /// A reading is not relied on for longer than this, in microseconds.
 const LONGEST: u64 = 1000;
+/// For so many microseconds it is taken for granted that the operating system relies on the counter, or does not.
+const CHECK_AFTER: u64 = 2_000_000;
 
-/// Whether the counter can be relied on.
+/// Whether the counter can be relied on, and when that was found.
 static RELIABLE: AtomicBool = AtomicBool::new(false);
+static CHECKED: AtomicI64 = AtomicI64::new(i64::MIN);
 
 /// A reading of the clock, and for how long it is good.
 #[derive(Default)]
@@ -39,16 +42,26 @@ impl TickClock {
         self.now = clock::now();
         // The clock may be up to a microsecond further than what it says.
         let left = left_of_tick(self.now).saturating_sub(1).min(LONGEST);
-        self.good_for = if RELIABLE.load(Ordering::Relaxed) { left * SLOWEST } else { 0 };
+        self.good_for = if is_reliable(self.now) { left * SLOWEST } else { 0 };
         self.now
     }
 }
 
-/// Looks whether the operating system relies on the counter, which it stops doing when it finds it unreliable.
+/// Whether the operating system relies on the counter, which it stops doing when it finds it unreliable.
+#[inline]
+fn is_reliable(now: i64) -> bool {
+    if now.wrapping_sub(CHECKED.load(Ordering::Relaxed)) as u64 > CHECK_AFTER {
+        CHECKED.store(now, Ordering::Relaxed);
+        RELIABLE.store(is_clock_source(), Ordering::Relaxed);
+    }
+    RELIABLE.load(Ordering::Relaxed)
+}
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub fn check() {
+#[cold]
+fn is_clock_source() -> bool {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    RELIABLE.store(source.is_ok_and(|source| source == b"tsc\n"), Ordering::Relaxed);
+    source.is_ok_and(|source| source == b"tsc\n")
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -60,7 +73,9 @@ fn count() -> u64 {
 
 /// Only x86-64 and Linux are known well enough.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub fn check() {}
+fn is_clock_source() -> bool {
+    false
+}
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[inline]
