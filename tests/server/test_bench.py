@@ -1,0 +1,74 @@
+"""The benchmarks run: on few rows, all parts but the plots."""
+
+import contextlib
+import shutil
+import sys
+
+import pytest
+
+from conftest import ROOT, bindir
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+
+@pytest.fixture
+def small(server, monkeypatch):
+    import clients
+    import queries
+    import tables
+
+    for name, value in server.client_environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", f"{bindir()}:{server.client_environment['PATH']}")
+    monkeypatch.setattr(queries, "ROWS", 1000)
+    monkeypatch.setattr(tables, "ROWS", 5000)
+    monkeypatch.setattr(tables, "LOOKUPS", 100)
+    monkeypatch.setattr(tables, "RANGES", 4)
+    monkeypatch.setattr(clients, "NUMBERS", [1, 2])
+    return server
+
+
+def test_all_parts(small, tmp_path):
+    import clients
+    import contestants
+    import queries
+    import report
+    import run
+    import tables
+
+    (tmp_path / "docs").mkdir()
+    for page in "README.md", "docs/benchmarks.md":
+        shutil.copy(ROOT / page, tmp_path / page)
+    with contextlib.closing(run.connect()) as db:
+        here, missing = contestants.present(db)
+        assert {c.key for c in here} >= {"flake", "batch", "sno", "bigserial", "cached", "uuid4", "instagram", "mastodon"}
+        assert {label for label, _ in missing} <= {c.label for c in contestants.ALL if c.extension or c.key == "uuid7"}
+        fill, wal, repeated = tables.fill(db, here, 1)
+        unique = [c for c in here if c.key not in repeated]
+        some = [c for c in here if c.key in ("flake", "bigserial")]
+        results = {
+            "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": clients.NUMBERS,
+            "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
+            "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1),
+            "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
+            "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
+            "inserts": clients.inserts(some, 1, 1), "generating": clients.generating(some, 1, 1),
+            "loaded": {"SELECT 1": 1.0}, "profile": None, "instructions": None,
+        }  # fmt: skip
+    assert "flake" in fill and "bigserial" in fill
+    report.write(tmp_path, results)
+    page = (tmp_path / "docs" / "benchmarks.md").read_text()
+    assert all(f"| {c.label} |" in page for c in unique)
+    assert "| flake_next('twitter') |" in (tmp_path / "README.md").read_text()
+
+
+def test_the_pages_show_what_was_measured():
+    """What `make bench` writes is there, with the plots that belong to it."""
+    import re
+
+    for page in ROOT / "README.md", ROOT / "docs" / "benchmarks.md":
+        text = page.read_text()
+        for name in re.findall(r"^<!-- end of (.*) -->$", text, re.M):
+            assert re.search(f"^<!-- {name} -->\n.+\n<!-- end of {name} -->$", text, re.M | re.S), f"{page}: {name} is empty"
+        for path in re.findall(r"!\[.*?\]\((.*?)\)", text):
+            assert (page.parent / path).read_text().startswith("<?xml"), path
