@@ -55,9 +55,8 @@ def loaded(rounds, seconds):
 
     scripts = {"SELECT 1": "SELECT 1;\n", "bigserial": "INSERT INTO of_bigserial (n) VALUES (1);\n"}
     jobs = {(name, library): job(script, library) for name, script in scripts.items() for library in ("flake", "")}
-    found = interleaved(rounds, jobs)
-    ratios = {name: [one / other for one, other in zip(found[name, "flake"], found[name, ""])] for name in scripts}
-    return medians(ratios)
+    found = medians(interleaved(rounds, jobs))
+    return {name: found[name, "flake"] / found[name, ""] for name in scripts}
 
 
 def profile(contestant, seconds):
@@ -79,8 +78,8 @@ def profile(contestant, seconds):
         if recorded.returncode != 0:
             return None
         report = subprocess.run(
-            ["perf", "report", "-i", data, "--stdio", "--comms", "postgres", "--percentage", "relative", "--sort", "dso"],
-            check=True, capture_output=True, text=True,
+            ["perf", "report", "-i", data, "--stdio", "--sort", "comm,dso"], check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
-    libraries = dict(reversed(line.split()) for line in report.splitlines() if re.match(r"\s+[\d.]+%\s+\S+$", line))
-    return float(libraries.get("flake.so", "0%").rstrip("%"))
+    lines = (line.split() for line in report.splitlines() if re.match(r"\s+[\d.]+%\s+postgres\s", line))
+    shares = {words[2]: float(words[0].rstrip("%")) for words in lines}
+    return 100 * shares.get("flake.so", 0) / sum(shares.values())

@@ -63,6 +63,7 @@ def measure():
         say("calls")
         results["calls"] = queries.calls(db, here, rounds(30))
         results["rows"] = queries.rows(db, rounds(30))
+        results["share"], = db.execute("SELECT ids_per_tick FROM flake_generators WHERE layout = 'twitter'").fetchone()
         say("a million rows")
         results["fill"], results["wal"], results["repeated"] = tables.fill(db, here, rounds(5))
         unique = [c for c in here if c.key not in results["repeated"]]
@@ -74,7 +75,7 @@ def measure():
             db.execute(f"TRUNCATE {contestant.table}")
         results["inserts"] = clients.inserts(here, rounds(5), 2)
         results["generating"] = clients.generating(here, rounds(5), 1)
-        results["loaded"] = clients.loaded(rounds(5), 2)
+        results["loaded"] = clients.loaded(rounds(20), 1)
         results["profile"] = clients.profile(here[0], 4)
         return results
 

@@ -49,10 +49,11 @@ def test_all_parts(small, tmp_path):
         results = {
             "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": clients.NUMBERS,
             "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
-            "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1),
+            "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1), "share": 1000,
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
-            "inserts": clients.inserts(some, 1, 1), "generating": clients.generating(some, 1, 1),
+            "inserts": dict.fromkeys((c.key for c in here), [1.0, 2.0]) | clients.inserts(some, 1, 1),
+            "generating": clients.generating(some, 1, 1),
             "loaded": {"SELECT 1": 1.0}, "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill

@@ -129,3 +129,18 @@ def test_terminated_while_waiting(server):
         with pytest.raises(psycopg.OperationalError):
             ids(db, 100_000, "base64id")
     assert server.value("SELECT flake_next('twitter')") > 0
+
+
+@pytest.mark.parametrize("call, timestamp, tick", [
+    ("flake_next('twitter')", "flake_timestamp(id)", "1 ms"),
+    ("flake_next('si')", "flake_timestamp(id, 'si')", "1 ms"),
+    ("sno_next()", "sno_timestamp(id)", "4 ms"),
+])  # fmt: skip
+def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, tick):
+    """The clock is not read for every ID; that must not show."""
+    late = server.sql(f"""
+        SELECT count(*), count(*) FILTER (WHERE at + interval '{tick}' <= before), count(*) FILTER (WHERE at > after)
+        FROM (SELECT before, {timestamp} AS at, after FROM (
+            SELECT clock_timestamp() AS before, {call} AS id, clock_timestamp() AS after
+            FROM generate_series(1, 1000000) OFFSET 0) made) s""")
+    assert late == [(1_000_000, 0, 0)]
