@@ -1,6 +1,7 @@
 //! Making IDs: this session's generators, and what happens when one cannot answer at once.
 //!
-//! At best an ID takes a comparison of the layout's name with the one used last, a look at the time, and the generator.
+//! At best an ID takes a comparison of the layout's name with those of generators that there are, a look at the time, and
+//! the generator.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,51 +21,48 @@ use crate::{clock, custom, place, recovery};
 /// A generator of this session, and what has happened to it.
 pub struct SessionGenerator {
     pub layout: &'static Layout,
+    /// Since how many changes of custom layouts the layout's name stands for it.
+    since: u64,
     pub share: Share,
     pub session: Session<Generator>,
     pub delays: Delays,
     clock: TickClock,
 }
 
-/// The generators of this session, the one used last in front.
-struct Generators {
-    list: Vec<SessionGenerator>,
-    /// Since how many changes of custom layouts the front one's name stands for its layout.
-    since: u64,
-}
+/// The generators of this session.
+struct Generators(Vec<SessionGenerator>);
 
 thread_local! {
-    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators { list: Vec::new(), since: 0 }) };
+    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators(Vec::new())) };
 }
 
 impl Generators {
-    /// The generator of the layout of this name if it is the one used last.
+    /// The generator that this name is known to stand for.
     #[inline]
-    fn front(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
-        let front = self.list.first_mut()?;
-        (is_same(front.layout.name().as_bytes(), layout) && self.since == custom::changes()).then_some(front)
+    fn known(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
+        let changes = custom::changes();
+        self.0.iter_mut().find(|own| own.goes_by(layout, changes))
     }
 
     fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        if self.front(layout).is_none() {
-            self.bring_to_front(layout);
-        }
-        &mut self.list[0]
+        let changes = custom::changes();
+        let known = self.0.iter().position(|own| own.goes_by(layout, changes));
+        let place = known.unwrap_or_else(|| self.look_up(layout));
+        &mut self.0[place]
     }
 
     #[cold]
-    fn bring_to_front(&mut self, layout: &[u8]) {
+    fn look_up(&mut self, layout: &[u8]) -> usize {
         let changes = custom::changes();
         let layout = by_name(layout);
         // Layouts of the same bits under different names share a generator, which goes by the name used last.
-        let known = self.list.iter().position(|own| own.layout.same_bits(layout));
+        let known = self.0.iter().position(|own| own.layout.same_bits(layout));
         let place = known.unwrap_or_else(|| {
-            self.list.push(SessionGenerator::new(layout).or_raise());
-            self.list.len() - 1
+            self.0.push(SessionGenerator::new(layout).or_raise());
+            self.0.len() - 1
         });
-        self.list[place].layout = layout;
-        self.list.swap(0, place);
-        self.since = changes;
+        (self.0[place].layout, self.0[place].since) = (layout, changes);
+        place
     }
 }
 
@@ -80,7 +78,13 @@ impl SessionGenerator {
         // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
         let origin = Origin { layout: layout.clone(), share, position: rand::random() };
         let session = Session::begin(&Own, layout.key(), origin);
-        Ok(Self { layout, share, session, delays: Delays::default(), clock: TickClock::default() })
+        let (delays, clock) = (Delays::default(), TickClock::default());
+        Ok(Self { layout, since: 0, share, session, delays, clock })
+    }
+
+    #[inline]
+    fn goes_by(&self, name: &[u8], changes: u64) -> bool {
+        is_same(self.layout.name().as_bytes(), name) && self.since == changes
     }
 
     #[inline]
@@ -114,14 +118,14 @@ pub fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R 
 
 /// Does something with each of this session's generators.
 pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
-    GENERATORS.with_borrow(|generators| generators.list.iter().map(act).collect())
+    GENERATORS.with_borrow(|generators| generators.0.iter().map(act).collect())
 }
 
 /// What each of them leaves, with key and era; none when the session ends while one is in use.
 pub fn traces() -> Option<Vec<(u64, u64, Trace)>> {
     GENERATORS.with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        Some(generators.list.iter_mut().map(|own| own.delays.leave(&own.session)).collect())
+        Some(generators.0.iter_mut().map(|own| own.delays.leave(&own.session)).collect())
     })
 }
 
@@ -148,12 +152,12 @@ impl Asked for Named<'_> {
     }
 }
 
-/// The next ID of the generator used last if it is of this layout and has one, with a tag where one is given.
+/// The next ID of a generator that is known by this name, if it has one; with a tag where one is given.
 #[inline]
 fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
     GENERATORS.with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        let own = generators.front(layout)?;
+        let own = generators.known(layout)?;
         let tag = tag.map_or(Ok(0), |tag| own.layout.tag_bits(tag.into())).ok()?;
         match own.next() {
             Step::Issue(id) => Some(id | tag),
