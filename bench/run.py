@@ -16,10 +16,10 @@ import sys
 
 import psycopg
 
-import clients
 import contestants
 import instructions
 import queries
+import sessions
 import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -57,7 +57,7 @@ def measure():
             "machine": machine(db),
             "labels": {c.key: c.label for c in here},
             "ours": [c.key for c in here if c.ours],
-            "clients": clients.NUMBERS,
+            "clients": sessions.NUMBERS,
             "memory": queries.memory(connect),
         }
         say("calls")
@@ -73,10 +73,10 @@ def measure():
         say("clients")
         for contestant in here:
             db.execute(f"TRUNCATE {contestant.table}")
-        results["inserts"] = clients.inserts(here, rounds(5), 2)
-        results["generating"] = clients.generating(here, rounds(5), 1)
-        results["loaded"] = clients.loaded(rounds(20), 1)
-        results["profile"] = clients.profile(here[0], 4)
+        results["inserts"] = sessions.inserts(here, rounds(5), 2)
+        results["generating"] = sessions.generating(here, rounds(5), 1)
+        results["loaded"] = sessions.loaded(rounds(20), 1)
+        results["profile"] = sessions.profile(here[0], 4)
         return results
 
 

@@ -13,8 +13,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 @pytest.fixture
 def small(server, monkeypatch):
-    import clients
     import queries
+    import sessions
     import tables
 
     for name, value in server.client_environment.items():
@@ -24,16 +24,16 @@ def small(server, monkeypatch):
     monkeypatch.setattr(tables, "ROWS", 5000)
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
-    monkeypatch.setattr(clients, "NUMBERS", [1, 2])
+    monkeypatch.setattr(sessions, "NUMBERS", [1, 2])
     return server
 
 
 def test_all_parts(small, tmp_path):
-    import clients
     import contestants
     import queries
     import report
     import run
+    import sessions
     import tables
 
     (tmp_path / "docs").mkdir()
@@ -47,13 +47,13 @@ def test_all_parts(small, tmp_path):
         unique = [c for c in here if c.key not in repeated]
         some = [c for c in here if c.key in ("flake", "bigserial")]
         results = {
-            "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": clients.NUMBERS,
+            "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": sessions.NUMBERS,
             "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
             "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1), "share": 1000,
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
-            "inserts": dict.fromkeys((c.key for c in here), [1.0, 2.0]) | clients.inserts(some, 1, 1),
-            "generating": clients.generating(some, 1, 1),
+            "inserts": dict.fromkeys((c.key for c in here), [1.0, 2.0]) | sessions.inserts(some, 1, 1),
+            "generating": sessions.generating(some, 1, 1),
             "loaded": {"SELECT 1": 1.0}, "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill

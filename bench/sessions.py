@@ -1,4 +1,4 @@
-"""Many clients at once, by pgbench; and what the processor is busy with meanwhile."""
+"""Many sessions at once, by pgbench; and what the processor is busy with meanwhile."""
 
 import os
 import pathlib
