@@ -18,7 +18,7 @@ use pgrx::spi::{quote_identifier, quote_literal};
 
 use crate::clock;
 use crate::error::{OrRaise, raise};
-use crate::json::Json;
+use crate::json::{Json, readable};
 
 const WRAPPER: &CStr = c"flake_layout";
 
@@ -173,8 +173,8 @@ pub fn ascii(text: &[u8]) -> String {
 
 /// Checks the options of CREATE SERVER and ALTER SERVER, also of those that pg_dump wrote.
 #[pg_extern(sql = "")]
-fn flake_layout_validator(options: Vec<Option<String>>, catalog: pg_sys::Oid) {
-    let options: Vec<String> = options.into_iter().flatten().collect();
+fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
+    let options: Vec<_> = options.iter().flatten().map(readable).collect();
     let definition = match options.as_slice() {
         [] if catalog != pg_sys::ForeignServerRelationId => return,
         [option] if catalog == pg_sys::ForeignServerRelationId => option.strip_prefix("definition="),

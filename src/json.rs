@@ -1,5 +1,6 @@
 //! A `jsonb` argument in a database of any encoding.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 
 use pgrx::callconv::{Arg, ArgAbi};
@@ -10,9 +11,14 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{direct_function_call, pg_sys};
 use serde_json::Value;
 
-/// A `jsonb` as a value. Names of fields, and all that definitions hold, are ASCII: in a database whose encoding is not
-/// UTF-8 other characters become question marks, which are no part of either.
+/// A `jsonb` as a value. Names of fields, and all that definitions hold, are ASCII, so [`readable`] is enough.
 pub struct Json(pub Value);
+
+/// Text in the database's encoding. What is not ASCII becomes question marks where it is not UTF-8.
+pub fn readable(text: &[u8]) -> Cow<'_, str> {
+    let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
+    str::from_utf8(text).map_or_else(|_| text.iter().map(ascii).collect(), Cow::Borrowed)
+}
 
 #[allow(unsafe_code, reason = "pgrx reads jsonb as UTF-8 only")]
 mod glue {
@@ -33,14 +39,7 @@ mod glue {
             }
             // SAFETY: jsonb_out takes a jsonb and returns a C string.
             let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
-            let value = match text.to_str() {
-                Ok(text) => serde_json::from_str(text),
-                Err(_) => {
-                    let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
-                    serde_json::from_str(&text.to_bytes().iter().map(ascii).collect::<String>())
-                }
-            };
-            Some(Self(value.unwrap_or_default()))
+            Some(Self(serde_json::from_str(&readable(text.to_bytes())).unwrap_or_default()))
         }
     }
 

@@ -229,4 +229,10 @@ def test_names_in_databases_of_other_encodings(server, encoding):
         with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
             db.execute(f"SELECT flake_create_layout('x', jsonb_build_object({name}, 1))")
         assert "unknown field" in error.value.diag.message_primary
+        with pytest.raises(psycopg.errors.InvalidParameterValue) as error:
+            db.execute(
+                f"""DO $$ BEGIN EXECUTE format('CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition %L)',
+                    jsonb_build_object({name}, 1)); END $$"""
+            )
+        assert "unknown field `?" in error.value.diag.message_primary
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
