@@ -66,7 +66,7 @@ def draw(folder, results):
     labels, ours, numbers = results["labels"], set(results["ours"]), results["clients"]
     calls = {key: ns for key, ns in results["calls"].items() if key in labels}
     sizes = {key: size for key, (size, _) in results["sizes"].items()}
-    inserts = {key: tps for key, tps in results["inserts"].items() if key in ("flake", "bigserial", "uuid4", "uuid7")}
+    inserts = {key: tps for key, tps in results["inserts"][0].items() if key in ("flake", "bigserial", "uuid4", "uuid7")}
     folder.mkdir(exist_ok=True)
     for name, title, values, form in (
         ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
@@ -76,6 +76,6 @@ def draw(folder, results):
         bars(folder / f"{name}.svg", title, values, labels, ours, form)
     for name, title, values, form in (
         ("clients", "Single-row INSERTs per second, synchronous_commit off", inserts, "{:,.0f}"),
-        ("generating", "Millions of IDs made per second, not stored", results["generating"], "{:.1f}"),
+        ("generating", "Millions of IDs made per second, not stored", results["generating"][0], "{:.1f}"),
     ):
         lines(folder / f"{name}.svg", title, values, labels, ours, numbers, form)

@@ -62,11 +62,15 @@ def tables(results):
     return text
 
 
-def clients(results, values, form):
-    one = results[values]
+def rate(found, key, place, form):
+    rates, ratios = found
+    return f"{number(rates[key][place], form)} ({ratios[key][place]:.2f} ×)"
+
+
+def clients(results, found, form):
     heads = ["", *(f"{n} client{'s' if n > 1 else ''}" for n in results["clients"])]
-    last = lambda key: -one[key][-1]
-    return table(heads, [[results["labels"][key], *(number(value, form) for value in one[key])] for key in sorted(one, key=last)])
+    keys = sorted(found[0], key=lambda key: -found[0][key][-1])
+    return table(heads, [[results["labels"][key], *(rate(found, key, n, form) for n in range(len(heads) - 1))] for key in keys])
 
 
 def others(results):
@@ -93,7 +97,7 @@ def short(results):
     keys = [key for key in ("flake", "bigserial", "cached", "uuid7", "uuid4", "instagram") if key in fill]
     rows = [
         [results["labels"][key], number(calls[key], "{:,.0f} ns"), number(fill[key], "{:.2f} s"),
-         number(sizes[key], "{:.1f} MB"), number(results["inserts"][key][1])]
+         number(sizes[key], "{:.1f} MB"), rate(results["inserts"], key, 1, "{:,.0f}")]
         for key in keys
     ]  # fmt: skip
     return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs per second, 8 clients"], rows)
@@ -114,7 +118,7 @@ def write(root, results):
     put(page, "costs", costs(results))
     put(page, "beside", beside(results))
     put(page, "tables", tables(results))
-    put(page, "inserts", clients(results, "inserts", "{:,.0f}"))
-    put(page, "generating", clients(results, "generating", "{:.1f}"))
+    put(page, "inserts", clients(results, results["inserts"], "{:,.0f}"))
+    put(page, "generating", clients(results, results["generating"], "{:.1f}"))
     put(page, "others", others(results))
     put(root / "README.md", "benchmark", short(results))

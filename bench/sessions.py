@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from rounds import interleaved, medians
+from rounds import interleaved, medians, over
 
 NUMBERS = [1, 8, 32]
 GENERATED = 10_000
@@ -26,26 +26,36 @@ def pgbench(script, clients, seconds, **options):
     return float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])
 
 
-def inserts(contestants, rounds, seconds):
-    """Single-row INSERTs per second for each number of clients, synchronous_commit off."""
-    def job(contestant, clients):
-        script = f"INSERT INTO {contestant.table} (n) VALUES (1);\n"
-        return lambda: pgbench(script, clients, seconds, synchronous_commit="off")
+def by_clients(contestants, rounds, job):
+    """Rates for each number of clients, and what they are of bigserial's."""
+    rates, ratios = [], []
+    for clients in NUMBERS:
+        values = interleaved(rounds, {c.key: job(c, clients) for c in contestants})
+        rates.append(medians(values))
+        ratios.append(over(values, "bigserial"))
+    return tuple({c.key: [each[c.key] for each in found] for c in contestants} for found in (rates, ratios))
 
-    jobs = {(c.key, n): job(c, n) for c in contestants if not c.insert for n in NUMBERS}
-    found = medians(interleaved(rounds, jobs))
-    return {key: [found[key, n] for n in NUMBERS] for key in {key for key, _ in found}}
+
+def inserts(db, contestants, rounds, seconds):
+    """Single-row INSERTs per second into an empty table, synchronous_commit off."""
+    def job(contestant, clients):
+        def run():
+            db.execute(f"TRUNCATE {contestant.table}")
+            db.execute("CHECKPOINT")
+            return pgbench(f"INSERT INTO {contestant.table} (n) VALUES (1);\n", clients, seconds, synchronous_commit="off")
+
+        return run
+
+    return by_clients([c for c in contestants if not c.insert], rounds, job)
 
 
 def generating(contestants, rounds, seconds):
-    """Millions of IDs per second that nobody stores, for each number of clients."""
+    """Millions of IDs per second that nobody stores."""
     def job(contestant, clients):
         script = f"SELECT count(f) FROM (SELECT {contestant.call} f FROM generate_series(1, {GENERATED}) OFFSET 0) s;\n"
         return lambda: pgbench(script, clients, seconds) * GENERATED / 1e6
 
-    jobs = {(c.key, n): job(c, n) for c in contestants if c.key in ("flake", "bigserial", "cached") for n in NUMBERS}
-    found = medians(interleaved(rounds, jobs))
-    return {key: [found[key, n] for n in NUMBERS] for key in {key for key, _ in found}}
+    return by_clients([c for c in contestants if c.key in ("flake", "bigserial", "cached")], rounds, job)
 
 
 def loaded(rounds, seconds):
@@ -54,9 +64,10 @@ def loaded(rounds, seconds):
         return lambda: pgbench(script, 1, seconds, session_preload_libraries=library)
 
     scripts = {"SELECT 1": "SELECT 1;\n", "bigserial": "INSERT INTO of_bigserial (n) VALUES (1);\n"}
-    jobs = {(name, library): job(script, library) for name, script in scripts.items() for library in ("flake", "")}
-    found = medians(interleaved(rounds, jobs))
-    return {name: found[name, "flake"] / found[name, ""] for name in scripts}
+    return {
+        name: over(interleaved(rounds, {library: job(script, library) for library in ("flake", "")}), "")["flake"]
+        for name, script in scripts.items()
+    }
 
 
 def profile(contestant, seconds):

@@ -52,9 +52,9 @@ def test_all_parts(small, tmp_path):
             "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1), "share": 1000,
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
-            "inserts": dict.fromkeys((c.key for c in here), [1.0, 2.0]) | sessions.inserts(some, 1, 1),
+            "inserts": [dict.fromkeys(fill, [1.0, 2.0]) | found for found in sessions.inserts(db, some, 1, 1)],
             "generating": sessions.generating(some, 1, 1),
-            "loaded": {"SELECT 1": 1.0}, "profile": None, "instructions": None,
+            "loaded": sessions.loaded(1, 1), "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill
     report.write(tmp_path, results)
