@@ -1,9 +1,10 @@
 """What a call costs inside a query, and where a session's memory goes."""
 
+import operator
 import os
 import time
 
-from rounds import above, interleaved, medians
+from rounds import compared, interleaved, medians
 
 ROWS = 200_000
 # In other units than IDs: what the functions beside flake_next cost, and what to compare them with.
@@ -35,7 +36,8 @@ def calls(db, contestants, rounds):
     db.execute("SET jit = off; SET max_parallel_workers_per_gather = 0; SET work_mem = '256MB'")
     expressions = {c.key: c.call for c in contestants if not c.insert} | OTHERS | {"bare": "n"}
     query = "SELECT count(f) FROM (SELECT {} AS f FROM generate_series(1, %d::bigint) n OFFSET 0) s" % ROWS
-    return above(interleaved(rounds, {name: timed(db, query.format(e)) for name, e in expressions.items()}), "bare")
+    times = interleaved(rounds, {name: timed(db, query.format(e)) for name, e in expressions.items()})
+    return compared(times, "bare", operator.sub)
 
 
 def rows(db, rounds):

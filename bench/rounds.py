@@ -21,13 +21,6 @@ def medians(values):
     return {name: statistics.median(found) for name, found in values.items()}
 
 
-def above(values, base):
-    """Medians of the differences to the base within each round."""
-    pairs = {name: zip(found, values[base]) for name, found in values.items() if name != base}
-    return {name: statistics.median(one - other for one, other in found) for name, found in pairs.items()}
-
-
-def over(values, base):
-    """Medians of the quotients by the base within each round: what is said of things that vary more than they differ."""
-    pairs = {name: zip(found, values[base]) for name, found in values.items()}
-    return {name: statistics.median(one / other for one, other in found) for name, found in pairs.items()}
+def compared(values, base, how):
+    """Medians of comparisons with the base within each round: differences or quotients."""
+    return {name: statistics.median(map(how, found, values[base])) for name, found in values.items()}

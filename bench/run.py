@@ -40,7 +40,7 @@ def machine(db):
         SELECT current_setting('server_version'), string_agg(name || ' = ' || current_setting(name), ', ' ORDER BY name)
         FROM pg_settings WHERE name IN ('shared_buffers', 'fsync', 'max_wal_size', 'autovacuum')""").fetchone()
     return (f"PostgreSQL {version} on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
-            f"Medians of {rounds(30)} rounds of calls, {rounds(15)} of single-row INSERTs, and {rounds(5)} of the rest.")  # fmt: skip
+            f"Medians of {rounds(30)} rounds of calls, {rounds(15)} of single-row INSERTs, and {rounds(5)} or more of the rest.")  # fmt: skip
 
 
 def say(what):

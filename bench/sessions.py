@@ -1,5 +1,6 @@
 """Many sessions at once, by pgbench; and what the processor is busy with meanwhile."""
 
+import operator
 import os
 import pathlib
 import re
@@ -7,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from rounds import interleaved, medians, over
+from rounds import compared, interleaved, medians
 
 NUMBERS = [1, 8, 32]
 GENERATED = 10_000
@@ -32,7 +33,7 @@ def by_clients(contestants, rounds, job):
     for clients in NUMBERS:
         values = interleaved(rounds, {c.key: job(c, clients) for c in contestants})
         rates.append(medians(values))
-        ratios.append(over(values, "bigserial"))
+        ratios.append(compared(values, "bigserial", operator.truediv))
     return tuple({c.key: [each[c.key] for each in found] for c in contestants} for found in (rates, ratios))
 
 
@@ -64,10 +65,11 @@ def loaded(rounds, seconds):
         return lambda: pgbench(script, 1, seconds, session_preload_libraries=library)
 
     scripts = {"SELECT 1": "SELECT 1;\n", "bigserial": "INSERT INTO of_bigserial (n) VALUES (1);\n"}
-    return {
-        name: over(interleaved(rounds, {library: job(script, library) for library in ("flake", "")}), "")["flake"]
-        for name, script in scripts.items()
-    }
+    ratios = {}
+    for name, script in scripts.items():
+        rates = interleaved(rounds, {library: job(script, library) for library in ("flake", "")})
+        ratios[name] = compared(rates, "", operator.truediv)["flake"]
+    return ratios
 
 
 def profile(contestant, seconds):

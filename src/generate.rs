@@ -1,6 +1,6 @@
 //! Making IDs: this session's generators, and what happens when one cannot answer at once.
 //!
-//! At best an ID takes a comparison of the layout's name with those of generators that there are, a look at the time, and
+//! At best an ID takes a comparison of the layout's name with those of the session's generators, a look at the time, and
 //! the generator.
 
 use std::borrow::Cow;
@@ -37,17 +37,15 @@ thread_local! {
 }
 
 impl Generators {
-    /// The generator that this name is known to stand for.
+    /// Where the generator is that this name is known to stand for.
     #[inline]
-    fn known(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
-        let changes = custom::changes();
-        self.0.iter_mut().find(|own| own.goes_by(layout, changes))
+    fn known(&self, layout: &[u8]) -> Option<usize> {
+        let is_name = |own: &SessionGenerator| is_same(own.layout.name().as_bytes(), layout);
+        self.0.iter().position(|own| is_name(own) && own.since == custom::changes())
     }
 
     fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        let changes = custom::changes();
-        let known = self.0.iter().position(|own| own.goes_by(layout, changes));
-        let place = known.unwrap_or_else(|| self.look_up(layout));
+        let place = self.known(layout).unwrap_or_else(|| self.look_up(layout));
         &mut self.0[place]
     }
 
@@ -80,11 +78,6 @@ impl SessionGenerator {
         let session = Session::begin(&Own, layout.key(), origin);
         let (delays, clock) = (Delays::default(), TickClock::default());
         Ok(Self { layout, since: 0, share, session, delays, clock })
-    }
-
-    #[inline]
-    fn goes_by(&self, name: &[u8], changes: u64) -> bool {
-        is_same(self.layout.name().as_bytes(), name) && self.since == changes
     }
 
     #[inline]
@@ -157,7 +150,8 @@ impl Asked for Named<'_> {
 fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
     GENERATORS.with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        let own = generators.known(layout)?;
+        let place = generators.known(layout)?;
+        let own = &mut generators.0[place];
         let tag = tag.map_or(Ok(0), |tag| own.layout.tag_bits(tag.into())).ok()?;
         match own.next() {
             Step::Issue(id) => Some(id | tag),

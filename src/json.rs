@@ -1,4 +1,4 @@
-//! A `jsonb` argument in a database of any encoding.
+//! JSON that is given as `jsonb` or as text, in a database of any encoding.
 
 use std::borrow::Cow;
 use std::ffi::CStr;

@@ -349,7 +349,6 @@ impl Shared for Own {
     }
 
     fn grant(&self, now: i64, tick_end: i64, back: bool) -> Result<Grant, Error> {
-        // Every two seconds is often enough, and costs little beside the rest.
         let Some(control) = control() else { return Ok(Grant::Window(Window::ALL, 0)) };
         let is_in = |window: Window| now >= window.from && now < window.until && tick_end <= window.skip;
         let (window, era) = control.published.get();
