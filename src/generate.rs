@@ -37,20 +37,16 @@ thread_local! {
 }
 
 impl Generators {
-    /// Where the generator is that this name is known to stand for.
+    /// The generator that this name is known to stand for.
     #[inline]
-    fn known(&self, layout: &[u8]) -> Option<usize> {
-        let is_name = |own: &SessionGenerator| is_same(own.layout.name().as_bytes(), layout);
-        self.0.iter().position(|own| is_name(own) && own.since == custom::changes())
+    fn known(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
+        let changes = custom::changes();
+        self.0.iter_mut().find(|own| is_same(own.layout.name().as_bytes(), layout) && own.since == changes)
     }
 
-    fn select(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        let place = self.known(layout).unwrap_or_else(|| self.look_up(layout));
-        &mut self.0[place]
-    }
-
+    /// The generator of the layout that has this name now, which is made when there is none.
     #[cold]
-    fn look_up(&mut self, layout: &[u8]) -> usize {
+    fn look_up(&mut self, layout: &[u8]) -> &mut SessionGenerator {
         let changes = custom::changes();
         let layout = by_name(layout);
         // Layouts of the same bits under different names share a generator, which goes by the name used last.
@@ -59,8 +55,9 @@ impl Generators {
             self.0.push(SessionGenerator::new(layout).or_raise());
             self.0.len() - 1
         });
-        (self.0[place].layout, self.0[place].since) = (layout, changes);
-        place
+        let own = &mut self.0[place];
+        (own.layout, own.since) = (layout, changes);
+        own
     }
 }
 
@@ -106,7 +103,7 @@ impl SessionGenerator {
 
 /// Acts on this session's generator of a layout, which is made when there is none.
 pub fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
-    GENERATORS.with_borrow_mut(|generators| act(generators.select(layout)))
+    GENERATORS.with_borrow_mut(|generators| act(generators.look_up(layout)))
 }
 
 /// Does something with each of this session's generators.
@@ -150,8 +147,7 @@ impl Asked for Named<'_> {
 fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
     GENERATORS.with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        let place = generators.known(layout)?;
-        let own = &mut generators.0[place];
+        let own = generators.known(layout)?;
         let tag = tag.map_or(Ok(0), |tag| own.layout.tag_bits(tag.into())).ok()?;
         match own.next() {
             Step::Issue(id) => Some(id | tag),
