@@ -10,30 +10,14 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
-mod batch;
-mod call;
 mod clock;
-mod custom;
-mod decode;
-mod delays;
 mod error;
-mod forms;
-mod generate;
-mod generators;
-mod json;
+mod functions;
 mod layouts;
 mod ledger;
-mod mark;
-mod memory;
-mod place;
-mod planner;
-mod ranges;
-mod recovery;
-mod settings;
+mod postgres;
+mod session;
 mod sno;
-mod stats;
-mod tick_clock;
-mod wait;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
@@ -48,7 +32,7 @@ extension_sql_file!("../sql/sno.sql", name = "sno", requires = ["flake"]);
 /// Called once by PostgreSQL when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    settings::define();
-    custom::watch();
+    postgres::settings::define();
+    layouts::custom::watch();
     ledger::preload();
 }

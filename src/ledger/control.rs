@@ -8,7 +8,8 @@ use flake_core::record::{Left, Record};
 use flake_core::{Error, Ledger, Window};
 use pgrx::pg_sys;
 
-use crate::{clock, mark};
+use crate::clock;
+use crate::ledger::mark_file as mark;
 
 /// Of [`Control`] and what it holds. Up to [`Control::unkept`] all versions are alike.
 pub(super) const VERSION: u32 = 1;

@@ -10,7 +10,7 @@ use crate::error::{self, OrRaise};
 
 #[pg_extern(sql = "")]
 fn sno_in(text: &CStr, call: pg_sys::FunctionCallInfo) -> Option<SnoDatum> {
-    match Sno::parse(text.to_bytes(), flake_codec::decode) {
+    match Sno::parse(text.to_bytes(), flake_sno_simd::decode) {
         Ok(sno) => Some(SnoDatum(sno)),
         // pg_input_is_valid and COPY (ON_ERROR ignore) ask for an error that they can go on after.
         Err(error) => {
@@ -22,7 +22,7 @@ fn sno_in(text: &CStr, call: pg_sys::FunctionCallInfo) -> Option<SnoDatum> {
 
 #[pg_extern(sql = "")]
 fn sno_out(sno: SnoDatum) -> CString {
-    CString::new(flake_codec::encode(&sno.0)).unwrap_or_default()
+    CString::new(flake_sno_simd::encode(&sno.0)).unwrap_or_default()
 }
 
 #[pg_extern(sql = "")]
@@ -57,20 +57,20 @@ fn sno_from_bytea(bytes: &[u8]) -> SnoDatum {
 
 #[pg_extern(sql = "")]
 fn sno_to_uuid(sno: SnoDatum) -> pgrx::Uuid {
-    pgrx::Uuid::from_bytes(flake_codec::encode(&sno.0))
+    pgrx::Uuid::from_bytes(flake_sno_simd::encode(&sno.0))
 }
 
 #[pg_extern(sql = "")]
 fn sno_from_uuid(uuid: pgrx::Uuid) -> SnoDatum {
-    SnoDatum(flake_codec::decode(uuid.as_bytes()).map_err(|_| Error::SnoUuid).or_raise())
+    SnoDatum(flake_sno_simd::decode(uuid.as_bytes()).map_err(|_| Error::SnoUuid).or_raise())
 }
 
 #[pg_extern(sql = "")]
 fn sno_encode(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&flake_codec::encode(&Sno::from_slice(bytes).or_raise())).into_owned()
+    String::from_utf8_lossy(&flake_sno_simd::encode(&Sno::from_slice(bytes).or_raise())).into_owned()
 }
 
 #[pg_extern(sql = "")]
 fn sno_decode(text: &[u8]) -> Vec<u8> {
-    Sno::parse(text, flake_codec::decode).or_raise().bytes().to_vec()
+    Sno::parse(text, flake_sno_simd::decode).or_raise().bytes().to_vec()
 }

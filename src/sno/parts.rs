@@ -5,12 +5,12 @@ use pgrx::datum::{Range, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
 use super::SnoDatum;
-use crate::call::entry_point;
+use crate::postgres::call::entry_point;
 use crate::clock::{instant, timestamptz};
-use crate::decode::row;
+use crate::functions::decode::row;
 use crate::error::OrRaise;
 use crate::layouts::sql_instant;
-use crate::ranges::ends;
+use crate::functions::time::ends;
 
 entry_point!(pg_finfo_sno_parts, sno_parts, |call| {
     #[allow(unsafe_code, reason = "a guard")]

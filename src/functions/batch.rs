@@ -8,10 +8,10 @@ use std::ptr;
 use flake_core::{Error, Layout};
 use pgrx::{check_for_interrupts, pg_sys};
 
-use crate::call::{Call, entry_point};
-use crate::delays::wait_for_id;
+use crate::postgres::call::{Call, entry_point};
+use crate::session::delays::wait_for_id;
 use crate::error::{OrRaise, raise};
-use crate::generate::{Named, SessionGenerator, own};
+use crate::session::generators::{Named, SessionGenerator, own};
 use crate::layouts::by_name;
 
 /// IDs that are made at a time: some microseconds' worth of rows.

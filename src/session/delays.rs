@@ -7,8 +7,10 @@ use std::time::Duration;
 use flake_core::session::{Session, Successor};
 use flake_core::{Error, Step, Trace};
 
-use crate::wait::{Reason, Wait};
-use crate::{clock, ledger, settings};
+use crate::session::wait::{Reason, Wait};
+use crate::clock;
+use crate::ledger;
+use crate::postgres::settings;
 
 /// How often a generator had to wait, and why.
 #[derive(Default)]

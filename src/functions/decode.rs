@@ -6,7 +6,7 @@ use std::ptr;
 use flake_core::Layout;
 use pgrx::prelude::*;
 
-use crate::call::entry_point;
+use crate::postgres::call::entry_point;
 use crate::error::OrRaise;
 use crate::layouts::{by_name, sql_instant};
 

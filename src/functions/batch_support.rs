@@ -3,7 +3,7 @@
 
 use pgrx::{FromDatum, PgList, is_a, pg_sys};
 
-use crate::call::entry_point;
+use crate::postgres::call::entry_point;
 
 // How many rows flake_batch returns. Requests of other kinds are answered with a null pointer.
 entry_point!(pg_finfo_flake_batch_support, flake_batch_support, |call| {

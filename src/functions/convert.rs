@@ -7,9 +7,9 @@ use pgrx::prelude::*;
 use serde_json::Value;
 
 use crate::clock::instant;
-use crate::custom::ascii;
+use crate::layouts::custom::ascii;
 use crate::error::{OrRaise, raise};
-use crate::json::Json;
+use crate::postgres::json::Json;
 use crate::layouts::by_name;
 
 #[pg_extern(sql = "")]

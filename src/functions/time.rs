@@ -6,7 +6,7 @@ use flake_core::{Bound, Error, Layout};
 use pgrx::datum::{Range, RangeBound};
 use pgrx::prelude::*;
 
-use crate::call::entry_point;
+use crate::postgres::call::entry_point;
 use crate::clock::{instant, timestamptz};
 use crate::error::OrRaise;
 use crate::layouts::by_name;

@@ -10,7 +10,8 @@ use std::ptr;
 use flake_core::{Layout, Sno};
 use pgrx::{FromDatum, pg_sys, varlena};
 
-use crate::{custom, layouts};
+use crate::layouts::custom;
+use crate::layouts;
 
 unsafe extern "C-unwind" {
     /// pgrx's is guarded.
@@ -162,8 +163,8 @@ macro_rules! entry_point {
         #[allow(unsafe_code, reason = "a name for PostgreSQL")]
         pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
             // SAFETY: PostgreSQL calls it so; it is declared STRICT.
-            let call = unsafe { $crate::call::Call::new(call) };
-            let answer: fn($crate::call::Call) -> pgrx::pg_sys::Datum = $answer;
+            let call = unsafe { $crate::postgres::call::Call::new(call) };
+            let answer: fn($crate::postgres::call::Call) -> pgrx::pg_sys::Datum = $answer;
             answer(call)
         }
     };

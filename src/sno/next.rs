@@ -9,12 +9,14 @@ use flake_core::{Error, Share, Sno, SnoGenerator, Step, Trace};
 use pgrx::prelude::*;
 
 use super::SnoDatum;
-use crate::call::entry_point;
-use crate::delays::{Asked, Delays, wait_for_id};
+use crate::postgres::call::entry_point;
+use crate::session::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
 use crate::ledger::{self, Own};
-use crate::tick_clock::TickClock;
-use crate::{clock, place, recovery};
+use crate::session::tick_clock::TickClock;
+use crate::clock;
+use crate::postgres::slot as place;
+use crate::postgres::recovery;
 
 /// A generator of this session, and what has happened to it.
 pub struct SnoSession {

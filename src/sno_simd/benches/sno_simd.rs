@@ -1,4 +1,4 @@
-//! Nanoseconds to write and to read a sno, in both ways: `cargo bench -p flake-codec`.
+//! Nanoseconds to write and to read a sno, in both ways: `cargo bench -p flake-sno-simd`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,9 +20,9 @@ fn main() {
         ["encode", "encode, portable", "decode", "decode, portable"].map(|name| (name, vec![])).into();
     for _ in 0..ROUNDS {
         let figures = [
-            time(&snos, |sno| _ = black_box(flake_codec::encode(sno))),
+            time(&snos, |sno| _ = black_box(flake_sno_simd::encode(sno))),
             time(&snos, |sno| _ = black_box(sno.encode())),
-            time(&texts, |text| _ = black_box(flake_codec::decode(text))),
+            time(&texts, |text| _ = black_box(flake_sno_simd::decode(text))),
             time(&texts, |text| _ = black_box(Sno::decode(text))),
         ];
         rounds.iter_mut().zip(figures).for_each(|((_, all), figure)| all.push(figure));

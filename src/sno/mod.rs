@@ -1,6 +1,6 @@
 //! The type `sno`: ten bytes in a table, and the functions on them.
 
-mod generate;
+mod next;
 mod io;
 mod operators;
 mod parts;
@@ -13,7 +13,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 
-pub use generate::{each, traces};
+pub use next::{each, traces};
 
 /// A sno as PostgreSQL passes it: a pointer to its ten bytes.
 #[derive(Clone, Copy)]

@@ -5,7 +5,8 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
-use crate::{clock, settings};
+use crate::clock;
+use crate::postgres::settings;
 
 /// Whether this server is a standby, or recovering for another reason.
 pub fn is_in_progress() -> bool {

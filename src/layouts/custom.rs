@@ -18,7 +18,7 @@ use pgrx::spi::{quote_identifier, quote_literal};
 
 use crate::clock;
 use crate::error::{OrRaise, raise};
-use crate::json::{Json, readable};
+use crate::postgres::json::{Json, readable};
 
 const WRAPPER: &CStr = c"flake_layout";
 

@@ -10,13 +10,16 @@ use flake_core::session::{Origin, Session};
 use flake_core::{Error, Generator, Layout, Share, Step, Trace};
 use pgrx::prelude::*;
 
-use crate::call::entry_point;
-use crate::delays::{Asked, Delays, wait_for_id};
+use crate::postgres::call::entry_point;
+use crate::session::delays::{Asked, Delays, wait_for_id};
 use crate::error::OrRaise;
 use crate::layouts::{by_name, is_same};
 use crate::ledger::{self, Own};
-use crate::tick_clock::TickClock;
-use crate::{clock, custom, place, recovery};
+use crate::session::tick_clock::TickClock;
+use crate::clock;
+use crate::layouts::custom;
+use crate::postgres::slot as place;
+use crate::postgres::recovery;
 
 /// A generator of this session, and what has happened to it.
 pub struct SessionGenerator {

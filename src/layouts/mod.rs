@@ -1,5 +1,7 @@
 //! Layouts by name, and the view of them.
 
+pub mod custom;
+
 use std::cell::Cell;
 
 use flake_core::{BUILTIN, FieldDefinition, Layout, built_in};
@@ -8,7 +10,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
-use crate::{clock, custom};
+use crate::clock;
 
 thread_local! {
     /// The layout of the last call, and since how many changes: a query asks for the same one row after row.

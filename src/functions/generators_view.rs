@@ -4,9 +4,10 @@ use flake_core::{Numbers, Share};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use crate::delays::Delays;
+use crate::session::delays::Delays;
 use crate::layouts::sql_instant;
-use crate::{generate, sno};
+use crate::session::generators as generate;
+use crate::sno;
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "PostgreSQL's locks, and memory that they guard")]
 
 mod control;
+mod mark_file;
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -18,7 +19,14 @@ use pgrx::{PgLogLevel, function_name};
 pub use self::control::Control;
 use self::control::{Guarded, VERSION};
 use crate::error::OrRaise;
-use crate::{clock, generate, mark, memory, place, recovery, settings, sno};
+use crate::clock;
+use crate::session::generators as generate;
+use crate::ledger::mark_file as mark;
+use crate::postgres::shared_memory as memory;
+use crate::postgres::slot as place;
+use crate::postgres::recovery;
+use crate::postgres::settings;
+use crate::sno;
 
 /// The mark is moved when less than this is left, by one session while the others go on. In microseconds.
 const RESERVE: i64 = 1_000_000;
