@@ -1,14 +1,12 @@
-//! The PostgreSQL side of flake: it unpacks arguments, asks `flake-core`, and maps the answer or the error.
+//! The PostgreSQL extension: it unpacks arguments, calls `flake-core`, and returns the result or raises the error.
 //!
-//! The SQL objects are declared by hand in `sql/flake.sql`; each function there names its `#[pg_extern]` here.
+//! The modules are rooms, and imports go down this list only: `functions` (what SQL calls), `sno` (the type and its
+//! functions), `session` (this backend's generators), `layouts` (a layout by its name), `ledger` (what all sessions share),
+//! `error`, `postgres` (what is PostgreSQL's), `clock`. `sql/flake.sql` declares the SQL objects.
 
-// An error of PostgreSQL unwinds through Rust frames; without unwinding it would take the whole server down.
+// An error of PostgreSQL unwinds through Rust frames; without unwinding it would end the whole server.
 #[cfg(not(panic = "unwind"))]
 compile_error!("flake has to be built with panic = \"unwind\"");
-
-use std::ffi::CStr;
-
-use pgrx::prelude::*;
 
 mod clock;
 mod error;
@@ -19,9 +17,13 @@ mod postgres;
 mod session;
 mod sno;
 
+use std::ffi::CStr;
+
+use pgrx::prelude::*;
+
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(version) => version,
-    Err(_) => panic!("a version has no NUL"),
+    Err(_) => panic!("the version contains a NUL"),
 };
 
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
@@ -29,10 +31,10 @@ pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 extension_sql_file!("../sql/flake.sql", name = "flake");
 extension_sql_file!("../sql/sno.sql", name = "sno", requires = ["flake"]);
 
-/// Called once by PostgreSQL when it loads the library.
+/// PostgreSQL calls this once, when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     postgres::settings::define();
-    layouts::custom::watch();
+    layouts::custom::subscribe();
     ledger::preload();
 }

@@ -1,4 +1,4 @@
-//! Where a number lies inside a 64-bit ID.
+//! Where the bits of a number lie in a 64-bit ID.
 
 /// A run of adjacent bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ pub(crate) struct Bits {
 impl Bits {
     pub const NONE: Self = Self { shift: 0, width: 0 };
 
-    /// The largest number these bits hold.
+    /// The largest number that fits these bits.
     pub const fn max(self) -> u64 {
         if self.width == 0 { 0 } else { u64::MAX >> (64 - self.width) }
     }
@@ -23,31 +23,31 @@ impl Bits {
         (id >> self.shift) & self.max()
     }
 
-    /// `number` at its place; the caller has checked its range.
+    /// Shifts `number`, whose range the caller has checked, to these bits.
     pub const fn put(self, number: u64) -> u64 {
         (number & self.max()) << self.shift
     }
 }
 
-/// A number in several runs of bits, the finest run first. Runs that touch are one run.
+/// A number in several runs of bits, the least significant run first. Adjacent runs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Scattered {
-    runs: [Bits; Self::MOST],
+    runs: [Bits; MAX_RUNS],
     len: usize,
 }
 
-impl Scattered {
-    /// How many runs a number may have.
-    pub const MOST: usize = 4;
+/// How many runs a number may have.
+pub(crate) const MAX_RUNS: usize = 4;
 
-    pub const NONE: Self = Self { runs: [Bits::NONE; Self::MOST], len: 0 };
+impl Scattered {
+    pub const NONE: Self = Self { runs: [Bits::NONE; MAX_RUNS], len: 0 };
 
     pub const fn one(bits: Bits) -> Self {
-        if bits.width == 0 { Self::NONE } else { Self::NONE.above(bits) }
+        if bits.width == 0 { Self::NONE } else { Self::NONE.extended_by(bits) }
     }
 
-    /// The number with `bits` as its new coarsest part.
-    pub const fn above(mut self, bits: Bits) -> Self {
+    /// Returns the number with `bits` as its new most significant part.
+    pub const fn extended_by(mut self, bits: Bits) -> Self {
         if self.len > 0 {
             let top = self.runs[self.len - 1];
             if top.shift + top.width == bits.shift {
@@ -69,7 +69,7 @@ impl Scattered {
         width
     }
 
-    /// The finest run: the place where the number counts.
+    /// The least significant run.
     pub const fn finest(&self) -> Bits {
         self.runs[0]
     }

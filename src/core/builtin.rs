@@ -1,4 +1,4 @@
-//! The built-in layouts: the only place with a bit width or an epoch.
+//! The built-in layouts. Bit widths and epochs stand nowhere else.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const YEAR_2021: i64 = 1_609_459_200 * SECOND;
 /// 2023-01-01T00:00:00Z.
 const YEAR_2023: i64 = 1_672_531_200 * SECOND;
 
-/// Every built-in layout: name, source, epoch, tick, fields from the most significant bit down.
+/// Every built-in layout: its name, source, epoch, tick, and fields from the most significant bit down.
 pub static BUILTIN: [Layout; 24] = [
     row(
         "twitter",
@@ -213,12 +213,17 @@ pub static BUILTIN: [Layout; 24] = [
     .read_only(),
 ];
 
-/// A layout whose sequence restarts at every tick, and whose IDs are written as decimal numbers. One with an error does
-/// not compile.
-const fn row(name: &'static str, source: &'static str, epoch: i64, tick: i64, fields: &'static [Field]) -> Layout {
-    let Ok(geometry) = Geometry::new(epoch, tick, fields) else { panic!("a built-in layout is invalid") };
+/// Creates a layout whose sequence restarts at each tick and whose text form is decimal. An invalid one does not compile.
+const fn row(
+    name: &'static str,
+    source: &'static str,
+    epoch: i64,
+    tick_length: i64,
+    fields: &'static [Field],
+) -> Layout {
+    let Ok(geometry) = Geometry::new(epoch, tick_length, fields) else { panic!("a built-in layout is invalid") };
     let (name, fields, source) = (Cow::Borrowed(name), Cow::Borrowed(fields), Cow::Borrowed(source));
-    Layout { name, epoch, tick, fields, rule: Reset, text: Decimal, generates: true, source, geometry }
+    Layout { name, epoch, tick_length, fields, rule: Reset, text: Decimal, generates: true, source, geometry }
 }
 
 impl Layout {
@@ -232,25 +237,25 @@ impl Layout {
         self
     }
 
-    /// Too little is known of how its IDs are made, or what makes them has rules of its own.
+    /// Too little is known of how its IDs are made, or their generator has rules of its own.
     const fn read_only(mut self) -> Self {
         self.generates = false;
         self
     }
 }
 
-/// The built-in layout of this name.
+/// Returns the built-in layout with this name.
 pub fn built_in(name: &str) -> Option<&'static Layout> {
     BUILTIN.iter().find(|layout| layout.name == name)
 }
 
-/// The error for a name that is neither built in nor one of the `custom` ones.
+/// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has.
 #[cold]
 pub fn unknown_layout(name: &str, custom: &[String]) -> Error {
     let known: Vec<String> =
         BUILTIN.iter().map(|layout| layout.name.to_string()).chain(custom.iter().cloned()).collect();
     let likeness = |known: &&String| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
-    // The earlier of two that are equally like it.
+    // Of two that are equally similar, the earlier one.
     let nearest = known.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
     Error::UnknownLayout { name: name.chars().take(100).collect(), nearest, known }
 }

@@ -1,4 +1,4 @@
-//! IDs from and to their parts.
+//! Packs and unpacks the parts of an ID.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::bits::Bits;
 use crate::{Error, Field, Layout, Role};
 
-/// The numbers inside an ID. The worker is the whole worker number, whatever fields it is spread over.
+/// The numbers in an ID. The worker is the whole worker number, even if several fields hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Parts {
     /// Ticks since the epoch.
@@ -15,12 +15,12 @@ pub struct Parts {
     pub worker: u64,
     /// Sequence number.
     pub sequence: u64,
-    /// Random bits at their place in the ID; bits elsewhere are not looked at.
+    /// Random bits, shifted to where the ID holds them; other bits are ignored.
     pub random: u64,
 }
 
 impl Layout {
-    /// The ID with these parts. A part that its field cannot hold is [`Error::PartOutOfRange`].
+    /// Returns the ID with these parts, or [`Error::PartOutOfRange`] if a field cannot hold its part.
     pub fn pack(&self, parts: &Parts) -> Result<u64, Error> {
         self.check_part("timestamp", parts.tick, self.last_tick())?;
         self.check_part("worker", parts.worker, self.workers() - 1)?;
@@ -32,7 +32,7 @@ impl Layout {
             | (parts.random & geometry.random_mask))
     }
 
-    /// The parts of an ID. One whose reserved bits are not as the layout has them is [`Error::ImpossibleId`].
+    /// Returns the parts of an ID, or [`Error::ImpossibleId`] if its reserved bits are not the layout's.
     pub fn unpack(&self, id: u64) -> Result<Parts, Error> {
         let geometry = &self.geometry;
         Ok(Parts {
@@ -43,7 +43,7 @@ impl Layout {
         })
     }
 
-    /// The tick of an ID, checked as by [`Layout::unpack`].
+    /// Returns the tick of an ID, with the checks of [`Layout::unpack`].
     pub fn tick_of(&self, id: u64) -> Result<u64, Error> {
         let tick = self.geometry.turn(self.geometry.timestamp.get(id), id);
         if id & self.geometry.fixed_mask != self.geometry.fixed || tick > self.geometry.last_tick {
@@ -52,10 +52,10 @@ impl Layout {
         Ok(tick)
     }
 
-    /// Every named number of a possible ID, the most significant first; the timestamp as its tick.
+    /// Returns every named number of a possible ID, the most significant first. The timestamp counts ticks.
     pub fn numbers(&self, id: u64) -> Vec<(&str, u64)> {
         let mut numbers: Vec<(&str, u64)> = Vec::new();
-        for (field, bits) in self.placed_fields() {
+        for (field, bits) in self.fields_with_bits() {
             let part = match field.role {
                 Role::Reserved { .. } => continue,
                 Role::Timestamp { .. } => self.geometry.turn(bits.get(id), id),
@@ -69,23 +69,23 @@ impl Layout {
         numbers
     }
 
-    /// The ID of a tick with these numbers; those that are not named are 0. The inverse of [`Layout::numbers`].
+    /// Returns the ID of a tick with these numbers; fields that are not named are 0. The inverse of [`Layout::numbers`].
     ///
     /// # Errors
-    /// [`Error::UnknownField`], [`Error::PartOutOfRange`], and [`Error::OtherTick`] when the timestamp is named and
+    /// [`Error::UnknownField`], [`Error::PartOutOfRange`], and [`Error::OtherTick`] when `numbers` names a timestamp that
     /// is not the tick.
     pub fn make(&self, tick: u64, numbers: &BTreeMap<String, u64>) -> Result<u64, Error> {
         self.check_part("timestamp", tick, self.last_tick())?;
         let mut id = self.geometry.fixed;
         let mut known = Vec::new();
-        // From the least significant field up, so that of a number in parts the finest comes first.
-        let mut left = numbers.clone();
-        for (field, bits) in self.placed_fields().collect::<Vec<_>>().into_iter().rev() {
+        // Fields of one name are taken from the least significant up.
+        let mut rest = numbers.clone();
+        for (field, bits) in self.fields_with_bits().collect::<Vec<_>>().into_iter().rev() {
             if matches!(field.role, Role::Reserved { .. }) {
                 continue;
             }
             known.push(field.name.as_ref());
-            let Some(number) = left.get_mut(field.name.as_ref()) else { continue };
+            let Some(number) = rest.get_mut(field.name.as_ref()) else { continue };
             if matches!(field.role, Role::Timestamp { .. }) {
                 if *number != tick {
                     return Err(Error::OtherTick { layout: self.name.clone(), number: *number, tick });
@@ -102,13 +102,13 @@ impl Layout {
                 let known = known.join(", ");
                 return Err(Error::UnknownField { layout: self.name.clone(), field: name.clone(), known });
             }
-            let bits: u32 = self.placed_fields().filter(|(f, _)| f.name == *name).map(|(_, bits)| bits.width).sum();
+            let bits: u32 = self.fields_with_bits().filter(|(f, _)| f.name == *name).map(|(_, bits)| bits.width).sum();
             self.check_part(name.clone(), number, Bits { shift: 0, width: bits }.max())?;
         }
         Ok(id | self.geometry.timestamp.put(self.geometry.turn(tick, id)))
     }
 
-    /// The caller's number at its place in an ID.
+    /// Shifts the caller's number to the tag field's bits.
     pub fn tag_bits(&self, tag: i64) -> Result<u64, Error> {
         if !self.has_tag() {
             return Err(Error::NoTag { layout: self.name.clone() });
@@ -120,12 +120,12 @@ impl Layout {
         }
     }
 
-    /// The smallest ID of the tick that holds the instant.
+    /// Returns the smallest ID of the tick that holds the instant.
     pub fn min_at(&self, at: i64) -> Result<u64, Error> {
         Ok(self.smallest_of(self.ordered_tick_at(at)?))
     }
 
-    /// The largest ID of the tick that holds the instant.
+    /// Returns the largest ID of the tick that holds the instant.
     pub fn max_at(&self, at: i64) -> Result<u64, Error> {
         Ok(self.largest_of(self.ordered_tick_at(at)?))
     }
@@ -138,7 +138,7 @@ impl Layout {
         self.smallest_of(tick) | !(self.geometry.timestamp.mask() | self.geometry.fixed_mask)
     }
 
-    pub(crate) fn placed_fields(&self) -> impl Iterator<Item = (&Field, Bits)> {
+    pub(crate) fn fields_with_bits(&self) -> impl Iterator<Item = (&Field, Bits)> {
         self.fields.iter().scan(self.geometry.width, |shift, field| {
             let width = u32::from(field.bits);
             *shift -= width;
@@ -155,11 +155,11 @@ impl Layout {
 
     #[cold]
     fn impossible(&self, id: u64) -> Error {
-        let above = self.geometry.width < 64 && id >> self.geometry.width != 0;
-        let field = self.placed_fields().find_map(|(field, bits)| match field.role {
+        let too_wide = self.geometry.width < 64 && id >> self.geometry.width != 0;
+        let field = self.fields_with_bits().find_map(|(field, bits)| match field.role {
             Role::Reserved { value } if bits.get(id) != value => Some((field.name.clone(), bits.get(id), value)),
             _ => None,
         });
-        Error::ImpossibleId { layout: self.name.clone(), id: id as i64, width: self.width(), above, field }
+        Error::ImpossibleId { layout: self.name.clone(), id: id as i64, width: self.width(), too_wide, field }
     }
 }

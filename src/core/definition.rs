@@ -1,4 +1,4 @@
-//! Layouts as JSON: the form in which users read and write them.
+//! Layouts as JSON, as users read and write them.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::error::DefinitionFault;
 use crate::{Error, Fault, Field, Layout, Reversal, Role, SequenceRule, TextForm, built_in};
 
-/// Longest name of a layout or a field, as for PostgreSQL's own names.
+/// The longest name of a layout or a field, as for PostgreSQL's identifiers.
 const LONGEST_NAME: usize = 63;
 
-/// A layout as an object. What is not given is as in the built-in layout that it is `like`.
+/// A layout as an object. Missing keys are taken from the built-in layout that `like` names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
@@ -28,10 +28,10 @@ pub struct Definition {
     /// From the most significant bit down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<FieldDefinition>>,
-    /// What becomes of the sequence when a tick begins.
+    /// What happens to the sequence when a tick begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequenceRule>,
-    /// How IDs are written.
+    /// The text form of IDs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextForm>,
 }
@@ -46,18 +46,18 @@ pub struct FieldDefinition {
     pub bits: u8,
     /// What the bits are for.
     pub role: RoleName,
-    /// Of a timestamp: its bits are stored in the opposite order.
+    /// For a timestamp: whether its bits are stored in the opposite order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reversed: Option<bool>,
-    /// Of a worker: where it stands among several, coarsest first.
+    /// For a worker field: its rank among several, coarsest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u8>,
-    /// Of reserved bits: what they hold.
+    /// For reserved bits: what they hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
 }
 
-/// A role without its particulars.
+/// The name of a [`Role`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names of Role's variants")]
@@ -67,50 +67,46 @@ pub enum RoleName {
     Sequence,
     Tag,
     Random,
-    /// Of built-in layouts only.
+    /// For built-in layouts only.
     #[serde(skip_deserializing)]
     Flag,
     Reserved,
 }
 
 impl Definition {
-    /// Reads JSON. An unknown key, a missing one or a value of another type is [`Error::Definition`], which says
-    /// where it is.
+    /// Reads JSON. An unknown or missing key or a value of the wrong type is [`Error::Definition`], which names its path.
     pub fn from_json(name: &str, json: &str) -> Result<Self, Error> {
-        let fault = |place: String, message: String| invalid(name, DefinitionFault::Json { place, message });
+        let fault = |path: String, message: String| invalid(name, DefinitionFault::Json { path, message });
         let value: Value = serde_json::from_str(json).map_err(|error| fault(String::from("."), error.to_string()))?;
-        // Serde would take a list for an object, its items in the order of the keys.
+        // Serde would accept a list for an object, its items in the order of the keys.
         let fields = value.get("fields").and_then(Value::as_array).into_iter().flatten().enumerate();
-        let places = std::iter::once((String::from("."), &value));
-        for (place, value) in places.chain(fields.map(|(number, field)| (format!("fields[{number}]"), field))) {
+        let objects = std::iter::once((String::from("."), &value));
+        for (path, value) in objects.chain(fields.map(|(number, field)| (format!("fields[{number}]"), field))) {
             if !value.is_object() {
-                return Err(fault(place, "expected an object".to_owned()));
+                return Err(fault(path, "expected an object".to_owned()));
             }
         }
         serde_path_to_error::deserialize(&value).map_err(|error| {
-            let place = error.path().to_string();
+            let path = error.path().to_string();
             let message = error.into_inner().to_string();
             let message = message.replace("expected u8", "expected a number from 0 to 255");
-            fault(place, message.replace("expected u64", "expected a number from 0 on"))
+            fault(path, message.replace("expected u64", "expected a number not below 0"))
         })
     }
 
-    /// The layout that this defines.
+    /// Builds the layout that this defines.
     pub fn layout(&self, name: &str) -> Result<Layout, Error> {
         self.build(name).map_err(|fault| invalid(name, fault))
     }
 
-    /// Refuses what must not be made, though it can be read: a name that is no name or a built-in layout's, and an
-    /// epoch after `now`.
+    /// Builds a new layout. Unlike [`Definition::layout`], it refuses an invalid name and an epoch after `now`, so that
+    /// layouts that exist can always be read.
     pub fn check_new(&self, name: &str, now: i64) -> Result<Layout, Error> {
-        if built_in(name).is_some() {
-            return Err(invalid(name, DefinitionFault::BuiltIn));
-        }
         check_name(name).map_err(|fault| invalid(name, fault))?;
         let layout = self.layout(name)?;
         if layout.epoch > now {
             let epoch = self.epoch.clone().unwrap_or_default();
-            return Err(invalid(name, DefinitionFault::Future { epoch }));
+            return Err(invalid(name, DefinitionFault::Future(epoch)));
         }
         Ok(layout)
     }
@@ -125,18 +121,18 @@ impl Definition {
             Some(text) => parse_epoch(text)?,
             None => model.ok_or(missing("epoch"))?.epoch,
         };
-        let tick = match &self.tick {
+        let tick_length = match &self.tick {
             Some(text) => parse_tick(text)?,
-            None => model.ok_or(missing("tick"))?.tick,
+            None => model.ok_or(missing("tick"))?.tick_length,
         };
         let fields = match &self.fields {
             Some(fields) => custom_fields(fields)?,
             None => model.ok_or(missing("fields"))?.fields.to_vec(),
         };
         let rule = self.sequence.or(model.map(|model| model.rule)).unwrap_or(SequenceRule::Reset);
-        let mut layout = Layout::new(name.to_owned(), epoch, tick, fields, rule)?;
+        let mut layout = Layout::new(name.to_owned(), epoch, tick_length, fields, rule)?;
         layout.text = self.text.or(model.map(|model| model.text)).unwrap_or(TextForm::Decimal);
-        // A flag is set by what makes the original's IDs, so those stay read-only.
+        // Only the original generator knows when to set a flag, so such layouts are read-only.
         layout.generates = layout.geometry.flag.width == 0;
         Ok(layout)
     }
@@ -156,7 +152,7 @@ fn check_name(name: &str) -> Result<(), DefinitionFault> {
 
 fn custom_fields(definitions: &[FieldDefinition]) -> Result<Vec<Field>, DefinitionFault> {
     let mut fields: Vec<Field> = Vec::new();
-    for (number, definition) in definitions.iter().enumerate() {
+    for (index, definition) in definitions.iter().enumerate() {
         check_name(&definition.name)?;
         if fields.iter().any(|field| field.name == definition.name) {
             return Err(DefinitionFault::Twice(definition.name.clone()));
@@ -167,7 +163,7 @@ fn custom_fields(definitions: &[FieldDefinition]) -> Result<Vec<Field>, Definiti
             ("value", definition.value.is_some(), RoleName::Reserved),
         ];
         if let Some((key, ..)) = stray.into_iter().find(|(_, given, role)| *given && definition.role != *role) {
-            return Err(DefinitionFault::Stray { key, number: number + 1 });
+            return Err(DefinitionFault::Stray { key, number: index + 1 });
         }
         fields.push(Field::from(definition));
     }

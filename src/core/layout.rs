@@ -1,4 +1,4 @@
-//! Layouts: how the bits of an ID are divided, and the one place where a division is checked.
+//! Layouts: how the bits of an ID are divided. This file checks every division.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::TextForm;
-use crate::bits::{Bits, Scattered};
+use crate::bits::{Bits, MAX_RUNS, Scattered};
 
 /// What a field of a layout is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +23,17 @@ pub enum Role {
         /// Coarsest first.
         rank: u8,
     },
-    /// The number that tells IDs of one tick and worker apart.
+    /// The number that distinguishes the IDs of one tick and worker.
     Sequence,
     /// The caller's own number; takes no part in uniqueness.
     Tag,
     /// Fresh random bits in every ID.
     Random,
-    /// A bit that says whether the timestamp is reversed, see [`Reversal::UnlessFlagged`].
+    /// A bit that says whether the timestamp is reversed; see [`Reversal::UnlessFlagged`].
     Flag,
     /// Bits that always hold `value`.
     Reserved {
-        /// The only number allowed here.
+        /// The only number that the field may hold.
         value: u64,
     },
 }
@@ -49,7 +49,7 @@ pub enum Reversal {
     UnlessFlagged,
 }
 
-/// A named run of bits. Fields of one name are the parts of one number, the coarsest first.
+/// A named run of bits. Fields of the same name are the parts of one number, the coarsest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// Name.
@@ -60,13 +60,13 @@ pub struct Field {
     pub role: Role,
 }
 
-/// What becomes of the sequence when a new tick begins. Both rules give at most a share's size of IDs per tick.
+/// What happens to the sequence when a tick begins. With either rule, a tick has at most as many IDs as the share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SequenceRule {
     /// It restarts at the beginning of the share.
     Reset,
-    /// It goes on from where it was.
+    /// It continues from where it was.
     Rolling,
 }
 
@@ -85,7 +85,7 @@ impl SequenceRule {
 pub struct Layout {
     pub(crate) name: Cow<'static, str>,
     pub(crate) epoch: i64,
-    pub(crate) tick: i64,
+    pub(crate) tick_length: i64,
     pub(crate) fields: Cow<'static, [Field]>,
     pub(crate) rule: SequenceRule,
     pub(crate) text: TextForm,
@@ -94,12 +94,12 @@ pub struct Layout {
     pub(crate) geometry: Geometry,
 }
 
-/// Where each role's bits lie; follows from the fields alone.
+/// Where each role's bits lie. It follows from the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Geometry {
     pub width: u32,
     pub timestamp: Bits,
-    /// The last tick that the timestamp can hold and whose end is an instant.
+    /// The last tick that the timestamp can hold and that ends at an instant.
     pub last_tick: u64,
     pub reversed: Reversal,
     pub flag: Bits,
@@ -107,39 +107,39 @@ pub(crate) struct Geometry {
     pub worker: Scattered,
     pub sequence: Bits,
     pub random_mask: u64,
-    /// Bits that are the same in every ID, those above the layout's width among them, and what they hold.
+    /// The bits that are the same in every ID, including those above the layout's width, and what they hold.
     pub fixed_mask: u64,
     pub fixed: u64,
     /// The order of the (unsigned) IDs is the order of their ticks.
     pub time_ordered: bool,
 }
 
-/// Why fields, epoch and tick make no layout.
+/// Why an epoch, a tick and fields do not make a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A tick must last at least a microsecond.
     #[error("the tick must be longer than zero")]
     Tick,
     /// Tick 0 must end at an instant.
-    #[error("the first tick would end beyond the year 294246")]
+    #[error("the first tick would end after the year 294246")]
     LongTick,
-    /// Every field needs at least one bit.
+    /// Every field has at least one bit.
     #[error("field number {0} has no bits")]
     EmptyField(usize),
-    /// All fields together fit 64 bits.
-    #[error("the fields need {0} bits, an ID has 64")]
+    /// All fields together have to fit 64 bits.
+    #[error("the fields need {0} bits, but an ID has 64")]
     TooWide(u32),
-    /// Exactly one timestamp.
-    #[error("a layout has exactly one timestamp, here are {0}")]
+    /// A layout has exactly one timestamp.
+    #[error("a layout must have exactly one timestamp field, not {0}")]
     Timestamps(u32),
-    /// At most one sequence.
-    #[error("a layout has at most one sequence, here are {0}")]
+    /// A layout has at most one sequence.
+    #[error("a layout must have at most one sequence field, not {0}")]
     Sequences(u32),
-    /// At most one tag.
-    #[error("a layout has at most one tag, here are {0}")]
+    /// A layout has at most one tag.
+    #[error("a layout must have at most one tag field, not {0}")]
     Tags(u32),
-    /// A worker number has a limited number of parts.
-    #[error("a layout has at most {most} worker fields, here are {found}", most = Scattered::MOST)]
+    /// A worker number is stored in a limited number of fields.
+    #[error("a layout must have at most {MAX_RUNS} worker fields, not {found}")]
     Workers {
         /// How many there are.
         found: usize,
@@ -183,7 +183,7 @@ impl Geometry {
         if tags > 1 {
             return Err(Fault::Tags(tags));
         }
-        if workers > Scattered::MOST {
+        if workers > MAX_RUNS {
             return Err(Fault::Workers { found: workers });
         }
 
@@ -232,7 +232,7 @@ impl Geometry {
             }
             i += 1;
         }
-        // Instants are 64 bits of microseconds, so a long timestamp is cut at the year 294247.
+        // An instant is 64 bits of microseconds, which limits a wide timestamp to the year 294246.
         let ticks = (i64::MAX as i128 - epoch as i128) / tick as i128;
         if ticks < 1 {
             return Err(Fault::LongTick);
@@ -242,12 +242,12 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The timestamp of a tick at its place, and the reserved bits, in an ID without a flag.
+    /// The timestamp bits of a tick and the reserved bits, in an ID without a flag.
     pub const fn time_bits(&self, tick: u64) -> u64 {
         self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
 
-    /// A tick as its field stores it in this ID, and back.
+    /// Converts a tick to what its field stores in this ID, and back.
     pub const fn turn(&self, tick: u64, id: u64) -> u64 {
         match self.reversed {
             Reversal::Never => return tick,
@@ -258,8 +258,8 @@ impl Geometry {
     }
 }
 
-/// The worker number's bits, put together from its finest field up: highest rank first, and within a rank from the
-/// least significant field up.
+/// Collects the worker number's bits from its finest field up: the highest rank first, and within a rank the least
+/// significant field first.
 const fn worker_bits(fields: &[Field]) -> Scattered {
     let mut worker = Scattered::NONE;
     let mut rank = u8::MAX as i32;
@@ -271,7 +271,7 @@ const fn worker_bits(fields: &[Field]) -> Scattered {
             if let Role::Worker { rank: r } = fields[i].role
                 && r as i32 == rank
             {
-                worker = worker.above(bits);
+                worker = worker.extended_by(bits);
             }
             shift += bits.width;
         }
@@ -281,22 +281,22 @@ const fn worker_bits(fields: &[Field]) -> Scattered {
 }
 
 impl Layout {
-    /// A layout of one's own. `epoch` is an instant, `tick` a number of microseconds, `fields` run from the most
+    /// Creates a custom layout. `epoch` is an instant, `tick_length` a number of microseconds; `fields` run from the most
     /// significant bit down.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         epoch: i64,
-        tick: i64,
+        tick_length: i64,
         fields: Vec<Field>,
         rule: SequenceRule,
     ) -> Result<Self, Fault> {
-        let geometry = Geometry::new(epoch, tick, &fields)?;
+        let geometry = Geometry::new(epoch, tick_length, &fields)?;
         let (name, fields, source) = (name.into(), Cow::Owned(fields), Cow::Borrowed("custom"));
         let (text, generates) = (TextForm::Decimal, true);
-        Ok(Self { name, epoch, tick, fields, rule, text, generates, source, geometry })
+        Ok(Self { name, epoch, tick_length, fields, rule, text, generates, source, geometry })
     }
 
-    /// Name, as SQL callers write it.
+    /// The name, as SQL functions take it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -306,17 +306,17 @@ impl Layout {
         self.epoch
     }
 
-    /// Length of a tick in microseconds.
-    pub const fn tick(&self) -> i64 {
-        self.tick
+    /// The length of a tick in microseconds.
+    pub const fn tick_length(&self) -> i64 {
+        self.tick_length
     }
 
-    /// Fields from the most significant bit down.
+    /// The fields from the most significant bit down.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// What becomes of the sequence when a tick begins.
+    /// What happens to the sequence when a tick begins.
     pub const fn rule(&self) -> SequenceRule {
         self.rule
     }
@@ -326,50 +326,50 @@ impl Layout {
         self.text
     }
 
-    /// Whether IDs can be made in it; some formats are known well enough to be read only.
+    /// Whether flake makes IDs in this layout; it reads some formats only.
     pub const fn generates(&self) -> bool {
         self.generates
     }
 
-    /// Whether the caller may put a number of its own into IDs.
+    /// Whether its IDs hold a number of the caller's.
     pub const fn has_tag(&self) -> bool {
         self.geometry.tag.width > 0
     }
 
-    /// Whether both lay out the same bits in the same time, so that an ID of one could be an ID of the other: they
-    /// have to share their generators.
+    /// Whether both layouts have the same bits and time, so that an ID of one could be an ID of the other. Such layouts
+    /// share their generators.
     pub fn same_bits(&self, other: &Self) -> bool {
-        (self.epoch, self.tick, self.geometry) == (other.epoch, other.tick, other.geometry)
+        (self.epoch, self.tick_length, self.geometry) == (other.epoch, other.tick_length, other.geometry)
     }
 
-    /// A number for those bits in that time: the same for layouts of the same bits, different for others.
+    /// A number for its bits and time: the same for layouts that share generators, different for others.
     pub fn key(&self) -> u64 {
         let mut hasher = Xxh3Default::new();
-        (self.epoch, self.tick, self.geometry).hash(&mut hasher);
+        (self.epoch, self.tick_length, self.geometry).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// Who defined this layout.
+    /// Where the layout comes from.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Bits that the fields take.
+    /// How many bits the fields take.
     pub const fn width(&self) -> u32 {
         self.geometry.width
     }
 
-    /// Number of different worker numbers, W in 1..=2^63.
+    /// How many worker numbers there are: W, from 1 to 2^63.
     pub const fn workers(&self) -> u64 {
         1 << self.geometry.worker.width()
     }
 
-    /// Number of different sequence numbers, S in 1..=2^63.
+    /// How many sequence numbers there are: S, from 1 to 2^63.
     pub const fn sequences(&self) -> u64 {
         1 << self.geometry.sequence.width
     }
 
-    /// W × S: how many IDs all workers together can make in a tick.
+    /// How many IDs all workers together can make in a tick: W × S.
     pub const fn ids_per_tick(&self) -> u64 {
         1 << (self.geometry.worker.width() + self.geometry.sequence.width)
     }

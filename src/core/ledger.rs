@@ -1,41 +1,42 @@
-//! The ledger: what a session has to know of those before it, so that nobody makes an ID again.
+//! The ledger: what a session has to know of earlier ones so that no ID is made twice.
 //!
-//! All of it is plain numbers, so that it can lie in memory that sessions share. Whoever shares it keeps two rules: one
-//! session at a time replaces the [`Ledger`], and its timeline is on disk before anybody acts by it.
+//! The ledger consists of plain numbers, so that it can lie in shared memory. Its users keep two rules: one session at a
+//! time replaces the [`Ledger`], and the new timeline is on disk before any session acts on it.
 
+use crate::FinalProgress;
 use crate::timeline::{Stretch, Timeline};
 
-/// Where a generator has got to: what its successor goes on from.
+/// How far a generator has got: what its successor continues from.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trace {
+pub struct Progress {
     /// When the tick of the last ID began.
     pub start: i64,
-    /// The position after the last one.
+    /// The position after the last ID.
     pub position: u64,
-    /// How many more IDs the tick allows.
-    pub left: u64,
-    /// When the latest tick began that was left behind by a step back; for generators that go on in the past.
-    pub behind: i64,
-    /// How many steps back there were, likewise.
+    /// How many IDs remain in the tick.
+    pub remaining: u64,
+    /// For generators that go back in time: when the latest tick began that the clock stepped back from.
+    pub stepped_back_from: i64,
+    /// For generators that go back in time: how often the clock stepped back.
     pub drifts: u64,
 }
 
-impl Trace {
-    /// Ticks that start at or after this instant are unused by the generator and its predecessors.
+impl Progress {
+    /// The generator and its predecessors have used no tick that starts at or after this instant.
     pub const fn free_from(&self) -> i64 {
-        (if self.start > self.behind { self.start } else { self.behind }).saturating_add(1)
+        (if self.start > self.stepped_back_from { self.start } else { self.stepped_back_from }).saturating_add(1)
     }
 }
 
 /// The time that generators may use without asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Ticks that end before it are closed.
+    /// Ticks that end before this instant are closed.
     pub from: i64,
-    /// Ticks that start at or after it are closed.
+    /// Ticks that start at or after this instant are closed.
     pub until: i64,
-    /// Ticks that end after it are closed.
+    /// Ticks that end after this instant are closed.
     pub skip: i64,
 }
 
@@ -43,7 +44,7 @@ impl Window {
     /// All time.
     pub const ALL: Self = Self { from: i64::MIN, until: i64::MAX, skip: i64::MAX };
 
-    /// Of ticks of this length the first start that is open, and for how long from there.
+    /// For ticks of this length, returns the first start that is open and how long starts are open from there.
     pub(crate) fn starts(self, length: i64) -> (i64, u64) {
         let first = if self.from == i64::MIN { i64::MIN } else { self.from.saturating_sub(length - 1) };
         let skip = if self.skip == i64::MAX { i64::MAX } else { self.skip.saturating_sub(length - 1) };
@@ -56,39 +57,39 @@ impl Window {
 pub struct Start {
     /// Ticks that start at or after this instant are unused.
     pub free_from: i64,
-    /// The generator before in this share, to be continued.
-    pub resumed: Option<Trace>,
+    /// The progress of the share's previous generator, to resume from.
+    pub resumed: Option<Progress>,
 }
 
-/// What is known of the use of time, for all sessions.
+/// What all sessions know of the use of time.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ledger {
     timeline: Timeline,
-    /// Ticks that start at or after this instant and lie in the open stretch have been used in this era only.
-    low: i64,
-    /// How often the open stretch was left for another one; traces of another era say nothing.
+    /// Ticks of the open stretch that start at or after this instant have been used in this era only.
+    floor: i64,
+    /// How often the open stretch changed; progress made in another era does not count.
     era: u64,
 }
 
 impl Ledger {
-    /// Nothing is known but the time of birth: IDs start above it.
-    pub fn born(at: i64) -> Self {
-        let timeline = Timeline::since(at);
-        Self { timeline, low: timeline.open().until, era: 0 }
+    /// Creates a ledger that knows nothing but the present instant: IDs start above it.
+    pub fn new(now: i64) -> Self {
+        let timeline = Timeline::since(now);
+        Self { timeline, floor: timeline.open().until, era: 0 }
     }
 
-    /// Goes on after a restart: above the mark, or above the last tick when all sessions have `left` saying what it was.
-    pub fn reopened(timeline: Timeline, left: Option<i64>) -> Self {
+    /// Continues after a restart: above the mark, or from `free_from` when the last session to exit noted it.
+    pub fn reopened(timeline: Timeline, free_from: Option<i64>) -> Self {
         let mark = timeline.open().until;
-        Self { timeline, low: left.map_or(mark, |left| left.min(mark)), era: 0 }
+        Self { timeline, floor: free_from.map_or(mark, |free_from| free_from.min(mark)), era: 0 }
     }
 
-    /// Goes on above an instant up to which another server may have made the IDs of this one, at any time before.
+    /// Returns the ledger with its floor above an instant up to which another server may have made this server's IDs.
     #[must_use]
-    pub fn above(mut self, instant: i64) -> Self {
+    pub fn raised_above(mut self, instant: i64) -> Self {
         self.timeline.use_until(instant.saturating_add(1));
-        self.low = self.timeline.open().until;
+        self.floor = self.timeline.open().until;
         self.era += 1;
         self
     }
@@ -98,14 +99,14 @@ impl Ledger {
         &self.timeline
     }
 
-    /// No ID carries this instant or a later one unless the mark is moved.
+    /// No ID carries this instant or a later one until the mark has moved.
     pub const fn mark(&self) -> i64 {
         self.timeline.open().until
     }
 
-    /// Ticks that start before this instant are not used any more.
-    pub const fn low(&self) -> i64 {
-        self.low
+    /// New generators use no tick that starts before this instant.
+    pub const fn floor(&self) -> i64 {
+        self.floor
     }
 
     /// Generators of another era start anew.
@@ -113,26 +114,32 @@ impl Ledger {
         self.era
     }
 
-    /// The time that can be used as it is.
+    /// The time that generators may use without moving the mark.
     pub fn window(&self) -> Window {
         let Stretch { from, until } = self.timeline.open();
         Window { from, until, skip: self.timeline.skipped().map_or(i64::MAX, |skipped| skipped.from) }
     }
 
-    /// The ledger with its mark ahead of `now`, for a tick that ends at `tick_end`; or until when to wait.
+    /// Returns the ledger with its mark ahead of `now`, for a tick that ends at `tick_end`.
+    ///
+    /// # Errors
+    /// The instant to wait for.
     pub fn extended(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
         let mut new = *self;
         new.timeline.extend(now, tick_end)?;
-        let above = &self.timeline.stretches()[self.timeline.open_number() + 1..];
+        let above = &self.timeline.stretches()[self.timeline.open_index() + 1..];
         if let Some(passed) = above.iter().take_while(|skipped| skipped.from < tick_end).last() {
-            new.low = passed.until;
+            new.floor = passed.until;
             new.era += 1;
         }
         Ok(new)
     }
 
-    /// The ledger with `now`, which lies before the open stretch, counted as used, and the window for it; or until when
-    /// to wait. For generators that go back in time and know what they have used there, but not what they skip.
+    /// Returns the ledger that counts `now`, which lies before the open stretch, as used, and the window around it. This
+    /// is for generators that go back in time: they know what they have used there, but not which time to skip.
+    ///
+    /// # Errors
+    /// The instant to wait for.
     pub fn covered(&self, now: i64, tick_end: i64) -> Result<(Self, Window), i64> {
         if let Some(skipped) = self.timeline.skipped()
             && tick_end > skipped.from
@@ -144,74 +151,76 @@ impl Ledger {
         Ok((new, Window { from, until, ..self.window() }))
     }
 
-    /// The ledger that goes on at the present clock though IDs of later times have been made, and when it can do so.
-    /// Nothing is changed where only the end of the open stretch is left.
+    /// Returns the ledger that continues at the present clock although later IDs exist, and the instant from which it
+    /// does. It is unchanged where only the end of the open stretch has to pass.
     pub fn accepted(&self, now: i64) -> (Self, i64) {
         let mut new = *self;
         let from = new.timeline.accept(now);
         if new.timeline.open() == self.timeline.open() {
             return (*self, from);
         }
-        new.low = from;
+        new.floor = from;
         new.era += 1;
         (new, from)
     }
 }
 
-/// Generators of a slot whose traces are kept one by one.
-const MOST: usize = 8;
+/// How many generators of a slot have their progress stored one by one.
+const MAX_GENERATORS: usize = 8;
 
-/// What the sessions of one slot have left.
+/// The progress that the sessions of one slot have left.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traces {
+pub struct SlotProgress {
     era: u64,
     count: usize,
-    /// Every generator without a trace has only used ticks that start before.
+    /// Every generator that is not stored has used only ticks that start before this instant.
     floor: i64,
-    kept: [(u64, Trace); MOST],
+    stored: [(u64, Progress); MAX_GENERATORS],
 }
 
-impl Traces {
-    /// How a generator of this key begins, when besides nothing before `floor` is to be used.
+impl SlotProgress {
+    /// Returns how a generator with this key begins, using nothing before `floor`.
     pub fn start(&self, ledger: &Ledger, key: u64, floor: i64) -> Start {
-        let floor = ledger.low.max(floor);
+        let floor = ledger.floor.max(floor);
         if self.era != ledger.era {
             return Start { free_from: floor, resumed: None };
         }
-        match self.kept[..self.count].iter().find(|(of, _)| *of == key) {
+        match self.stored[..self.count].iter().find(|(of, _)| *of == key) {
             None => Start { free_from: floor.max(self.floor), resumed: None },
-            Some((_, trace)) if trace.start >= floor => Start { free_from: floor, resumed: Some(*trace) },
-            Some((_, trace)) => Start { free_from: floor.max(trace.free_from()), resumed: None },
+            Some((_, progress)) if progress.start >= floor => Start { free_from: floor, resumed: Some(*progress) },
+            Some((_, progress)) => Start { free_from: floor.max(progress.free_from()), resumed: None },
         }
     }
 
-    /// Keeps the trace of a generator that ends. Beyond the number that is kept, the oldest one becomes part of the floor.
-    pub fn leave(&mut self, era: u64, key: u64, trace: Trace) {
+    /// Stores the progress of a generator that ends. When there is no room, the oldest progress raises the floor
+    /// instead.
+    pub fn store(&mut self, last: &FinalProgress) {
+        let FinalProgress { key, era, progress } = *last;
         if !self.enter(era) {
             return;
         }
-        let place = match self.kept[..self.count].iter().position(|(of, _)| *of == key) {
-            Some(place) => place,
-            None if self.count < MOST => {
+        let index = match self.stored[..self.count].iter().position(|(of, _)| *of == key) {
+            Some(index) => index,
+            None if self.count < MAX_GENERATORS => {
                 self.count += 1;
                 self.count - 1
             }
             None => {
-                let free_from = |place: &usize| self.kept[*place].1.free_from();
-                let oldest = (0..MOST).min_by_key(free_from).unwrap_or(0);
-                if trace.free_from() <= free_from(&oldest) {
-                    self.floor = self.floor.max(trace.free_from());
+                let free_from = |index: &usize| self.stored[*index].1.free_from();
+                let oldest = (0..MAX_GENERATORS).min_by_key(free_from).unwrap_or(0);
+                if progress.free_from() <= free_from(&oldest) {
+                    self.floor = self.floor.max(progress.free_from());
                     return;
                 }
                 self.floor = self.floor.max(free_from(&oldest));
                 oldest
             }
         };
-        self.kept[place] = (key, trace);
+        self.stored[index] = (key, progress);
     }
 
-    /// Gives up everything before an instant, where traces could not be left.
+    /// Gives up all time before an instant, for a session that could not store its progress.
     pub fn abandon(&mut self, era: u64, free_from: i64) {
         if self.enter(era) {
             self.floor = self.floor.max(free_from);
@@ -219,7 +228,7 @@ impl Traces {
         }
     }
 
-    /// Begins an era, or says that this one is over.
+    /// Begins an era if it is new; returns false if it is over.
     fn enter(&mut self, era: u64) -> bool {
         if era > self.era {
             *self = Self { era, ..Self::default() };

@@ -1,11 +1,14 @@
 //! Time-ordered unique IDs of the Snowflake family, as arithmetic.
 //!
-//! The words used here: a *layout* divides the bits of an ID into fields; a *tick* is the unit of its timestamp; the
-//! (worker × sequence) space of a tick is divided into *shares*, one for each *slot* of each *node*; a *generator*
-//! walks through its share by *position*, tick after tick; the *ledger* says how far those before it got.
+//! A *layout* divides the bits of an ID into fields. A *tick* is the unit of its timestamp. The (worker × sequence) space
+//! of a tick is divided into *shares*, one for each *slot* of each *node*. A *generator* walks through its share by
+//! *position*, tick after tick, and the *ledger* says how far earlier generators got.
 //!
-//! Nothing here knows a database, reads a clock or draws a random number: instants (microseconds since
-//! 1970-01-01T00:00:00Z, leap seconds ignored) and random bits are arguments.
+//! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since
+//! 1970-01-01T00:00:00Z, without leap seconds) and random bits are arguments.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod bits;
 mod builtin;
@@ -18,7 +21,7 @@ mod layout;
 pub mod ledger;
 mod path;
 pub mod record;
-pub mod session;
+pub mod resume;
 mod share;
 pub mod sno;
 mod span;
@@ -32,8 +35,8 @@ pub use definition::{Definition, FieldDefinition, RoleName};
 pub use error::{DefinitionFault, Error};
 pub use generator::{Generator, Step};
 pub use layout::{Fault, Field, Layout, Reversal, Role, SequenceRule};
-pub use ledger::{Ledger, Start, Trace, Traces, Window};
+pub use ledger::{Ledger, Progress, SlotProgress, Start, Window};
+pub use resume::FinalProgress;
 pub use share::{Node, Numbers, Share, Slot};
 pub use sno::{Sno, SnoGenerator, SnoParts};
-pub use span::Bound;
 pub use text::{TextFault, TextForm};

@@ -4,14 +4,14 @@ use crate::bits::{Bits, Scattered};
 use crate::layout::Geometry;
 use crate::{Numbers, Share};
 
-/// One of the two numbers that tell IDs of a tick apart, with the part of its range that a share has.
+/// One of the two numbers that distinguish the IDs of a tick, with the share's part of its range.
 #[derive(Debug, Clone, Copy)]
 struct Dial {
-    place: Scattered,
+    bits: Scattered,
     numbers: Numbers,
 }
 
-/// Positions of a share in the order of the IDs: the less significant of worker and sequence varies faster.
+/// Maps positions to worker and sequence in the order of the IDs: the less significant of the two varies faster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     fast: Dial,
@@ -21,19 +21,19 @@ pub(crate) struct Path {
 /// Consecutive positions whose IDs lie `step` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Worker and sequence bits of the first.
+    /// The worker and sequence bits of the first position.
     pub first: u64,
     pub step: u64,
-    /// How many, at least 1.
+    /// How many positions, at least 1.
     pub length: u64,
 }
 
 impl Path {
     pub fn new(geometry: &Geometry, share: &Share) -> Self {
-        let worker = Dial { place: geometry.worker, numbers: share.workers };
-        let sequence = Dial { place: Scattered::one(geometry.sequence), numbers: share.sequences };
-        let worker_is_finer = worker.place.finest().shift < sequence.place.finest().shift;
-        // A dial with one number does not turn: the other one is the fast one then.
+        let worker = Dial { bits: geometry.worker, numbers: share.workers };
+        let sequence = Dial { bits: Scattered::one(geometry.sequence), numbers: share.sequences };
+        let worker_is_finer = worker.bits.finest().shift < sequence.bits.finest().shift;
+        // If one of the two has a single number, the other one is the fast one.
         let worker_is_fast = if worker.numbers.count == 1 || sequence.numbers.count == 1 {
             sequence.numbers.count == 1
         } else {
@@ -42,15 +42,15 @@ impl Path {
         if worker_is_fast { Self { fast: worker, slow: sequence } } else { Self { fast: sequence, slow: worker } }
     }
 
-    /// The run that begins at a position below the share's size.
+    /// Returns the run that begins at a position below the share's size.
     pub fn run_at(&self, position: u64) -> Run {
-        let (turned, within) = (position / self.fast.numbers.count, position % self.fast.numbers.count);
+        let (turns, within) = (position / self.fast.numbers.count, position % self.fast.numbers.count);
         let number = self.fast.numbers.first + within;
-        let Bits { shift, .. } = self.fast.place.finest();
-        // Beyond the finest run of bits the number carries into another place of the ID.
-        let to_carry = self.fast.place.finest().max() - (number & self.fast.place.finest().max()) + 1;
+        let Bits { shift, .. } = self.fast.bits.finest();
+        // Where the least significant run of bits overflows, the step to the next ID is another one.
+        let to_carry = self.fast.bits.finest().max() - (number & self.fast.bits.finest().max()) + 1;
         Run {
-            first: self.fast.place.put(number) | self.slow.place.put(self.slow.numbers.first + turned),
+            first: self.fast.bits.put(number) | self.slow.bits.put(self.slow.numbers.first + turns),
             step: 1 << shift,
             length: to_carry.min(self.fast.numbers.count - within),
         }

@@ -1,4 +1,4 @@
-//! Shares: which part of every tick's (worker × sequence) space belongs to one slot of one node.
+//! Shares: the part of each tick's (worker × sequence) space that belongs to one slot of one node.
 
 use crate::{Error, Layout};
 
@@ -10,13 +10,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node with `id < count`, else [`Error::NodeOutOfRange`].
+    /// Creates a node. `id` has to be less than `count`, else [`Error::NodeOutOfRange`].
     pub fn new(id: u32, count: u32) -> Result<Self, Error> {
         if id < count { Ok(Self { id, count }) } else { Err(Error::NodeOutOfRange { id, count }) }
     }
 }
 
-/// One of the places for a session in a server: number `number` of `count`.
+/// PostgreSQL's number of a server process: number `number` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     number: u32,
@@ -24,13 +24,13 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot with `number < count`, else [`Error::SlotOutOfRange`].
+    /// Creates a slot. `number` has to be less than `count`, else [`Error::SlotOutOfRange`].
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
         if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
     }
 }
 
-/// The equal part that one of several sharers has of a sequence.
+/// Divides a sequence equally and returns the part of one of the sharers.
 fn part(layout: &str, workers: u64, sequences: u64, number: u64, sharers: u64) -> Result<Numbers, Error> {
     let count = sequences / sharers;
     if count == 0 {
@@ -42,33 +42,32 @@ fn part(layout: &str, workers: u64, sequences: u64, number: u64, sharers: u64) -
 /// `count` consecutive numbers beginning at `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
-    /// The lowest of them.
+    /// The lowest number.
     pub first: u64,
-    /// How many, at least 1.
+    /// How many numbers there are, at least 1.
     pub count: u64,
 }
 
-/// The part of every tick that one slot owns: some workers, each with some sequence numbers.
+/// The part of each tick that one slot owns: a range of workers, and a range of sequence numbers for each of them.
 ///
-/// Shares of different slots or nodes never overlap: uniqueness between sessions that live at the same time is
-/// arithmetic.
+/// Shares of different slots or nodes never overlap, so sessions that live at the same time cannot make the same ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Worker numbers.
+    /// The worker numbers.
     pub workers: Numbers,
-    /// Sequence numbers that each of the workers has.
+    /// The sequence numbers of each of these workers.
     pub sequences: Numbers,
 }
 
 impl Share {
-    /// The share of a slot of a node.
+    /// Computes the share of a slot of a node.
     ///
-    /// The node takes an equal part of the workers. With enough of them for every slot, the slot gets whole workers;
-    /// otherwise several slots share a worker and divide its sequence. The result depends on the configuration alone.
+    /// Each node has an equal part of the workers. If there are enough workers for all slots, each slot has whole
+    /// workers; otherwise several slots divide the sequence of one worker. Only the configuration decides.
     ///
     /// # Errors
-    /// [`Error::TooManyNodes`] when there is no worker for each node, [`Error::EmptyShare`] when the sequence is too
-    /// short for the slots that would have to share it.
+    /// [`Error::TooManyNodes`] when there are fewer workers than nodes, [`Error::EmptyShare`] when a sequence is too short
+    /// for the slots that have to divide it.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
         Self::divide(&layout.name, layout.workers(), layout.sequences(), node, slot)
     }
@@ -93,7 +92,7 @@ impl Share {
         })
     }
 
-    /// The share of a slot in a worker that all slots of all nodes use: an equal part of its sequence.
+    /// Computes the share of a slot in a worker that all slots of all nodes use: an equal part of its sequence.
     pub(crate) fn of_worker(layout: &str, worker: u64, sequences: u64, node: Node, slot: Slot) -> Result<Self, Error> {
         let slots = u64::from(slot.count);
         let number = u64::from(node.id) * slots + u64::from(slot.number);
@@ -101,7 +100,7 @@ impl Share {
         Ok(Self { workers: Numbers { first: worker, count: 1 }, sequences })
     }
 
-    /// How many IDs the slot can make in one tick, at least 1.
+    /// How many IDs the slot can make in a tick, at least 1.
     pub const fn size(&self) -> u64 {
         self.workers.count * self.sequences.count
     }

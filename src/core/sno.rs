@@ -1,34 +1,36 @@
 //! sno: IDs of 80 bits, after muyo/sno 1.2.1.
 //!
-//! From the most significant bit down: 39 bits of 4 ms units since 2010-01-01T00:00:00Z, the tick-tock bit, the metabyte
-//! (8 bits, the caller's), the partition (16) and the sequence (16). The order of the bytes is the order of time.
+//! From the most significant bit down: the time in units of 4 ms since 2010-01-01T00:00:00Z (39 bits), the tick-tock bit,
+//! the caller's metabyte (8 bits), the partition (16) and the sequence (16). Snos sort by time, byte by byte.
 
 mod generator;
 mod text;
 
 use std::borrow::Cow;
+use std::ops::Bound;
 
 pub use generator::{SnoGenerator, unit_to_generate_in};
-pub use text::{DIGIT_BITS, first_wrong};
+pub use text::{DIGIT_BITS, first_invalid};
 
 use crate::explain::{draw, utc};
-use crate::{Bound, Error, Node, Share, Slot, TextFault};
+use crate::span::last_instant;
+use crate::{Error, Node, Share, Slot, TextFault};
 
-/// Instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
+/// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
-/// Length of a unit in microseconds.
+/// The length of a unit in microseconds.
 const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
 
-/// Partitions from here on are assigned automatically; those below are the caller's.
+/// Partitions from this number up are assigned automatically; those below are the caller's.
 const AUTOMATIC: u64 = 1 << 15;
 const SEQUENCES: u64 = 1 << 16;
 
-/// An ID. Its order is that of its bytes, and so of time.
+/// An ID of 80 bits. Snos sort by their bytes, and so by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sno([u8; 10]);
 
-/// The numbers inside a sno.
+/// The numbers in a sno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnoParts {
     /// Units of 4 ms since 2010-01-01T00:00:00Z, below 2^39.
@@ -37,14 +39,14 @@ pub struct SnoParts {
     pub tick_tock: bool,
     /// The caller's byte.
     pub metabyte: u8,
-    /// Which generator.
+    /// The generator's number.
     pub partition: u16,
-    /// Which ID of the unit.
+    /// The number of the ID within its unit.
     pub sequence: u16,
 }
 
 impl SnoParts {
-    /// The parts of an instant. A number that does not fit is [`Error::SnoPart`].
+    /// Returns the parts of a sno at an instant, or [`Error::SnoPart`] if a number does not fit.
     pub fn at(at: i64, metabyte: i64, partition: i64, sequence: i64, tick_tock: bool) -> Result<Self, Error> {
         Ok(Self {
             unit: Sno::unit_at(at)?,
@@ -55,7 +57,7 @@ impl SnoParts {
         })
     }
 
-    /// The sno with these parts; a unit of more than 39 bits is cut.
+    /// Returns the sno with these parts. Bits of the unit above 39 are dropped.
     pub const fn pack(self) -> Sno {
         let time = (self.unit & LAST_UNIT) << 1 | self.tick_tock as u64;
         let [_, _, _, a, b, c, d, e] = time.to_be_bytes();
@@ -65,10 +67,10 @@ impl SnoParts {
 }
 
 impl Sno {
-    /// Every bit 0: a value like others.
+    /// The sno whose bits are all 0, which is a valid sno.
     pub const ZERO: Self = Self([0; 10]);
 
-    /// The sno with these bytes, the most significant first.
+    /// Returns the sno with these bytes, the most significant first.
     pub const fn from_bytes(bytes: [u8; 10]) -> Self {
         Self(bytes)
     }
@@ -91,12 +93,12 @@ impl Sno {
         }
     }
 
-    /// The sno that a text of any length stands for, or [`Error::SnoText`]; `decode` reads 16 characters.
+    /// Reads a text of any length with `decode`, which reads 16 characters; returns [`Error::SnoText`] if it is not a sno.
     pub fn parse(text: &[u8], decode: impl Fn(&[u8; 16]) -> Result<Self, usize>) -> Result<Self, Error> {
         let fault = match <&[u8; 16]>::try_from(text) {
             Ok(digits) => match decode(digits) {
                 Ok(sno) => return Ok(sno),
-                Err(place) => TextFault::Character { character: char::from(text[place]), position: place + 1 },
+                Err(index) => TextFault::Character { character: char::from(text[index]), position: index + 1 },
             },
             Err(_) => TextFault::Length { found: text.len(), expected: 16 },
         };
@@ -104,7 +106,7 @@ impl Sno {
         Err(Error::SnoText { text, fault })
     }
 
-    /// The sno with these bytes, or [`Error::SnoBytes`].
+    /// Returns the sno with these bytes, or [`Error::SnoBytes`] if they are not ten.
     pub fn from_slice(bytes: &[u8]) -> Result<Self, Error> {
         bytes.try_into().map(Self).map_err(|_| Error::SnoBytes { length: bytes.len(), received: false })
     }
@@ -120,7 +122,7 @@ impl Sno {
         self
     }
 
-    /// The unit that holds an instant, or [`Error::InstantOutOfRange`].
+    /// Returns the unit that holds an instant, or [`Error::InstantOutOfRange`].
     pub fn unit_at(at: i64) -> Result<u64, Error> {
         let end = start_of(LAST_UNIT) + UNIT;
         if !(EPOCH..end).contains(&at) {
@@ -129,7 +131,7 @@ impl Sno {
         Ok(((at - EPOCH) / UNIT) as u64)
     }
 
-    /// The sno as text, bytes and an instant in UTC, its bits, and under them each part's width, name and number.
+    /// Shows the sno as text, bytes and an instant in UTC, its bits, and below them each part's width, name and number.
     pub fn explain(&self) -> String {
         let parts = self.parts();
         let bits = |shift: u32, width: u32| (number(&self.0) >> shift) as u64 & (u64::MAX >> (64 - width));
@@ -149,44 +151,38 @@ impl Sno {
         )
     }
 
-    /// The smallest sno of the unit that holds an instant.
+    /// Returns the smallest sno of the unit that holds an instant.
     pub fn min_at(at: i64) -> Result<Self, Error> {
         Ok(smallest_of(Self::unit_at(at)?))
     }
 
-    /// The largest sno of the unit that holds an instant.
+    /// Returns the largest sno of the unit that holds an instant.
     pub fn max_at(at: i64) -> Result<Self, Error> {
         Ok(largest_of(Self::unit_at(at)?))
     }
 
-    /// The smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
-    pub fn during(from: Bound, to: Bound, to_included: bool) -> Option<(Self, Self)> {
+    /// Returns the smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
+    pub fn during(from: Bound<i64>, to: Bound<i64>) -> Option<(Self, Self)> {
         let first = match from {
-            Some(at) if at >= EPOCH => Self::unit_at(at).ok()?,
+            Bound::Included(at) | Bound::Excluded(at) if at >= EPOCH => Self::unit_at(at).ok()?,
             _ => 0,
         };
-        let last = match to {
-            None => LAST_UNIT,
-            Some(at) => {
-                let at = if to_included { at } else { at.checked_sub(1)? };
-                if at < EPOCH {
-                    return None;
-                }
-                Self::unit_at(at).unwrap_or(LAST_UNIT)
-            }
+        let last = match last_instant(to)? {
+            at if at < EPOCH => return None,
+            at => Self::unit_at(at).unwrap_or(LAST_UNIT),
         };
         (first <= last).then(|| (smallest_of(first), largest_of(last)))
     }
 }
 
-/// The share of a slot in the automatic partitions, whose top bit is set.
+/// Computes the share of a slot in the automatic partitions, whose top bit is set.
 pub fn automatic_share(node: Node, slot: Slot) -> Result<Share, Error> {
     let mut share = Share::divide(&NAME, AUTOMATIC, SEQUENCES, node, slot)?;
     share.workers.first += AUTOMATIC;
     Ok(share)
 }
 
-/// The share of a slot in a partition of the caller's, from 0 to 32767.
+/// Computes the share of a slot in one of the caller's partitions, 0 to 32767.
 pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, Error> {
     match u64::try_from(partition) {
         Ok(partition) if partition < AUTOMATIC => Share::of_worker(&NAME, partition, SEQUENCES, node, slot),
@@ -194,20 +190,20 @@ pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, 
     }
 }
 
-/// A number for what a session's traces go by: the caller's partition, or the automatic ones.
+/// Returns the key of a generator in the ledger: that of the caller's partition, or of the automatic ones.
 pub fn key(partition: Option<i32>) -> u64 {
     xxhash_rust::xxh3::xxh3_64(format!("sno {partition:?}").as_bytes())
 }
 
-/// The error for a clock past the last unit.
+/// Returns the error for a clock past the last unit.
 pub fn exhausted() -> Error {
     Error::Exhausted { layout: NAME, end: start_of(LAST_UNIT) + UNIT }
 }
 
-/// What errors call the layout of a sno.
-const NAME: Cow<'static, str> = Cow::Borrowed("sno");
+/// The layout's name in error messages.
+pub const NAME: Cow<'static, str> = Cow::Borrowed("sno");
 
-/// A metabyte to generate with.
+/// Checks a metabyte to generate with.
 pub fn metabyte(number: i64) -> Result<u8, Error> {
     fit("metabyte", number, false)
 }

@@ -1,31 +1,31 @@
-//! The text forms of IDs: digits of a number system, as many as the layout's bits need.
+//! The text forms of IDs: the digits of a number system, as many as the layout's bits need.
 //!
-//! Every form but the decimal has a fixed length and digits in the order of ASCII (except base64url), so the order of
-//! the texts is the order of the IDs.
+//! Every form except decimal has a fixed length, and every form except base64url has digits in the order of ASCII. In the
+//! others, texts sort like the IDs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Layout};
 
-/// How the IDs of a layout are written.
+/// How a layout writes its IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextForm {
-    /// The unsigned number, without leading zeros.
+    /// The unsigned number without leading zeros.
     Decimal,
-    /// Hexadecimal, lower case; upper case is read too.
+    /// Hexadecimal in lower case; upper case is accepted.
     Hex,
-    /// Crockford's base 32; lower case is read too, O as 0, I and L as 1.
+    /// Crockford's base 32; lower case is accepted, O is read as 0, I and L as 1.
     Crockford32,
-    /// 0-9, A-Z; lower case is read too.
+    /// 0-9, A-Z; lower case is accepted.
     Base36,
     /// 0-9, A-Z, a-z without 0, O, I and l.
     Base58,
     /// 0-9, A-Z, a-z.
     Base62,
-    /// RFC 4648's URL-safe alphabet, as digits: A-Z, a-z, 0-9, -, _.
+    /// The digits of RFC 4648's URL-safe alphabet: A-Z, a-z, 0-9, -, _.
     Base64url,
-    /// The same, of the ID with its timestamp reversed: what changes fast comes first.
+    /// The same for the ID with its timestamp's bits reversed, so that the first characters change fastest.
     #[serde(rename = "base64url_reversed")]
     Base64urlReversed,
     /// 64 digits in the order of ASCII: 0-9, A-Z, _, a-z, ~.
@@ -33,28 +33,32 @@ pub enum TextForm {
 }
 
 /// What is wrong with a text. Positions are characters, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextFault {
     /// Too few or too many characters.
+    #[error("expected {expected} character{}, got {found}", if *expected == 1 { "" } else { "s" })]
     Length {
-        /// How many there are.
+        /// How many characters there are.
         found: usize,
-        /// How many there have to be.
+        /// How many characters the form needs.
         expected: usize,
     },
-    /// A character that is no digit of this form.
+    /// A character that is not a digit of this form.
+    #[error("character {position}, \"{}\", is not a digit of this text form", character.escape_default())]
     Character {
-        /// Which one it is.
+        /// The character.
         character: char,
-        /// Where it is.
+        /// Its position.
         position: usize,
     },
-    /// The number has more than 64 bits from this character on.
+    /// The number exceeds 64 bits.
+    #[error("the number exceeds 64 bits at character {position}")]
     TooLarge {
-        /// Where that is.
+        /// The position of the first character that makes it too large.
         position: usize,
     },
-    /// A zero in front.
+    /// A leading zero.
+    #[error("character 1 is a leading zero")]
     LeadingZero,
 }
 
@@ -64,8 +68,8 @@ const BASE58: &[u8] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwx
 const BASE64URL: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const BASE64ORDERED: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~";
 
-/// How much of a malformed text an error repeats.
-const SHOWN: usize = 64;
+/// How many characters of a malformed text an error message shows.
+const MAX_SHOWN: usize = 64;
 
 impl TextForm {
     /// Every form.
@@ -124,7 +128,7 @@ impl TextForm {
         self.digits().iter().position(|&digit| digit == byte).map(|value| value as u64)
     }
 
-    /// How many digits a number of `bits` bits has at most.
+    /// How many digits the largest number of `bits` bits has.
     fn length(self, bits: u32) -> usize {
         let base = self.digits().len() as u128;
         let mut length = 0;
@@ -138,26 +142,29 @@ impl TextForm {
 }
 
 impl Layout {
-    /// The text of a possible ID.
+    /// Writes a possible ID as text.
     pub fn encode(&self, id: u64) -> Result<String, Error> {
         self.tick_of(id)?;
         let digits = self.text.digits();
         let base = digits.len() as u64;
-        let mut left = self.displayed(id);
+        let mut rest = self.displayed(id);
         let mut text = Vec::with_capacity(20);
         let length = if self.text == TextForm::Decimal { 1 } else { self.text.length(self.width()) };
-        while left > 0 || text.len() < length {
-            text.push(digits[(left % base) as usize]);
-            left /= base;
+        while rest > 0 || text.len() < length {
+            text.push(digits[(rest % base) as usize]);
+            rest /= base;
         }
         text.reverse();
         Ok(text.into_iter().map(char::from).collect())
     }
 
-    /// The ID that a text stands for: [`Error::MalformedText`] or [`Error::ImpossibleId`] when there is none.
+    /// Reads the text of an ID.
+    ///
+    /// # Errors
+    /// [`Error::MalformedText`]; [`Error::ImpossibleId`] if the layout cannot have made the number.
     pub fn parse(&self, text: &str) -> Result<u64, Error> {
         let number = self.number_of(text).map_err(|fault| {
-            let text = text.chars().take(SHOWN).collect();
+            let text = text.chars().take(MAX_SHOWN).collect();
             Error::MalformedText { layout: self.name.clone(), text, fault }
         })?;
         let id = self.displayed(number);
@@ -188,7 +195,7 @@ impl Layout {
         }
     }
 
-    /// The number that is written for an ID, and back.
+    /// Converts an ID to the number that is written for it, and back.
     fn displayed(&self, id: u64) -> u64 {
         if self.text != TextForm::Base64urlReversed {
             return id;

@@ -1,4 +1,4 @@
-//! Ticks from and to instants (microseconds since 1970-01-01T00:00:00Z), in integers.
+//! Converts ticks to instants (microseconds since 1970-01-01T00:00:00Z) and back, in integers.
 
 use crate::{Error, Layout};
 
@@ -11,7 +11,7 @@ impl Layout {
     /// The instant at which a tick of this layout begins.
     pub const fn start_of(&self, tick: u64) -> i64 {
         // Up to the last tick the sum is an instant, even where the product alone is too large.
-        self.epoch.wrapping_add((tick as i64).wrapping_mul(self.tick))
+        self.epoch.wrapping_add((tick as i64).wrapping_mul(self.tick_length))
     }
 
     /// The tick that holds an instant.
@@ -19,8 +19,8 @@ impl Layout {
         self.tick_within(at, self.last_tick())
     }
 
-    /// The last tick up to which the order of bigint is the order of time; none when the bits are in another order.
-    /// Layouts that use bit 63 for time turn negative halfway.
+    /// The last tick up to which the order of bigint is the order of time; none if it never is. In layouts that use bit
+    /// 63 for time, IDs turn negative halfway.
     pub const fn last_ordered_tick(&self) -> Option<u64> {
         let timestamp = self.geometry.timestamp;
         if !self.geometry.time_ordered {
@@ -38,11 +38,11 @@ impl Layout {
 
     fn tick_within(&self, at: i64, last: u64) -> Result<u64, Error> {
         let since_epoch = i128::from(at) - i128::from(self.epoch);
-        let tick = since_epoch.div_euclid(i128::from(self.tick));
+        let tick = since_epoch.div_euclid(i128::from(self.tick_length));
         if (0..=i128::from(last)).contains(&tick) {
             return Ok(tick as u64);
         }
-        let (first, end) = (self.epoch, self.start_of(last) + self.tick);
+        let (first, end) = (self.epoch, self.start_of(last) + self.tick_length);
         Err(Error::InstantOutOfRange { layout: self.name.clone(), at, first, end })
     }
 }

@@ -1,51 +1,51 @@
 //! Used time: the stretches of time in which IDs may have been made.
 //!
-//! IDs are made in the *open* stretch only, whose end, the *mark*, is moved ahead on disk before the clock gets there. A
-//! stretch is never given up, so whatever happens to the memory of a server, time that is in no stretch is unused. The
-//! stretches above the open one are those that a clock had reached which was wrong; they are skipped.
+//! IDs are made only in the *open* stretch. Its end, the *mark*, moves ahead on disk before the clock reaches it. No
+//! stretch is ever removed, so time outside all stretches is unused, whatever a server has lost from memory. Stretches
+//! above the open one were used by a clock that was ahead; they are skipped.
 
 use serde::{Deserialize, Serialize};
 
-/// How far ahead of the clock the mark is set, in microseconds. After a crash this time may be lost.
+/// How far ahead of the clock the mark is set, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
-/// Stretches that are remembered.
-const MOST: usize = 32;
+/// How many stretches a timeline holds.
+const MAX_STRETCHES: usize = 32;
 
-/// Time from an instant until before another one.
+/// Time from one instant up to, but not including, another.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stretch {
-    /// First instant of it.
+    /// The first instant.
     pub from: i64,
-    /// First instant after it.
+    /// The first instant after it.
     pub until: i64,
 }
 
-/// Stretches in order, without overlaps; all numbers, as it lies in shared memory.
+/// Stretches in order, without overlaps. It consists of plain numbers, so that it can lie in shared memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeline {
-    stretches: [Stretch; MOST],
+    stretches: [Stretch; MAX_STRETCHES],
     count: usize,
     open: usize,
 }
 
 impl Timeline {
-    /// Nothing but this instant has been used.
-    pub fn since(born: i64) -> Self {
-        let mut stretches = [Stretch::default(); MOST];
-        stretches[0] = Stretch { from: born, until: born.saturating_add(1) };
+    /// Creates a timeline in which only this instant is used.
+    pub fn since(instant: i64) -> Self {
+        let mut stretches = [Stretch::default(); MAX_STRETCHES];
+        stretches[0] = Stretch { from: instant, until: instant.saturating_add(1) };
         Self { stretches, count: 1, open: 0 }
     }
 
-    /// The timeline of these stretches, the open one by its number; none unless they are in order.
+    /// Creates the timeline of these stretches, with the index of the open one; none unless they are in order.
     pub fn of(stretches: &[Stretch], open: usize) -> Option<Self> {
         let ordered = stretches.iter().all(|stretch| stretch.from <= stretch.until)
             && stretches.windows(2).all(|pair| pair[0].until <= pair[1].from);
-        if !ordered || open >= stretches.len() || stretches.len() > MOST {
+        if !ordered || open >= stretches.len() || stretches.len() > MAX_STRETCHES {
             return None;
         }
-        let mut timeline = Self { stretches: [Stretch::default(); MOST], count: stretches.len(), open };
+        let mut timeline = Self { stretches: [Stretch::default(); MAX_STRETCHES], count: stretches.len(), open };
         timeline.stretches[..stretches.len()].copy_from_slice(stretches);
         Some(timeline)
     }
@@ -55,8 +55,8 @@ impl Timeline {
         &self.stretches[..self.count]
     }
 
-    /// Which stretch is the open one.
-    pub const fn open_number(&self) -> usize {
+    /// The index of the open stretch.
+    pub const fn open_index(&self) -> usize {
         self.open
     }
 
@@ -65,12 +65,12 @@ impl Timeline {
         self.stretches[self.open]
     }
 
-    /// The next stretch that must not be used again.
+    /// The next stretch that has to be skipped.
     pub fn skipped(&self) -> Option<Stretch> {
         self.stretches().get(self.open + 1).copied()
     }
 
-    /// Counts all time until this instant as used.
+    /// Counts all time before this instant as used.
     pub fn use_until(&mut self, instant: i64) {
         while self.open > 0 {
             self.close_gap(0);
@@ -84,8 +84,10 @@ impl Timeline {
         }
     }
 
-    /// Moves the mark ahead of `now`, so that a tick which ends at `tick_end` can be used; an instant that has to be
-    /// waited for when the tick lies in another stretch. Changes nothing then.
+    /// Moves the mark ahead of `now`, so that a tick that ends at `tick_end` can be used.
+    ///
+    /// # Errors
+    /// The instant to wait for, when the tick lies in another stretch; nothing has changed then.
     pub fn extend(&mut self, now: i64, tick_end: i64) -> Result<(), i64> {
         let mut open = self.open;
         while let Some(skipped) = self.stretches().get(open + 1)
@@ -112,7 +114,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Has a stretch below the open one hold `now`, and returns it: for generators that can go back in time.
+    /// Makes a stretch below the open one hold `now`, and returns it: for generators that go back in time.
     pub fn cover(&mut self, now: i64) -> Stretch {
         let above = self.stretches().iter().position(|stretch| stretch.from > now).unwrap_or(self.count);
         let end = now.saturating_add(AHEAD).min(self.stretches().get(above).map_or(i64::MAX, |next| next.from));
@@ -132,7 +134,7 @@ impl Timeline {
         }
     }
 
-    /// Opens the first unused time at or after `now`, and says when it begins.
+    /// Opens the first unused time at or after `now`, and returns when it begins.
     pub fn accept(&mut self, now: i64) -> i64 {
         let mut from = now;
         let mut above = 0;
@@ -152,10 +154,10 @@ impl Timeline {
     }
 
     fn insert(&mut self, mut at: usize, stretch: Stretch) {
-        if self.count == MOST {
-            // Counting a gap as used is safe; the oldest one is the least likely to be gone back to. The gap that the
-            // stretch goes into cannot be closed, nor the one above the open stretch.
-            let gap = (0..MOST - 1).find(|&gap| gap + 1 != at && gap != self.open).unwrap_or(0);
+        if self.count == MAX_STRETCHES {
+            // Counting a gap as used is safe, and the oldest gap is the least likely to be needed. The gap that receives the
+            // stretch has to stay, and so does the one above the open stretch.
+            let gap = (0..MAX_STRETCHES - 1).find(|&gap| gap + 1 != at && gap != self.open).unwrap_or(0);
             self.close_gap(gap);
             at -= usize::from(at > gap);
         }
@@ -169,15 +171,15 @@ impl Timeline {
         self.count -= 1;
     }
 
-    /// Makes one stretch of a stretch and the next.
+    /// Merges a stretch with the next one.
     fn close_gap(&mut self, after: usize) {
         self.stretches[after].until = self.stretches[after + 1].until;
         self.remove(after + 1);
         self.open -= usize::from(self.open > after);
     }
 
-    /// Closes the gaps below the open stretch that are shorter than the time since: a clock that went ahead by so little
-    /// and came back is past the gap. Few are left, as each is longer than everything after it.
+    /// Closes the gaps below the open stretch that are shorter than the time since: a clock that was ahead by so little
+    /// has passed the gap. Few gaps remain, because each is longer than all time after it.
     fn forget(&mut self) {
         let mut after = 0;
         while after < self.open {

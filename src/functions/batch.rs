@@ -1,67 +1,75 @@
-//! Many IDs by one call: made some hundreds at a time, so that an ID costs little more than the row it is in.
+//! flake_batch: makes some hundreds of IDs at a time, so that an ID costs little more than its row.
 //!
-//! The rows are handed out one by one. In FROM, PostgreSQL collects them by itself; elsewhere nothing is collected.
-#![allow(unsafe_code, reason = "pgrx's form of a set costs more for each row than the ID in it")]
+//! It returns the rows one by one: in FROM, PostgreSQL collects them itself, and elsewhere nothing has to be collected.
+#![allow(unsafe_code, reason = "in pgrx's form of a set, a row costs more than the ID in it")]
 
 use std::ptr;
 
-use flake_core::{Error, Layout};
+use flake_core::Layout;
 use pgrx::{check_for_interrupts, pg_sys};
 
-use crate::postgres::call::{Call, entry_point};
-use crate::session::delays::wait_for_id;
-use crate::error::{OrRaise, raise};
-use crate::session::generators::{Named, SessionGenerator, own};
+use crate::clock;
+use crate::error::{Error, OrRaise, raise};
 use crate::layouts::by_name;
+use crate::postgres::call::{Call, Text};
+use crate::postgres::entry_point::entry_point;
+use crate::session::generators::with_generator;
+use crate::session::layout_source::LayoutSource;
+use crate::session::next_id;
 
-/// IDs that are made at a time: some microseconds' worth of rows.
-const AT_A_TIME: usize = 256;
+/// How many IDs are made at a time: some microseconds' worth of rows.
+const CHUNK: usize = 256;
 
-/// A batch that is being handed out. It lies in memory of the query, which frees it without asking.
+/// The state of a batch. It lies in memory of the query, which frees it without dropping it.
 struct Batch {
     layout: &'static Layout,
-    /// IDs that are yet to be made.
+    /// How many IDs remain to be made.
     to_make: usize,
-    ids: [u64; AT_A_TIME],
-    /// Of these the next to be handed out, and where they end.
+    /// The IDs made last; those from `next` up to `made` have not been returned yet.
+    ids: [u64; CHUNK],
     next: usize,
     made: usize,
 }
 
 impl Batch {
-    /// Makes the next IDs, at least one; none when the batch is complete.
+    /// Makes at least one more ID, or none if the batch is complete.
     fn refill(&mut self) {
         check_for_interrupts!();
-        let name = self.layout.name().as_bytes();
-        let room = self.to_make.min(AT_A_TIME);
+        let room = self.to_make.min(CHUNK);
         self.next = 0;
-        self.made = if room == 0 { 0 } else { own(name, |own: &mut SessionGenerator| own.fill(&mut self.ids[..room])) };
-        if room > 0 && self.made == 0 {
-            self.ids[0] = wait_for_id(&Named(name)).or_raise();
-            self.made = 1;
+        self.made = 0;
+        if room > 0 {
+            let source = LayoutSource::by_name(self.layout.name().as_bytes());
+            self.made = with_generator(source, |own| {
+                own.resumable.generator.fill(clock::now(), &mut self.ids[..room], rand::random)
+            });
+            if self.made == 0 {
+                self.ids[0] = next_id(source, ()).or_raise();
+                self.made = 1;
+            }
         }
         self.to_make -= self.made;
     }
 }
 
-entry_point!(pg_finfo_flake_batch, flake_batch, |call| {
-    let call = call.raw();
-    // SAFETY: PostgreSQL calls a function that returns a set with a place of the query, where the state of the batch is
-    // from the first call on, and with a ReturnSetInfo; what can raise an error is guarded.
+entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
+    let raw = call.raw();
+    // SAFETY: PostgreSQL calls a function that returns a set with a call site, which keeps the state of the batch from the
+    // first call on, and with a ReturnSetInfo. What can raise an error is guarded.
     unsafe {
-        if (*(*call).flinfo).fn_extra.is_null() {
-            pg_sys::panic::pgrx_extern_c_guard(|| begin(call));
+        if (*(*raw).flinfo).fn_extra.is_null() {
+            pg_sys::panic::pgrx_extern_c_guard(|| begin(call, layout, count));
         }
-        let state = (*(*call).flinfo).fn_extra.cast::<pg_sys::FuncCallContext>();
+        let state = (*(*raw).flinfo).fn_extra.cast::<pg_sys::FuncCallContext>();
         let batch = &mut *(*state).user_fctx.cast::<Batch>();
         if batch.next == batch.made {
             pg_sys::panic::pgrx_extern_c_guard(|| batch.refill());
         }
-        let set = (*call).resultinfo.cast::<pg_sys::ReturnSetInfo>();
+        let set = (*raw).resultinfo.cast::<pg_sys::ReturnSetInfo>();
         if batch.next == batch.made {
-            pg_sys::panic::pgrx_extern_c_guard(|| pg_sys::end_MultiFuncCall(call, state));
+            pg_sys::panic::pgrx_extern_c_guard(|| pg_sys::end_MultiFuncCall(raw, state));
             (*set).isDone = pg_sys::ExprDoneCond::ExprEndResult;
-            (*call).isnull = true;
+            (*raw).isnull = true;
             return pg_sys::Datum::null();
         }
         (*set).isDone = pg_sys::ExprDoneCond::ExprMultipleResult;
@@ -71,18 +79,19 @@ entry_point!(pg_finfo_flake_batch, flake_batch, |call| {
     }
 });
 
-/// Checks the arguments and makes room for the state of the batch.
-unsafe fn begin(call: pg_sys::FunctionCallInfo) {
-    // SAFETY: as the caller; the arguments are those of a STRICT function.
+/// Checks the arguments and creates the state of the batch.
+///
+/// # Safety
+/// The call must be that of flake_batch.
+unsafe fn begin(call: Call, layout: Text<'_>, count: i32) {
+    // SAFETY: as the caller promises.
     unsafe {
-        // Before anything else, as it says when no set is expected here.
-        let state = pg_sys::init_MultiFuncCall(call);
-        let arguments = Call::new(call);
-        let layout = by_name(arguments.whole_text(0));
-        let count = arguments.integer(1);
-        let Ok(to_make) = usize::try_from(count) else { raise(Error::BadCount { count: count.into() }) };
+        // It raises an error if the caller expects no set, so it comes first.
+        let state = pg_sys::init_MultiFuncCall(call.raw());
+        let layout = by_name(layout.bytes());
+        let Ok(to_make) = usize::try_from(count) else { raise(Error::BadCount { count }) };
         let batch = pg_sys::MemoryContextAlloc((*state).multi_call_memory_ctx, size_of::<Batch>()).cast::<Batch>();
-        ptr::write(batch, Batch { layout, to_make, ids: [0; AT_A_TIME], next: 0, made: 0 });
+        ptr::write(batch, Batch { layout, to_make, ids: [0; CHUNK], next: 0, made: 0 });
         (*state).user_fctx = batch.cast();
     }
 }

@@ -1,28 +1,26 @@
-//! What the planner asks.
-#![allow(unsafe_code, reason = "nodes of plans")]
+//! flake_batch_support: tells the planner how many rows flake_batch returns.
+#![allow(unsafe_code, reason = "reads nodes of plans")]
 
 use pgrx::{FromDatum, PgList, is_a, pg_sys};
 
-use crate::postgres::call::entry_point;
+use crate::postgres::entry_point::entry_point;
 
-// How many rows flake_batch returns. Requests of other kinds are answered with a null pointer.
-entry_point!(pg_finfo_flake_batch_support, flake_batch_support, |call| {
-    let request = call.datum(0);
-    // SAFETY: the argument is a node, whose tag says of what kind.
+// A null pointer tells the planner that the request was not answered.
+entry_point!(flake_batch_support(request: *mut pg_sys::Node), |call| {
+    // SAFETY: the request is a node, whose tag says of which kind.
     let is_answered = unsafe {
-        let node = request.cast_mut_ptr::<pg_sys::Node>();
-        is_a(node, pg_sys::NodeTag::T_SupportRequestRows)
-            && pg_sys::panic::pgrx_extern_c_guard(|| tell_rows(&mut *node.cast()).is_some())
+        is_a(request, pg_sys::NodeTag::T_SupportRequestRows)
+            && pg_sys::panic::pgrx_extern_c_guard(|| tell_rows(&mut *request.cast()).is_some())
     };
-    if is_answered { request } else { pg_sys::Datum::null() }
+    pg_sys::Datum::from(if is_answered { request } else { std::ptr::null_mut() })
 });
 
-/// Answers where the count is known.
+/// Answers if the count is known.
 ///
 /// # Safety
-/// The request must be the planner's, for a call of `flake_batch`.
+/// The request must be the planner's, for a call of flake_batch.
 unsafe fn tell_rows(request: &mut pg_sys::SupportRequestRows) -> Option<()> {
-    // SAFETY: as the caller; nodes are as their tags say.
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
     let count = unsafe {
         if !is_a(request.node, pg_sys::NodeTag::T_FuncExpr) {
             return None;
@@ -35,7 +33,7 @@ unsafe fn tell_rows(request: &mut pg_sys::SupportRequestRows) -> Option<()> {
         let count = &*count.cast::<pg_sys::Const>();
         i32::from_datum(count.constvalue, count.constisnull)
     };
-    // NULL gives no rows, and so does 0; the planner takes neither for less than 1.
+    // NULL and 0 return no rows. The planner itself estimates at least one.
     request.rows = f64::from(count.unwrap_or(0).max(0));
     Some(())
 }

@@ -1,19 +1,19 @@
-//! IDs from their parts and from text, and the way back.
+//! IDs from their parts, as text, and as a drawing.
 
 use std::collections::BTreeMap;
 
-use flake_core::Error;
 use pgrx::prelude::*;
 use serde_json::Value;
 
-use crate::clock::instant;
-use crate::layouts::custom::ascii;
-use crate::error::{OrRaise, raise};
-use crate::postgres::json::Json;
+use crate::error::{Error, OrRaise, raise};
 use crate::layouts::by_name;
+use crate::postgres::encoding::escape_non_ascii;
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::json::Json;
+use crate::postgres::timestamptz::to_instant;
 
 #[pg_extern(sql = "")]
-fn flake_make(at: i64, fields: Json, layout: &[u8]) -> i64 {
+fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     let Value::Object(fields) = fields.0 else { raise(Error::FieldsNotAnObject) };
     let number = |(field, value): (String, Value)| match value.as_u64() {
@@ -21,12 +21,12 @@ fn flake_make(at: i64, fields: Json, layout: &[u8]) -> i64 {
         None => raise(Error::BadNumber {
             layout: layout.name().to_owned().into(),
             field,
-            numeric: value.is_number(),
+            is_number: value.is_number(),
             value: value.to_string(),
         }),
     };
     let numbers: BTreeMap<String, u64> = fields.into_iter().map(number).collect();
-    let tick = layout.tick_at(instant(at)).or_raise();
+    let tick = layout.tick_at(to_instant(at)).or_raise();
     layout.make(tick, &numbers).or_raise() as i64
 }
 
@@ -37,10 +37,12 @@ fn flake_encode(id: i64, layout: &[u8]) -> String {
 
 #[pg_extern(sql = "")]
 fn flake_parse(text: &[u8], layout: &[u8]) -> i64 {
-    by_name(layout).parse(&ascii(text)).or_raise() as i64
+    by_name(layout).parse(&escape_non_ascii(text)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]
 fn flake_explain(id: i64, layout: &[u8]) -> String {
     by_name(layout).explain(id as u64).or_raise()
 }
+
+c_symbol!(flake_make, flake_encode, flake_parse, flake_explain);

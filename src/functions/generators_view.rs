@@ -1,13 +1,15 @@
-//! The view of this session's generators.
+//! The rows of the view flake_generators.
 
 use flake_core::{Numbers, Share};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::timestamptz::from_instant;
 use crate::session::delays::Delays;
-use crate::layouts::sql_instant;
-use crate::session::generators as generate;
-use crate::sno;
+use crate::session::generators::{SessionGenerator, each};
+use crate::session::layout_source::LayoutSource;
+use crate::session::sno_source::SnoSource;
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -25,29 +27,35 @@ fn flake_generators() -> TableIterator<
         name!(waited, Interval),
     ),
 > {
-    let row = |layout: &str, share: &Share, last_tick: Option<i64>, issued: u64, delays: &Delays| {
+    let row = |layout: &str, share: &Share, last_tick: Option<i64>, issued: u64, delays: &Delays, drifts: u64| {
         (
             layout.to_owned(),
             range(share.workers),
             range(share.sequences),
             share.size() as i64,
-            last_tick.map(sql_instant),
+            last_tick.map(from_instant),
             issued as i64,
             delays.overflow_waits as i64,
-            delays.clock_steps as i64,
+            (delays.clock_steps + drifts) as i64,
             Interval::from_micros(delays.waited.as_micros() as i64),
         )
     };
-    let mut rows = generate::each(|own| {
-        let last_tick = own.session.generator.last_tick_start();
-        row(own.layout.name(), &own.share, last_tick, own.session.issued(), &own.delays)
+    let mut rows = each(|own: &SessionGenerator<LayoutSource>| {
+        let last_tick = own.resumable.generator.last_tick_start();
+        row(own.source.layout.name(), &own.share, last_tick, own.resumable.issued(), &own.delays, 0)
     });
-    rows.extend(sno::each(|own| {
-        let generator = &own.session.generator;
-        let mut row = row("sno", &own.share, generator.last_unit_start(), own.session.issued(), &own.delays);
-        // Most steps of the clock do not delay a sno; the tick-tock bit counts them.
-        row.7 += generator.trace().drifts as i64;
-        row
+    rows.extend(each(|own: &SessionGenerator<SnoSource>| {
+        let generator = &own.resumable.generator;
+        // Most steps of the clock do not delay a sno, but they change its tick-tock bit.
+        let drifts = generator.progress().drifts;
+        row(
+            &flake_core::sno::NAME,
+            &own.share,
+            generator.last_unit_start(),
+            own.resumable.issued(),
+            &own.delays,
+            drifts,
+        )
     }));
     TableIterator::new(rows)
 }
@@ -56,3 +64,5 @@ fn range(numbers: Numbers) -> Range<i64> {
     let end = numbers.first + numbers.count;
     Range::new(RangeBound::Inclusive(numbers.first as i64), RangeBound::Exclusive(end as i64))
 }
+
+c_symbol!(flake_generators);

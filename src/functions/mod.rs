@@ -1,9 +1,13 @@
-//! What SQL calls, a file for each theme.
+//! What SQL calls on bigint IDs and layouts, a file for each theme.
 
+mod admin;
 mod batch;
 mod batch_support;
 mod convert;
-pub mod decode;
+mod custom_layouts;
+mod decode;
 mod generators_view;
+mod layouts_view;
+mod next;
 mod stats_view;
-pub mod time;
+mod time;

@@ -1,13 +1,13 @@
-//! The view over the whole server, and the function for a clock that was wrong.
+//! The row of the view flake_stats.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use crate::error::OrRaise;
-use crate::layouts::sql_instant;
 use crate::ledger;
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::timestamptz::from_instant;
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -28,38 +28,32 @@ fn flake_stats() -> TableIterator<
         name!(skipped, Option<Vec<Range<TimestampWithTimeZone>>>),
     ),
 > {
-    let Some(control) = ledger::control() else {
+    let Some(now) = ledger::snapshot() else {
         let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None);
         return TableIterator::once(nothing);
     };
-    let view = ledger::view(control);
-    let node = (view.node.1 > 0).then_some(view.node);
-    let counters = &control.counters;
-    let count = |counter: &std::sync::atomic::AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
-    let skipped = view.ledger.map(|ledger| {
-        let above = &ledger.timeline().stretches()[ledger.timeline().open_number() + 1..];
+    let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
+    let skipped = now.ledger.map(|ledger| {
+        let above = &ledger.timeline().stretches()[ledger.timeline().open_index() + 1..];
         let range = |from, until| {
-            Range::new(RangeBound::Inclusive(sql_instant(from)), RangeBound::Exclusive(sql_instant(until)))
+            Range::new(RangeBound::Inclusive(from_instant(from)), RangeBound::Exclusive(from_instant(until)))
         };
         above.iter().map(|stretch| range(stretch.from, stretch.until)).collect()
     });
     TableIterator::once((
-        if view.ledger.is_some() { "open" } else { "unused" },
-        node.map(|(id, _)| id.into()),
-        node.map(|(_, count)| count.into()),
-        Some(view.sessions as i32),
-        count(&counters.issued),
-        count(&counters.overflow_waits),
-        count(&counters.clock_waits),
-        count(&counters.clock_steps),
-        Some(Interval::from_micros(counters.longest_wait.load(Ordering::Relaxed) as i64)),
-        view.ledger.map(|ledger| sql_instant(ledger.mark())),
-        view.ledger.map(|ledger| sql_instant(ledger.low())),
+        if now.ledger.is_some() { "open" } else { "unused" },
+        now.node.map(|(id, _)| id.into()),
+        now.node.map(|(_, count)| count.into()),
+        Some(now.sessions as i32),
+        count(&now.counters.issued),
+        count(&now.counters.overflow_waits),
+        count(&now.counters.clock_waits),
+        count(&now.counters.clock_steps),
+        Some(Interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
+        now.ledger.map(|ledger| from_instant(ledger.mark())),
+        now.ledger.map(|ledger| from_instant(ledger.floor())),
         skipped,
     ))
 }
 
-#[pg_extern(sql = "")]
-fn flake_accept_clock() -> TimestampWithTimeZone {
-    sql_instant(ledger::accept().or_raise())
-}
+c_symbol!(flake_stats);

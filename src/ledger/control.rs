@@ -1,67 +1,73 @@
-//! The control block: what all sessions share but for the traces of slots, and the lock that guards it.
-#![allow(unsafe_code, reason = "PostgreSQL's locks, and memory that they guard")]
+//! The control block: what all sessions share except the slots' progress, and the lock that guards it.
+#![allow(unsafe_code, reason = "PostgreSQL's locks, and the memory that they guard")]
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
-use flake_core::record::{Left, Record};
-use flake_core::{Error, Ledger, Window};
+use flake_core::Ledger;
+use flake_core::record::{ExitNote, Record};
 use pgrx::pg_sys;
 
+use super::mark_file::{self, Durability};
+use super::seqlock::WindowSeqlock;
 use crate::clock;
-use crate::ledger::mark_file as mark;
+use crate::error::Error;
 
-/// Of [`Control`] and what it holds. Up to [`Control::unkept`] all versions are alike.
-pub(super) const VERSION: u32 = 1;
+/// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
+pub const CONTROL_SIZE: usize = 4096;
+/// The version of [`Control`] and of what it holds.
+pub const VERSION: u32 = 1;
+
+/// The beginning of the control block, which is the same in all versions of the library.
+#[repr(C)]
+pub struct Header {
+    pub version: u32,
+    /// Sessions that could not store their progress have used only ticks that start before this instant.
+    pub unstored_floor: AtomicI64,
+}
 
 /// The control block.
 #[repr(C)]
 pub struct Control {
-    pub(super) version: u32,
-    /// Sessions that could leave no trace have only used ticks that start before.
-    pub(super) unkept: AtomicI64,
-    pub(super) lock: UnsafeCell<pg_sys::LWLock>,
-    /// Handle of the segment with the traces.
-    pub(super) segment: AtomicU32,
-    /// Sessions that have generators.
-    pub(super) sessions: AtomicU32,
-    pub(super) guarded: UnsafeCell<Guarded>,
-    pub(super) published: Published,
-    /// Where the present was when somebody last asked.
-    pub(super) seen: AtomicI64,
+    pub header: Header,
+    lock: UnsafeCell<pg_sys::LWLock>,
+    /// The handle of the segment with the slots' progress.
+    pub segment: AtomicU32,
+    /// How many sessions have generators.
+    pub sessions: AtomicU32,
+    guarded: UnsafeCell<Guarded>,
+    /// The guarded ledger's window and era.
+    pub window: WindowSeqlock,
+    /// The latest present instant that a session has seen.
+    pub last_seen: AtomicI64,
     pub counters: Counters,
 }
 
-/// What the lock is for.
-pub(super) struct Guarded {
-    pub(super) node: (u32, u32),
-    /// When the library was preloaded; else 0.
-    pub(super) born: i64,
-    /// The ledger, once there is one.
-    pub(super) ledger: Option<Ledger>,
-    /// Ticks below it may be unusable because of a restart, not of a clock.
-    pub(super) opened_at: i64,
-    pub(super) opened_in_recovery: bool,
-    /// Ended sessions have only used ticks that start before.
-    pub(super) free_from: i64,
-    /// Of the last record: its number, the place of the last one that is on disk, and whether it is a note.
-    pub(super) number: u64,
-    pub(super) forced_place: usize,
-    pub(super) has_note: bool,
-    /// The clock minus one that is never set, when last looked at.
-    pub(super) offset: Option<(i64, i64)>,
+const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
+
+/// What the lock guards.
+pub struct Guarded {
+    /// The node's number and the number of nodes in force; 0 nodes before they are pinned.
+    pub node: (u32, u32),
+    /// When the preloaded library created the control block; 0 if it was not preloaded.
+    pub preloaded_at: i64,
+    /// The ledger, once it is open.
+    pub ledger: Option<Ledger>,
+    /// Ticks before this instant may be closed because of a restart, not because of the clock.
+    pub opened_at: i64,
+    pub opened_in_recovery: bool,
+    /// Sessions that have exited have used only ticks that start before this instant.
+    pub free_from: i64,
+    /// The number of the last record in the mark's file.
+    pub record_number: u64,
+    /// The half of the file that holds the last record that is on disk.
+    pub durable_half: usize,
+    pub has_exit_note: bool,
+    /// The clock minus the steady clock, and the latter, when they were last compared.
+    pub clock_offset: Option<(i64, i64)>,
 }
 
-/// The ledger's window and era, to be read without the lock: odd while they change.
-pub(super) struct Published {
-    pub(super) changes: AtomicU64,
-    pub(super) from: AtomicI64,
-    pub(super) until: AtomicI64,
-    pub(super) skip: AtomicI64,
-    pub(super) era: AtomicU64,
-}
-
-/// Of all sessions; those that go on add theirs when they ask for time, about every two seconds.
+/// Counts of all sessions, which add theirs when they ask for time, about every two seconds, and when they exit.
 #[derive(Default)]
 pub struct Counters {
     pub issued: AtomicU64,
@@ -72,124 +78,99 @@ pub struct Counters {
     pub longest_wait: AtomicU64,
 }
 
-// SAFETY: what is in cells is used under the lock only.
+// SAFETY: the cells are used only under the lock.
 unsafe impl Sync for Control {}
 
 impl Control {
-    pub(super) fn new() -> Self {
-        // SAFETY: the lock lies in shared memory when it is used first.
+    pub fn new() -> Self {
+        // SAFETY: nobody uses the lock before it lies in shared memory.
         let lock = unsafe {
             let mut lock = std::mem::zeroed();
             pg_sys::LWLockInitialize(&mut lock, pg_sys::LWLockNewTrancheId());
             lock
         };
         Self {
-            version: VERSION,
-            unkept: AtomicI64::new(i64::MIN),
+            header: Header { version: VERSION, unstored_floor: AtomicI64::new(i64::MIN) },
             lock: UnsafeCell::new(lock),
             segment: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
             guarded: UnsafeCell::new(Guarded {
                 node: (0, 0),
-                born: 0,
+                preloaded_at: 0,
                 ledger: None,
                 opened_at: i64::MIN,
                 opened_in_recovery: false,
                 free_from: i64::MIN,
-                number: 0,
-                forced_place: 0,
-                has_note: false,
-                offset: None,
+                record_number: 0,
+                durable_half: 0,
+                has_exit_note: false,
+                clock_offset: None,
             }),
-            published: Published {
-                changes: AtomicU64::new(0),
-                from: AtomicI64::new(0),
-                until: AtomicI64::new(0),
-                skip: AtomicI64::new(0),
-                era: AtomicU64::new(0),
-            },
-            seen: AtomicI64::new(i64::MIN),
+            window: WindowSeqlock::default(),
+            last_seen: AtomicI64::new(i64::MIN),
             counters: Counters::default(),
         }
     }
 
-    /// Acts under the lock, waiting for it or, where that is not wanted, only when it is free.
-    pub(super) fn locked<R>(&self, wait: bool, act: impl FnOnce(&mut Guarded) -> R) -> Option<R> {
-        // SAFETY: the lock is in shared memory; `act` raises no error of PostgreSQL, so that it is released here.
+    /// Gives the lock's tranche its name in this session.
+    pub fn register_lock(&self) {
+        // SAFETY: the lock was initialized with its tranche; the name lives as long as the library.
+        unsafe { pg_sys::LWLockRegisterTranche((*self.lock.get()).tranche.into(), c"FlakeLedger".as_ptr()) };
+    }
+
+    /// Acts under the lock. `act` must not raise an error of PostgreSQL.
+    pub fn with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
+        // SAFETY: the lock is in shared memory.
+        unsafe { pg_sys::LWLockAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
+        self.act_and_release(act)
+    }
+
+    /// Acts under the lock if it is free. `act` must not raise an error of PostgreSQL.
+    pub fn try_with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> Option<R> {
+        // SAFETY: the lock is in shared memory.
+        let is_free = unsafe { pg_sys::LWLockConditionalAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
+        is_free.then(|| self.act_and_release(act))
+    }
+
+    fn act_and_release<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
+        // SAFETY: this session holds the lock, so no other one uses the cell.
         unsafe {
-            if wait {
-                pg_sys::LWLockAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE);
-            } else if !pg_sys::LWLockConditionalAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) {
-                return None;
-            }
             let result = act(&mut *self.guarded.get());
             pg_sys::LWLockRelease(self.lock.get());
-            Some(result)
-        }
-    }
-
-    pub(super) fn guard<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
-        match self.locked(true, act) {
-            Some(result) => result,
-            None => unreachable!("the lock is waited for"),
-        }
-    }
-}
-
-impl Published {
-    pub(super) fn set(&self, ledger: &Ledger) {
-        let window = ledger.window();
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        self.from.store(window.from, Ordering::Release);
-        self.until.store(window.until, Ordering::Release);
-        self.skip.store(window.skip, Ordering::Release);
-        self.era.store(ledger.era(), Ordering::Release);
-        self.changes.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(super) fn get(&self) -> (Window, u64) {
-        loop {
-            let before = self.changes.load(Ordering::Acquire);
-            let from = self.from.load(Ordering::Acquire);
-            let until = self.until.load(Ordering::Acquire);
-            let skip = self.skip.load(Ordering::Acquire);
-            let era = self.era.load(Ordering::Acquire);
-            if before.is_multiple_of(2) && self.changes.load(Ordering::Acquire) == before {
-                return (Window { from, until, skip }, era);
-            }
-            std::hint::spin_loop();
+            result
         }
     }
 }
 
 impl Guarded {
-    /// Has this ledger be on disk, and then in force.
-    pub(super) fn replace(&mut self, control: &Control, ledger: Ledger) -> Result<(), Error> {
-        self.store(&ledger, None, true)?;
+    /// Writes the ledger to disk, then puts it in force.
+    pub fn replace(&mut self, control: &Control, ledger: Ledger) -> Result<(), Error> {
+        self.store(&ledger, None, Durability::Flushed)?;
         self.ledger = Some(ledger);
-        control.published.set(&ledger);
+        control.window.write(&ledger);
         Ok(())
     }
 
-    /// Never writes over the last record that was forced to disk.
-    pub(super) fn store(&mut self, ledger: &Ledger, left: Option<Left>, force: bool) -> Result<(), Error> {
-        let place = 1 - self.forced_place;
-        let has_note = left.is_some();
-        mark::store(place, &Record::new(self.number + 1, ledger.timeline(), left), force)?;
-        self.number += 1;
-        self.has_note = has_note;
-        if force {
-            self.forced_place = place;
+    /// Writes a record of the ledger, never over the last one that is on disk.
+    pub fn store(&mut self, ledger: &Ledger, exit_note: Option<ExitNote>, durability: Durability) -> Result<(), Error> {
+        let half = 1 - self.durable_half;
+        let has_exit_note = exit_note.is_some();
+        let record = Record::new(self.record_number + 1, ledger.timeline(), exit_note);
+        mark_file::store(half, &record, durability)?;
+        self.record_number += 1;
+        self.has_exit_note = has_exit_note;
+        if durability == Durability::Flushed {
+            self.durable_half = half;
         }
         Ok(())
     }
 
-    /// Says by how much the clock was set since this was asked last, in microseconds; 0 when it was not.
-    pub(super) fn clock_step(&mut self) -> i64 {
+    /// Returns by how many microseconds the clock was set since the last call; 0 if it was not.
+    pub fn clock_step(&mut self) -> i64 {
         let (now, steady) = (clock::now(), clock::steady());
-        let Some((offset, at)) = self.offset.replace((now - steady, steady)) else { return 0 };
+        let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
         let step = now - steady - offset;
-        // A clock that is slewed is off by at most a thousandth of the time.
+        // Slewing shifts a clock by at most a thousandth of the time that passes.
         if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
     }
 }

@@ -1,172 +1,172 @@
-//! Calls of functions that answer at once: their arguments without copies, and no guard against errors, as there are none.
-//!
-//! pgrx guards each call, and within it each call of PostgreSQL, against errors on either side: some 200 instructions.
-//! An entry point made here asks a function that can raise no error and does not panic; where that has no answer it
-//! calls the function that pgrx has made.
-#![allow(unsafe_code, reason = "the raw form of a call")]
+//! Calls of SQL functions without pgrx's guard: their arguments without copies, and memory of the call site.
+#![allow(unsafe_code, reason = "handles calls and datums in PostgreSQL's own form")]
 
+use std::marker::PhantomData;
 use std::ptr;
 
-use flake_core::{Layout, Sno};
 use pgrx::{FromDatum, pg_sys, varlena};
 
-use crate::layouts::custom;
-use crate::layouts;
+use super::timestamptz::Timestamptz;
 
 unsafe extern "C-unwind" {
-    /// pgrx's is guarded.
+    /// pgrx's own declaration is guarded.
     fn palloc(size: usize) -> *mut std::ffi::c_void;
-}
-
-/// The call of a STRICT function, while it runs.
-#[derive(Clone, Copy)]
-pub struct Call(pg_sys::FunctionCallInfo);
-
-/// The layout that an argument names in all calls of one place of a query, if it is the same in all, and since how many
-/// changes of layouts.
-struct Known {
-    layout: Option<&'static Layout>,
-    since: u64,
-}
-
-impl Call {
-    /// # Safety
-    /// The call must be that of the running function, and none of its arguments NULL.
-    pub unsafe fn new(call: pg_sys::FunctionCallInfo) -> Self {
-        Self(call)
-    }
-
-    /// The call itself.
-    pub fn raw(&self) -> pg_sys::FunctionCallInfo {
-        self.0
-    }
-
-    /// An argument as it is.
-    #[inline]
-    pub fn datum(&self, number: usize) -> pg_sys::Datum {
-        // SAFETY: by `new`, and PostgreSQL passes as many as the SQL declares.
-        unsafe { (*(*self.0).args.as_ptr().add(number)).value }
-    }
-
-    /// A `bigint` or `timestamptz`.
-    #[inline]
-    pub fn bigint(&self, number: usize) -> i64 {
-        self.datum(number).value() as i64
-    }
-
-    /// An `integer`.
-    #[inline]
-    pub fn integer(&self, number: usize) -> i32 {
-        self.datum(number).value() as i32
-    }
-
-    /// The bytes of a `text`, unless they are stored elsewhere or compressed.
-    #[inline]
-    pub fn text(&self, number: usize) -> Option<&[u8]> {
-        let text = self.datum(number).cast_mut_ptr::<pg_sys::varlena>();
-        // SAFETY: a text that is not NULL is a varlena, which lives as long as the call.
-        unsafe {
-            if varlena::varatt_is_1b_e(text) || varlena::varatt_is_4b_c(text) {
-                return None;
-            }
-            let length = varlena::varsize_any_exhdr(text);
-            Some(std::slice::from_raw_parts(varlena::vardata_any(text).cast(), length))
-        }
-    }
-
-    /// The bytes of a `text` in any case; may raise an error.
-    pub fn whole_text(&self, number: usize) -> &[u8] {
-        // SAFETY: as `text`.
-        unsafe { <&[u8]>::from_datum(self.datum(number), false) }.unwrap_or_default()
-    }
-
-    /// The ten bytes of a sno.
-    #[inline]
-    pub fn sno_at(&self, number: usize) -> Sno {
-        // SAFETY: the datum of a sno points to ten bytes, of any alignment.
-        Sno::from_bytes(unsafe { *self.datum(number).cast_mut_ptr::<[u8; size_of::<Sno>()]>() })
-    }
-
-    /// A sno as the result.
-    #[inline]
-    pub fn sno(&self, sno: &Sno) -> pg_sys::Datum {
-        // SAFETY: PostgreSQL gives as many bytes as asked for. When it has none it raises an error, which jumps over this
-        // frame and the entry point's; they hold nothing that would have to be dropped.
-        unsafe {
-            let bytes = palloc(size_of::<Sno>()).cast::<[u8; size_of::<Sno>()]>();
-            *bytes = *sno.bytes();
-            pg_sys::Datum::from(bytes)
-        }
-    }
-
-    /// The layout that an argument names, if it is known.
-    #[inline]
-    pub fn layout(&self, number: usize) -> Option<&'static Layout> {
-        // SAFETY: what `keep_layout` has put there lives as long as the place of the query.
-        let known = unsafe { (*self.0).flinfo.as_ref()?.fn_extra.cast::<Known>().as_ref()? };
-        match known.layout {
-            Some(layout) => (known.since == custom::changes()).then_some(layout),
-            None => layouts::used_last(self.text(number)?),
-        }
-    }
-
-    /// Looks a layout up for all calls of this place of the query, where the argument is the same in all of them.
-    fn keep_layout(&self, number: usize) {
-        // SAFETY: in a call of a STRICT function; memory of the place lives as long as the place.
-        unsafe {
-            let place = (*self.0).flinfo;
-            let since = custom::changes();
-            let is_constant = pg_sys::get_fn_expr_arg_stable(place, number as i32);
-            let layout = is_constant.then(|| layouts::by_name(self.whole_text(number)));
-            if (*place).fn_extra.is_null() {
-                (*place).fn_extra = pg_sys::MemoryContextAlloc((*place).fn_mcxt, size_of::<Known>());
-            }
-            ptr::write((*place).fn_extra.cast(), Known { layout, since });
-        }
-    }
-
-    /// Calls a function that pgrx has made.
-    #[cold]
-    pub fn otherwise(&self, function: Function) -> pg_sys::Datum {
-        // SAFETY: the same call.
-        unsafe { function(self.0) }
-    }
-
-    /// As [`Self::otherwise`]; the layout which this argument names will be known in the next call.
-    #[cold]
-    pub fn otherwise_keeping_layout(&self, number: usize, function: Function) -> pg_sys::Datum {
-        // SAFETY: the same call; nothing is borrowed that an error could leave behind.
-        unsafe {
-            if !(*self.0).flinfo.is_null() {
-                pg_sys::panic::pgrx_extern_c_guard(|| self.keep_layout(number));
-            }
-        }
-        self.otherwise(function)
-    }
 }
 
 /// A function as PostgreSQL calls it.
 pub type Function = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
-/// Makes a function that PostgreSQL can call, which must neither panic nor call PostgreSQL outside of a guard.
-macro_rules! entry_point {
-    ($info:ident, $name:ident, $answer:expr) => {
-        #[unsafe(no_mangle)]
-        #[doc(hidden)]
-        #[allow(unsafe_code, reason = "a name for PostgreSQL")]
-        pub extern "C" fn $info() -> &'static pgrx::pg_sys::Pg_finfo_record {
-            &pgrx::pg_sys::Pg_finfo_record { api_version: 1 }
-        }
+/// The running call of a STRICT function.
+#[derive(Clone, Copy)]
+pub struct Call(pg_sys::FunctionCallInfo);
 
-        #[unsafe(no_mangle)]
-        #[doc(hidden)]
-        #[allow(unsafe_code, reason = "a name for PostgreSQL")]
-        pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-            // SAFETY: PostgreSQL calls it so; it is declared STRICT.
-            let call = unsafe { $crate::postgres::call::Call::new(call) };
-            let answer: fn($crate::postgres::call::Call) -> pgrx::pg_sys::Datum = $answer;
-            answer(call)
+impl Call {
+    /// # Safety
+    /// The call must be that of the running function, and none of its arguments may be NULL.
+    pub unsafe fn new(call: pg_sys::FunctionCallInfo) -> Self {
+        Self(call)
+    }
+
+    /// Returns the call as PostgreSQL knows it.
+    pub fn raw(self) -> pg_sys::FunctionCallInfo {
+        self.0
+    }
+
+    /// Returns an argument.
+    ///
+    /// # Safety
+    /// SQL must declare the function with that many arguments, and this one with a type that `T` reads.
+    #[inline]
+    pub unsafe fn argument<T: Argument>(self, number: usize) -> T {
+        // SAFETY: as the caller promises; by `new`, the argument is not NULL.
+        unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
+    }
+
+    /// Calls another function in place of the running one.
+    ///
+    /// # Safety
+    /// The function must take the same arguments and return the same type.
+    #[cold]
+    pub unsafe fn forward(self, function: Function) -> pg_sys::Datum {
+        // SAFETY: as the caller promises.
+        unsafe { function(self.0) }
+    }
+
+    /// Returns what the call site of the function has cached. A call site is one mention of a function in a query.
+    ///
+    /// # Safety
+    /// The function must cache nothing but values of type `T`.
+    #[inline]
+    pub unsafe fn cached<T: Copy>(self) -> Option<T> {
+        // SAFETY: `cache` has put it there; it lives as long as the call site.
+        unsafe { (*self.0).flinfo.as_ref()?.fn_extra.cast::<T>().as_ref().copied() }
+    }
+
+    /// Caches a value in memory of the call site. It does nothing for a call that belongs to no query. It may raise an
+    /// error.
+    ///
+    /// # Safety
+    /// As for [`Self::cached`].
+    pub unsafe fn cache<T: Copy>(self, value: T) {
+        // SAFETY: as the caller promises; memory of the call site lives as long as the call site.
+        unsafe {
+            let Some(call_site) = (*self.0).flinfo.as_mut() else { return };
+            if call_site.fn_extra.is_null() {
+                call_site.fn_extra = pg_sys::MemoryContextAlloc(call_site.fn_mcxt, size_of::<T>());
+            }
+            ptr::write(call_site.fn_extra.cast(), value);
         }
-    };
+    }
+
+    /// Returns whether an argument is the same in all calls from this call site. It may raise an error.
+    pub fn is_constant(self, number: usize) -> bool {
+        // SAFETY: PostgreSQL accepts any number, and a call site of any kind.
+        unsafe { pg_sys::get_fn_expr_arg_stable((*self.0).flinfo, number as i32) }
+    }
 }
-pub(crate) use entry_point;
+
+/// A type that an entry point takes as an argument.
+pub trait Argument {
+    /// # Safety
+    /// The datum must be a value of the SQL type that `Self` reads, not NULL, and it must outlive the result.
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self;
+}
+
+impl Argument for i64 {
+    #[inline]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        datum.value() as i64
+    }
+}
+
+impl Argument for i32 {
+    #[inline]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        datum.value() as i32
+    }
+}
+
+impl Argument for Timestamptz {
+    #[inline]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        Self::from_raw(datum.value() as i64)
+    }
+}
+
+/// A node of a plan, as support functions take it.
+impl Argument for *mut pg_sys::Node {
+    #[inline]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        datum.cast_mut_ptr()
+    }
+}
+
+/// A `text` argument.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    varlena: *mut pg_sys::varlena,
+    call: PhantomData<&'a [u8]>,
+}
+
+impl Argument for Text<'_> {
+    #[inline]
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        Self { varlena: datum.cast_mut_ptr(), call: PhantomData }
+    }
+}
+
+impl<'a> Text<'a> {
+    /// Returns its bytes, unless they are compressed or stored out of line.
+    #[inline]
+    pub fn inline_bytes(self) -> Option<&'a [u8]> {
+        // SAFETY: by `from_datum`, this is a varlena that outlives `'a`.
+        unsafe {
+            if varlena::varatt_is_1b_e(self.varlena) || varlena::varatt_is_4b_c(self.varlena) {
+                return None;
+            }
+            let length = varlena::varsize_any_exhdr(self.varlena);
+            Some(std::slice::from_raw_parts(varlena::vardata_any(self.varlena).cast(), length))
+        }
+    }
+
+    /// Returns its bytes, wherever they are stored. It may raise an error.
+    pub fn bytes(self) -> &'a [u8] {
+        // SAFETY: as for `inline_bytes`.
+        unsafe { <&[u8]>::from_datum(self.varlena.into(), false) }.unwrap_or_default()
+    }
+}
+
+/// Returns a value that PostgreSQL passes by reference.
+///
+/// # Safety
+/// When memory is short, PostgreSQL raises an error, which jumps over all frames up to the entry point: none of them may
+/// hold anything that has to be dropped.
+#[inline]
+pub unsafe fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
+    // SAFETY: palloc returns as many bytes as asked for, aligned for any type.
+    unsafe {
+        let memory = palloc(size_of::<T>()).cast::<T>();
+        memory.write(value);
+        pg_sys::Datum::from(memory)
+    }
+}

@@ -1,6 +1,5 @@
-//! JSON that is given as `jsonb` or as text, in a database of any encoding.
+//! jsonb arguments in a database of any encoding.
 
-use std::borrow::Cow;
 use std::ffi::CStr;
 
 use pgrx::callconv::{Arg, ArgAbi};
@@ -11,20 +10,16 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::{direct_function_call, pg_sys};
 use serde_json::Value;
 
-/// A `jsonb` as a value. Names of fields, and all that definitions hold, are ASCII, so [`readable`] is enough.
+use super::encoding::to_utf8_lossy;
+
+/// The value of a `jsonb`. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] loses nothing of them.
 pub struct Json(pub Value);
 
-/// Text in the database's encoding. What is not ASCII becomes question marks where it is not UTF-8.
-pub fn readable(text: &[u8]) -> Cow<'_, str> {
-    let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
-    str::from_utf8(text).map_or_else(|_| text.iter().map(ascii).collect(), Cow::Borrowed)
-}
-
-#[allow(unsafe_code, reason = "pgrx reads jsonb as UTF-8 only")]
+#[allow(unsafe_code, reason = "pgrx reads jsonb only in UTF-8")]
 mod glue {
     use super::*;
 
-    // SAFETY: jsonb is PostgreSQL's.
+    // SAFETY: jsonb is PostgreSQL's type.
     unsafe impl SqlTranslatable for Json {
         const TYPE_IDENT: &'static str = "jsonb";
         const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
@@ -39,14 +34,14 @@ mod glue {
             }
             // SAFETY: jsonb_out takes a jsonb and returns a C string.
             let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
-            Some(Self(serde_json::from_str(&readable(text.to_bytes())).unwrap_or_default()))
+            Some(Self(serde_json::from_str(&to_utf8_lossy(text.to_bytes())).unwrap_or_default()))
         }
     }
 
     // SAFETY: as FromDatum.
     unsafe impl<'f> ArgAbi<'f> for Json {
         unsafe fn unbox_arg_unchecked(argument: Arg<'_, 'f>) -> Self {
-            // SAFETY: the functions that take one are STRICT, so there is one.
+            // SAFETY: the functions that take one are STRICT, so it is not NULL.
             unsafe { argument.unbox_arg_using_from_datum() }.unwrap_or(Self(Value::Null))
         }
     }

@@ -1,8 +1,14 @@
-//! What is PostgreSQL's own.
+//! What is PostgreSQL's: calls and their arguments, types, shared memory, settings. Nothing here knows of layouts.
 
 pub mod call;
+pub mod encoding;
+pub mod entry_point;
 pub mod json;
+pub mod ranges;
 pub mod recovery;
+pub mod report;
+pub mod rows;
 pub mod settings;
 pub mod shared_memory;
 pub mod slot;
+pub mod timestamptz;

@@ -1,32 +1,41 @@
-//! Where shared memory comes from, with the library preloaded or not: a control block in PostgreSQL's main segment, which
-//! has some room for latecomers, and one dynamic segment with what the slots leave.
-#![allow(unsafe_code, reason = "shared memory is made of raw pointers")]
+//! Where shared memory comes from, whether or not the library is preloaded: a block in PostgreSQL's main segment, which
+//! has some room for extensions loaded later, and one dynamic segment with a block for each slot.
+#![allow(unsafe_code, reason = "shared memory consists of raw pointers")]
 
 use std::cell::Cell;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flake_core::Traces;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgTryBuilder, pg_guard, pg_sys};
 
-/// `AddinShmemInitLock`'s place among PostgreSQL's named locks, the same in 15 to 18 (lwlocknames.txt).
-const ADDIN_SHMEM_INIT_LOCK: usize = 21;
+/// The index of `AddinShmemInitLock` among PostgreSQL's named locks (lwlocknames.txt, lwlocklist.h). pgrx does not export
+/// it, so look it up before adding a version here.
+const ADDIN_SHMEM_INIT_LOCK: usize = match pg_sys::PG_MAJORVERSION_NUM {
+    15..=18 => 21,
+    _ => panic!("the index of AddinShmemInitLock in this PostgreSQL version has not been looked up"),
+};
 
-/// Bytes of the control block in every version of the library: PostgreSQL finds it by its name and size.
-pub const CONTROL: usize = 4096;
-
-/// Memory of the main segment, `new` the first time that a session of this server asks for it; or why there is none. It
-/// lives as long as the server, the same for all sessions.
-pub fn control<T>(new: impl FnOnce() -> T + UnwindSafe) -> Result<&'static T, String> {
-    const { assert!(size_of::<T>() <= CONTROL) };
-    attempt(|| {
+/// Returns a block of the main segment by its name, the same for all sessions, or why there is none. The first session to
+/// ask fills it with `new`. It lives as long as the server.
+///
+/// # Safety
+/// Every library that asks for this name must use this size, and a `T` that can read what the others have written.
+pub unsafe fn main_segment_block<T: Sync>(
+    name: &'static CStr,
+    size: usize,
+    new: impl FnOnce() -> T + UnwindSafe,
+) -> Result<&'static T, String> {
+    assert!(size_of::<T>() <= size);
+    or_message(|| {
         let mut found = false;
         // SAFETY: the lock keeps other sessions from seeing the memory before it is filled.
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-            let memory = pg_sys::ShmemInitStruct(c"flake".as_ptr(), CONTROL, &mut found).cast::<T>();
+            let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size, &mut found).cast::<T>();
             if !found {
                 memory.write(new());
             }
@@ -36,23 +45,24 @@ pub fn control<T>(new: impl FnOnce() -> T + UnwindSafe) -> Result<&'static T, St
     })
 }
 
-/// The traces of one slot, for the session in it; or why there are none. `handle` is where the server's sessions find the
-/// segment of all `slots`.
-pub fn traces(handle: &AtomicU32, slot: usize, slots: usize) -> Result<*mut Traces, String> {
-    // SAFETY: the segment is pinned before its handle is known and has room for all slots; without a resource owner the
+/// Returns the block of one slot in the dynamic segment, or why there is none. The first session to ask creates the segment
+/// and puts its handle into `handle`, where the others find it.
+///
+/// # Safety
+/// All sessions must use this handle with the same `T` and the same number of slots; `slot` must be less than `slots`.
+pub unsafe fn slot_block<T: Copy + Default>(handle: &AtomicU32, slot: usize, slots: usize) -> Result<*mut T, String> {
+    // SAFETY: the segment is pinned before its handle is known, and has room for all slots. Without a resource owner the
     // mapping lasts until the session ends.
-    attempt(AssertUnwindSafe(|| unsafe {
-        let owner = Restore(pg_sys::CurrentResourceOwner);
+    or_message(AssertUnwindSafe(|| unsafe {
+        let owner = ResourceOwnerGuard(pg_sys::CurrentResourceOwner);
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
         let mut segment = std::ptr::null_mut();
         if handle.load(Ordering::Acquire) == 0 {
-            let size = slots * size_of::<Traces>();
-            segment = pg_sys::dsm_create(size, 0);
-            let made = pg_sys::dsm_segment_address(segment).cast::<Traces>();
-            std::slice::from_raw_parts_mut(made.cast::<std::mem::MaybeUninit<Traces>>(), slots)
-                .fill(std::mem::MaybeUninit::new(Traces::default()));
-            let own = pg_sys::dsm_segment_handle(segment);
-            if handle.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            segment = pg_sys::dsm_create(slots * size_of::<T>(), 0);
+            let blocks = pg_sys::dsm_segment_address(segment).cast::<MaybeUninit<T>>();
+            std::slice::from_raw_parts_mut(blocks, slots).fill(MaybeUninit::new(T::default()));
+            let created = pg_sys::dsm_segment_handle(segment);
+            if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 pg_sys::dsm_pin_segment(segment);
             } else {
                 pg_sys::dsm_detach(segment);
@@ -66,26 +76,26 @@ pub fn traces(handle: &AtomicU32, slot: usize, slots: usize) -> Result<*mut Trac
         if segment.is_null() {
             return std::ptr::null_mut();
         }
-        pg_sys::dsm_segment_address(segment).cast::<Traces>().add(slot)
+        pg_sys::dsm_segment_address(segment).cast::<T>().add(slot)
     }))
-    .and_then(|traces| if traces.is_null() { Err("the segment is gone".to_owned()) } else { Ok(traces) })
+    .and_then(|block| if block.is_null() { Err("the segment no longer exists".to_owned()) } else { Ok(block) })
 }
 
-/// Puts the current resource owner back, also after an error.
-struct Restore(pg_sys::ResourceOwner);
+/// Restores the current resource owner, also after an error.
+struct ResourceOwnerGuard(pg_sys::ResourceOwner);
 
-impl Drop for Restore {
+impl Drop for ResourceOwnerGuard {
     fn drop(&mut self) {
-        // SAFETY: it was the current one when this was made, in the same call.
+        // SAFETY: it was the current owner earlier in the same call.
         unsafe { pg_sys::CurrentResourceOwner = self.0 }
     }
 }
 
-/// What `make` returns, or the message of the error of PostgreSQL that it ended with.
-fn attempt<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
+/// Returns the result of `make`, or the message of PostgreSQL's error that ended it.
+fn or_message<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(make())))
         .catch_others(|error| {
-            // SAFETY: the error may have left locks behind; SQL functions are called with none held.
+            // SAFETY: the error may have left locks held; PostgreSQL calls SQL functions with none held.
             unsafe { pg_sys::LWLockReleaseAll() };
             match error {
                 CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => {
@@ -100,34 +110,34 @@ fn attempt<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
 thread_local! {
     static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
     static NEXT_REQUEST_HOOK: Cell<pg_sys::shmem_request_hook_type> = const { Cell::new(None) };
-    static AT_STARTUP: Cell<fn()> = const { Cell::new(|| ()) };
+    static RESERVED: Cell<(usize, fn())> = const { Cell::new((0, || ())) };
 }
 
-/// Where the library is preloaded: asks for the room of the control block and has `at_startup` called when it is there.
-pub fn reserve(at_startup: fn()) {
+/// If the library is being preloaded, reserves room in the main segment and has `at_startup` called once it is there.
+pub fn reserve(size: usize, at_startup: fn()) {
     #[pg_guard]
     unsafe extern "C-unwind" fn request() {
         if let Some(next) = NEXT_REQUEST_HOOK.get() {
-            // SAFETY: the hook that was there before.
+            // SAFETY: this is the hook that was set before.
             unsafe { next() };
         }
-        // SAFETY: called by the hook that is for it.
-        unsafe { pg_sys::RequestAddinShmemSpace(CONTROL) };
+        // SAFETY: PostgreSQL calls this hook for requests of memory.
+        unsafe { pg_sys::RequestAddinShmemSpace(RESERVED.get().0) };
     }
     #[pg_guard]
     unsafe extern "C-unwind" fn startup() {
         if let Some(next) = NEXT_STARTUP_HOOK.get() {
-            // SAFETY: the hook that was there before.
+            // SAFETY: this is the hook that was set before.
             unsafe { next() };
         }
-        AT_STARTUP.get()();
+        RESERVED.get().1();
     }
     // SAFETY: the hooks are variables of the postmaster, which has one thread.
     unsafe {
         if !pg_sys::process_shared_preload_libraries_in_progress {
             return;
         }
-        AT_STARTUP.set(at_startup);
+        RESERVED.set((size, at_startup));
         NEXT_REQUEST_HOOK.set(pg_sys::shmem_request_hook);
         NEXT_STARTUP_HOOK.set(pg_sys::shmem_startup_hook);
         pg_sys::shmem_request_hook = Some(request);

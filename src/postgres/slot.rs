@@ -4,9 +4,9 @@
 use flake_core::{Error, Slot};
 use pgrx::pg_sys;
 
-/// The number of this server process among all that can exist at a time, and how many those are.
+/// Returns the slot's number, which is less than MaxBackends, and MaxBackends.
 pub fn numbers() -> (u32, u32) {
-    // SAFETY: both are set before a server process runs its first statement and do not change after.
+    // SAFETY: PostgreSQL sets both before a backend runs its first statement, and does not change them.
     let (number, count) = unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let number = (*pg_sys::MyProc).pgprocno;
@@ -17,7 +17,7 @@ pub fn numbers() -> (u32, u32) {
     (number as u32, count as u32)
 }
 
-/// The slot, as shares are made for it.
+/// Returns the slot as shares need it.
 pub fn slot() -> Result<Slot, Error> {
     let (number, count) = numbers();
     Slot::new(number, count)

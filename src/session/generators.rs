@@ -1,181 +1,183 @@
-//! Making IDs: this session's generators, and what happens when one cannot answer at once.
-//!
-//! At best an ID takes a comparison of the layout's name with those of the session's generators, a look at the time, and
-//! the generator.
+//! The store of this session's generators, one for each kind of source.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::ffi::CStr;
+use std::thread::LocalKey;
+use std::time::Duration;
 
-use flake_core::session::{Origin, Session};
-use flake_core::{Error, Generator, Layout, Share, Step, Trace};
-use pgrx::prelude::*;
+use flake_core::resume::{Resumable, Resume};
+use flake_core::{FinalProgress, Node, Share, Slot, Step};
 
-use crate::postgres::call::entry_point;
-use crate::session::delays::{Asked, Delays, wait_for_id};
-use crate::error::OrRaise;
-use crate::layouts::{by_name, is_same};
-use crate::ledger::{self, Own};
-use crate::session::tick_clock::TickClock;
+use super::delays::Delays;
+use super::exit;
+use super::tick_clock::TickClock;
+use super::wait::{Reason, Wait};
 use crate::clock;
-use crate::layouts::custom;
-use crate::postgres::slot as place;
-use crate::postgres::recovery;
+use crate::error::{Error, OrRaise};
+use crate::ledger::{self, SharedLedger};
+use crate::postgres::{recovery, settings, slot};
 
-/// A generator of this session, and what has happened to it.
-pub struct SessionGenerator {
-    pub layout: &'static Layout,
-    /// Since how many changes of custom layouts the layout's name stands for it.
-    since: u64,
+/// What a generator makes IDs for: a layout, or a partition of sno.
+pub trait IdSource: Copy + 'static {
+    type Generator: Resume;
+    /// What the caller gives for each ID.
+    type Argument: Copy;
+    /// The SQL function that makes IDs, for error messages.
+    const FUNCTION: &'static CStr;
+
+    /// Returns the session's generators for sources of this type.
+    fn store() -> &'static LocalKey<Store<Self>>;
+    /// Returns whether both sources use the same generator.
+    fn shares_generator_with(&self, other: &Self) -> bool;
+    /// Refuses a source that IDs cannot be made for at `now`.
+    fn check(&self, now: i64) -> Result<(), Error>;
+    /// Computes the share of a slot of a node.
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error>;
+    /// Creates the generator of a share.
+    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Self::Generator>;
+    /// Asks a generator for its next ID.
+    fn next(generator: &mut Self::Generator, now: i64, argument: Self::Argument) -> Step<Id<Self>>;
+    /// Returns how many microseconds of a generator's tick remain at `now`.
+    fn remaining_in_tick(generator: &Self::Generator, now: i64) -> u64;
+    /// Returns the layout's name, for error messages.
+    fn layout_name(&self) -> Cow<'static, str>;
+    /// Returns the error for a clock past the last tick.
+    fn exhausted(&self) -> flake_core::Error;
+}
+
+/// The type of a source's IDs.
+pub type Id<S> = <<S as IdSource>::Generator as Resume>::Id;
+
+/// The generators of this session for sources of one type.
+pub type Store<S> = RefCell<Vec<SessionGenerator<S>>>;
+
+/// A generator of this session.
+pub struct SessionGenerator<S: IdSource> {
+    pub source: S,
     pub share: Share,
-    pub session: Session<Generator>,
+    pub resumable: Resumable<S::Generator>,
     pub delays: Delays,
     clock: TickClock,
 }
 
-/// The generators of this session.
-struct Generators(Vec<SessionGenerator>);
-
-thread_local! {
-    static GENERATORS: RefCell<Generators> = const { RefCell::new(Generators(Vec::new())) };
+/// The outcome of one attempt to make an ID.
+pub enum Attempt<Id> {
+    Made(Id),
+    /// There is no ID for this many microseconds more.
+    Pause {
+        remaining: i64,
+        reason: Reason,
+    },
 }
 
-impl Generators {
-    /// The generator that this name is known to stand for.
-    #[inline]
-    fn known(&mut self, layout: &[u8]) -> Option<&mut SessionGenerator> {
-        let changes = custom::changes();
-        self.0.iter_mut().find(|own| is_same(own.layout.name().as_bytes(), layout) && own.since == changes)
-    }
-
-    /// The generator of the layout that has this name now, which is made when there is none.
-    #[cold]
-    fn look_up(&mut self, layout: &[u8]) -> &mut SessionGenerator {
-        let changes = custom::changes();
-        let layout = by_name(layout);
-        // Layouts of the same bits under different names share a generator, which goes by the name used last.
-        let known = self.0.iter().position(|own| own.layout.same_bits(layout));
-        let place = known.unwrap_or_else(|| {
-            self.0.push(SessionGenerator::new(layout).or_raise());
-            self.0.len() - 1
-        });
-        let own = &mut self.0[place];
-        (own.layout, own.since) = (layout, changes);
-        own
-    }
-}
-
-impl SessionGenerator {
-    fn new(layout: &'static Layout) -> Result<Self, Error> {
-        if !layout.generates() {
-            return Err(Error::ReadOnly { layout: layout.name().to_owned().into() });
-        }
-        recovery::refuse_or_raise(c"flake_next()");
-        layout.tick_to_generate_in(clock::now())?;
+impl<S: IdSource> SessionGenerator<S> {
+    fn new(source: S) -> Result<Self, Error> {
+        recovery::refuse(S::FUNCTION);
+        source.check(clock::now())?;
         ledger::join()?;
-        let share = Share::new(layout, ledger::node()?, place::slot()?)?;
-        // A sequence that rolls begins anywhere, so that short sessions do not all use the same numbers.
-        let origin = Origin { layout: layout.clone(), share, position: rand::random() };
-        let session = Session::begin(&Own, layout.key(), origin);
-        let (delays, clock) = (Delays::default(), TickClock::default());
-        Ok(Self { layout, since: 0, share, session, delays, clock })
+        exit::leave_at_exit();
+        let share = source.share(ledger::node()?, slot::slot()?)?;
+        let resumable = source.begin(&SharedLedger { function: S::FUNCTION }, share);
+        Ok(Self { source, share, resumable, delays: Delays::default(), clock: TickClock::default() })
     }
 
+    /// Returns the generator's answer, without asking the ledger.
     #[inline]
-    fn next(&mut self) -> Step {
-        let generator = &mut self.session.generator;
-        let now = self.clock.now(|now| generator.left_of_tick(now));
-        generator.next(now, rand::random)
+    pub fn at_once(&mut self, argument: S::Argument) -> Step<Id<S>> {
+        let generator = &mut self.resumable.generator;
+        let now = self.clock.now(|now| S::remaining_in_tick(generator, now));
+        S::next(generator, now, argument)
     }
 
-    /// Makes IDs for as long as the tick and the share allow, by one look at the clock; returns how many.
-    pub fn fill(&mut self, ids: &mut [u64]) -> usize {
-        self.session.generator.fill(clock::now(), ids, rand::random)
-    }
-
-    /// As [`Self::next`], and asks the ledger where that is needed.
+    /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
+    /// taken too long.
     #[cold]
-    fn ask(&mut self) -> Result<Step, Error> {
-        let step = self.session.next(&Own, |generator| {
-            let now = clock::now();
-            (now, generator.next(now, rand::random))
-        });
-        self.delays.report(self.session.issued());
-        step
-    }
-}
-
-/// Acts on this session's generator of a layout, which is made when there is none.
-pub fn own<R>(layout: &[u8], act: impl FnOnce(&mut SessionGenerator) -> R) -> R {
-    GENERATORS.with_borrow_mut(|generators| act(generators.look_up(layout)))
-}
-
-/// Does something with each of this session's generators.
-pub fn each<R>(act: impl FnMut(&SessionGenerator) -> R) -> Vec<R> {
-    GENERATORS.with_borrow(|generators| generators.0.iter().map(act).collect())
-}
-
-/// What each of them leaves, with key and era; none when the session ends while one is in use.
-pub fn traces() -> Option<Vec<(u64, u64, Trace)>> {
-    GENERATORS.with(|generators| {
-        let mut generators = generators.try_borrow_mut().ok()?;
-        Some(generators.0.iter_mut().map(|own| own.delays.leave(&own.session)).collect())
-    })
-}
-
-/// The generator of the layout of this name.
-pub struct Named<'a>(pub &'a [u8]);
-
-impl Asked for Named<'_> {
-    type Id = u64;
-
-    fn ask(&self) -> Result<Step, Error> {
-        own(self.0, SessionGenerator::ask)
-    }
-
-    fn delays(&self, act: impl FnOnce(&mut Delays, u64)) {
-        own(self.0, |own| act(&mut own.delays, own.session.issued()));
-    }
-
-    fn layout(&self) -> Cow<'static, str> {
-        by_name(self.0).name().to_owned().into()
-    }
-
-    fn exhausted(&self) -> Error {
-        by_name(self.0).exhausted()
-    }
-}
-
-/// The next ID of a generator that is known by this name, if it has one; with a tag where one is given.
-#[inline]
-fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
-    GENERATORS.with(|generators| {
-        let mut generators = generators.try_borrow_mut().ok()?;
-        let own = generators.known(layout)?;
-        let tag = tag.map_or(Ok(0), |tag| own.layout.tag_bits(tag.into())).ok()?;
-        match own.next() {
-            Step::Issue(id) => Some(id | tag),
-            _ => None,
+    pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
+        let attempt = self.ask(argument).and_then(|step| self.judge(step, wait));
+        if !matches!(attempt, Ok(Attempt::Pause { .. })) {
+            self.delays.record_wait(wait.lasted());
         }
+        attempt
+    }
+
+    /// Returns the generator's answer, after asking the ledger for time where it needs any.
+    fn ask(&mut self, argument: S::Argument) -> Result<Step<Id<S>>, Error> {
+        loop {
+            let step = self.resumable.next(&SharedLedger { function: S::FUNCTION }, |generator| {
+                let now = clock::now();
+                (now, S::next(generator, now, argument))
+            });
+            self.delays.report(self.resumable.issued());
+            // Outside means that the window has just changed, so the next answer is another one.
+            if !matches!(step, Ok(Step::Outside { .. })) {
+                return step;
+            }
+        }
+    }
+
+    /// Decides whether to pause for an answer.
+    fn judge(&mut self, step: Step<Id<S>>, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
+        let (until, reason) = match step {
+            Step::Issue(id) => return Ok(Attempt::Made(id)),
+            Step::Exhausted => return Err(self.source.exhausted().into()),
+            Step::Wait { until } => (until, Reason::NextTick),
+            Step::ClockBehind { until } => (until, Reason::ClockBehind),
+            Step::Outside { .. } => unreachable!("the generator was asked again"),
+        };
+        self.delays.count(reason, self.resumable.issued());
+        wait.begin();
+        let remaining = until - clock::now();
+        if let Reason::ClockBehind = reason {
+            let max_clock_wait = settings::max_clock_wait();
+            let behind = Duration::from_micros(remaining.max(0).unsigned_abs());
+            if wait.lasted().max(behind) > max_clock_wait.max(ledger::restart_wait(until)) {
+                return Err(Error::ClockBehind {
+                    layout: self.source.layout_name(),
+                    behind: Duration::from_micros(remaining.unsigned_abs()),
+                    until,
+                    max_clock_wait,
+                });
+            }
+        }
+        Ok(Attempt::Pause { remaining, reason })
+    }
+
+    /// Returns what this generator leaves when the session exits.
+    pub fn final_progress(&mut self) -> FinalProgress {
+        self.delays.report(self.resumable.issued());
+        self.resumable.final_progress()
+    }
+}
+
+/// Acts on this session's generator for a source, which is created if it does not exist.
+pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
+    S::store().with_borrow_mut(|generators| {
+        let known = generators.iter().position(|own| own.source.shares_generator_with(&source));
+        let index = known.unwrap_or_else(|| {
+            generators.push(SessionGenerator::new(source).or_raise());
+            generators.len() - 1
+        });
+        let own = &mut generators[index];
+        // A layout may go by another name now.
+        own.source = source;
+        act(own)
     })
 }
 
-entry_point!(pg_finfo_flake_next, flake_next, |call| {
-    let id = call.text(0).and_then(|layout| at_once(layout, None));
-    id.map_or_else(|| call.otherwise(flake_next_or_wait_wrapper), pg_sys::Datum::from)
-});
-
-entry_point!(pg_finfo_flake_next_tagged, flake_next_tagged, |call| {
-    let id = call.text(0).and_then(|layout| at_once(layout, Some(call.integer(1))));
-    id.map_or_else(|| call.otherwise(flake_next_tagged_or_wait_wrapper), pg_sys::Datum::from)
-});
-
-#[pg_extern(sql = "")]
-fn flake_next_or_wait(layout: &[u8]) -> i64 {
-    wait_for_id(&Named(layout)).or_raise() as i64
+/// Acts on the first of this session's generators whose source is wanted, if there is one and it is not in use.
+#[inline]
+pub fn find<S: IdSource, R>(
+    is_wanted: impl Fn(&S) -> bool,
+    act: impl FnOnce(&mut SessionGenerator<S>) -> Option<R>,
+) -> Option<R> {
+    S::store().with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        act(generators.iter_mut().find(|own| is_wanted(&own.source))?)
+    })
 }
 
-#[pg_extern(sql = "")]
-fn flake_next_tagged_or_wait(layout: &[u8], tag: i32) -> i64 {
-    let tag = by_name(layout).tag_bits(tag.into()).or_raise();
-    flake_next_or_wait(layout) | tag as i64
+/// Acts on each of this session's generators for sources of one type.
+pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
+    S::store().with_borrow(|generators| generators.iter().map(act).collect())
 }

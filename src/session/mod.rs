@@ -1,6 +1,26 @@
-//! This session: its generators, and how it waits.
+//! This session: its generators, how it waits, and what it leaves when it exits.
 
 pub mod delays;
+mod exit;
 pub mod generators;
-pub mod tick_clock;
-pub mod wait;
+pub mod layout_source;
+pub mod sno_source;
+mod tick_clock;
+mod wait;
+
+use self::generators::{Attempt, Id, IdSource, with_generator};
+use self::wait::Wait;
+use crate::error::Error;
+
+/// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
+#[cold]
+pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, Error> {
+    let mut wait = Wait::default();
+    loop {
+        match with_generator(source, |own| own.attempt(argument, &mut wait))? {
+            Attempt::Made(id) => return Ok(id),
+            // No generator is borrowed during a pause, because the session may exit in it.
+            Attempt::Pause { remaining, reason } => wait.pause(remaining, reason),
+        }
+    }
+}

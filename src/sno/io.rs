@@ -1,20 +1,20 @@
-//! A sno as text, in the binary protocol, and cast to and from other types.
+//! A sno as text, in the binary protocol, and cast to other types and back.
 
 use std::ffi::{CStr, CString};
 
-use flake_core::{Error, Sno};
+use flake_core::Sno;
 use pgrx::prelude::*;
 
-use super::SnoDatum;
-use crate::error::{self, OrRaise};
+use super::datum::SnoDatum;
+use crate::error::{Error, OrRaise, errsave};
+use crate::postgres::entry_point::c_symbol;
 
 #[pg_extern(sql = "")]
 fn sno_in(text: &CStr, call: pg_sys::FunctionCallInfo) -> Option<SnoDatum> {
     match Sno::parse(text.to_bytes(), flake_sno_simd::decode) {
         Ok(sno) => Some(SnoDatum(sno)),
-        // pg_input_is_valid and COPY (ON_ERROR ignore) ask for an error that they can go on after.
         Err(error) => {
-            error::soften(error, call);
+            errsave(error, call);
             None
         }
     }
@@ -31,9 +31,9 @@ fn sno_send(sno: SnoDatum) -> Vec<u8> {
 }
 
 #[pg_extern(sql = "")]
-#[allow(unsafe_code, reason = "the message of a receive function")]
+#[allow(unsafe_code, reason = "reads the message of a receive function")]
 fn sno_recv(mut message: pgrx::Internal) -> SnoDatum {
-    // SAFETY: a receive function is given a StringInfo whose cursor is within its data.
+    // SAFETY: PostgreSQL gives a receive function a StringInfo whose cursor is within its data.
     let rest = unsafe {
         let Some(message) = message.get_mut::<pg_sys::StringInfoData>() else { return SnoDatum(Sno::ZERO) };
         let length = (message.len - message.cursor) as usize;
@@ -41,7 +41,8 @@ fn sno_recv(mut message: pgrx::Internal) -> SnoDatum {
         message.cursor = message.len;
         rest
     };
-    let sno = Sno::from_slice(rest).map_err(|_| Error::SnoBytes { length: rest.len(), received: true });
+    let length = rest.len();
+    let sno = Sno::from_slice(rest).map_err(|_| flake_core::Error::SnoBytes { length, received: true });
     SnoDatum(sno.or_raise())
 }
 
@@ -74,3 +75,6 @@ fn sno_encode(bytes: &[u8]) -> String {
 fn sno_decode(text: &[u8]) -> Vec<u8> {
     Sno::parse(text, flake_sno_simd::decode).or_raise().bytes().to_vec()
 }
+
+c_symbol!(sno_in, sno_out, sno_recv, sno_send);
+c_symbol!(sno_to_bytea, sno_from_bytea, sno_to_uuid, sno_from_uuid, sno_encode, sno_decode);

@@ -4,7 +4,8 @@ use flake_core::Sno;
 use pgrx::prelude::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::SnoDatum;
+use super::datum::SnoDatum;
+use crate::postgres::entry_point::c_symbol;
 
 macro_rules! comparison {
     ($name:ident, $operator:tt) => {
@@ -12,6 +13,8 @@ macro_rules! comparison {
         fn $name(left: SnoDatum, right: SnoDatum) -> bool {
             left.0 $operator right.0
         }
+
+        c_symbol!($name);
     };
 }
 
@@ -37,8 +40,8 @@ fn sno_larger(left: SnoDatum, right: SnoDatum) -> SnoDatum {
     if left.0 >= right.0 { left } else { right }
 }
 
-// The hash lies on disk, in hash indexes and in the choice of hash partitions: XXH3 with 64 bits, of the ten bytes. With
-// seed 0 the extended hash has to begin with the plain one.
+// The hash is stored on disk, in hash indexes and in the choice of hash partitions, so it must not change: XXH3 with 64
+// bits, of the ten bytes. With seed 0, the lower half of the extended hash has to be the plain hash.
 #[pg_extern(sql = "")]
 fn sno_hash(sno: SnoDatum) -> i32 {
     xxh3_64_with_seed(sno.0.bytes(), 0) as i32
@@ -49,31 +52,31 @@ fn sno_hash_extended(sno: SnoDatum, seed: i64) -> i64 {
     xxh3_64_with_seed(sno.0.bytes(), seed as u64) as i64
 }
 
-/// Has PostgreSQL sort by the first eight bytes as a number, which are the time, the metabyte and the partition, and look at the
-/// rest only where they are equal.
+/// Makes PostgreSQL sort by the first eight bytes as a number, which are the time, the metabyte and the partition, and
+/// compare whole snos only where these are equal.
 #[pg_extern(sql = "")]
-#[allow(unsafe_code, reason = "fills in a struct of PostgreSQL's sort")]
+#[allow(unsafe_code, reason = "fills a struct of PostgreSQL's sort")]
 fn sno_sortsupport(mut support: pgrx::Internal) {
-    // SAFETY: a sort support function is given a SortSupportData.
+    // SAFETY: PostgreSQL gives a sort support function a SortSupportData.
     let Some(support) = (unsafe { support.get_mut::<pg_sys::SortSupportData>() }) else { return };
     if support.abbreviate {
         support.comparator = Some(compare_abbreviated);
         support.abbrev_converter = Some(abbreviate);
-        support.abbrev_abort = Some(go_on);
+        support.abbrev_abort = Some(never_abort);
         support.abbrev_full_comparator = Some(compare);
     } else {
         support.comparator = Some(compare);
     }
 }
 
-#[allow(unsafe_code, reason = "called by PostgreSQL's sort with the datums of snos")]
+#[allow(unsafe_code, reason = "PostgreSQL's sort calls it with the datums of snos")]
 unsafe extern "C-unwind" fn compare(left: pg_sys::Datum, right: pg_sys::Datum, _: pg_sys::SortSupport) -> i32 {
     // SAFETY: both point to ten bytes.
     let (left, right) = unsafe { (&*left.cast_mut_ptr::<Sno>(), &*right.cast_mut_ptr::<Sno>()) };
     left.cmp(right) as i32
 }
 
-#[allow(unsafe_code, reason = "called by PostgreSQL's sort with abbreviated keys")]
+#[allow(unsafe_code, reason = "PostgreSQL's sort calls it with abbreviated keys")]
 unsafe extern "C-unwind" fn compare_abbreviated(
     left: pg_sys::Datum,
     right: pg_sys::Datum,
@@ -82,20 +85,22 @@ unsafe extern "C-unwind" fn compare_abbreviated(
     left.value().cmp(&right.value()) as i32
 }
 
-#[allow(unsafe_code, reason = "called by PostgreSQL's sort with the datum of a sno")]
+#[allow(unsafe_code, reason = "PostgreSQL's sort calls it with the datum of a sno")]
 unsafe extern "C-unwind" fn abbreviate(sno: pg_sys::Datum, _: pg_sys::SortSupport) -> pg_sys::Datum {
     // SAFETY: it points to ten bytes.
     let [a, b, c, d, e, f, g, h, _, _] = unsafe { *sno.cast_mut_ptr::<[u8; 10]>() };
     pg_sys::Datum::from(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// Abbreviating costs next to nothing, so it is never given up; `trace_sort` shows that it is done.
-#[allow(unsafe_code, reason = "called by PostgreSQL's sort")]
+/// Abbreviating costs next to nothing, so it is never aborted; `trace_sort` shows that it is used.
+#[allow(unsafe_code, reason = "PostgreSQL's sort calls it")]
 #[pg_guard]
-unsafe extern "C-unwind" fn go_on(count: i32, _support: pg_sys::SortSupport) -> bool {
-    // SAFETY: a setting, read by the process that it belongs to.
+unsafe extern "C-unwind" fn never_abort(count: i32, _support: pg_sys::SortSupport) -> bool {
+    // SAFETY: it is a setting of this process.
     if unsafe { pg_sys::trace_sort } {
         pgrx::log!("sno_abbrev: abbreviated keys after {count} snos");
     }
     false
 }
+
+c_symbol!(sno_cmp, sno_smaller, sno_larger, sno_hash, sno_hash_extended, sno_sortsupport);

@@ -1,29 +1,28 @@
-//! The parts of a sno, and snos of instants.
+//! The parts of a sno, and the snos of an instant or a span of time.
 
 use flake_core::{Sno, SnoParts};
 use pgrx::datum::{Range, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use super::SnoDatum;
-use crate::postgres::call::entry_point;
-use crate::clock::{instant, timestamptz};
-use crate::functions::decode::row;
+use super::datum::SnoDatum;
 use crate::error::OrRaise;
-use crate::layouts::sql_instant;
-use crate::functions::time::ends;
+use crate::postgres::entry_point::{c_symbol, entry_point};
+use crate::postgres::ranges;
+use crate::postgres::rows::row;
+use crate::postgres::timestamptz::{from_instant, to_instant};
 
-entry_point!(pg_finfo_sno_parts, sno_parts, |call| {
-    #[allow(unsafe_code, reason = "a guard")]
-    // SAFETY: the call is PostgreSQL's, of a STRICT function; the columns are of the types that sql/sno.sql declares.
+entry_point!(flake_decode_sno(sno: SnoDatum), |call| {
+    #[allow(unsafe_code, reason = "makes a row under a guard")]
+    // SAFETY: these are the columns of sno_parts in sql/sno.sql, and the function caches nothing else.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| row(call.raw(), columns(call.sno_at(0))))
+        pg_sys::panic::pgrx_extern_c_guard(|| row(call, columns(sno.0)))
     }
 });
 
 fn columns(sno: Sno) -> [Option<pg_sys::Datum>; 5] {
     let parts = sno.parts();
     [
-        sql_instant(sno.instant()).into_datum(),
+        from_instant(sno.instant()).into_datum(),
         parts.tick_tock.into_datum(),
         i32::from(parts.metabyte).into_datum(),
         i32::from(parts.partition).into_datum(),
@@ -32,8 +31,8 @@ fn columns(sno: Sno) -> [Option<pg_sys::Datum>; 5] {
 }
 
 #[pg_extern(sql = "")]
-fn sno_timestamp(sno: SnoDatum) -> i64 {
-    timestamptz(sno.0.instant())
+fn sno_timestamp(sno: SnoDatum) -> TimestampWithTimeZone {
+    from_instant(sno.0.instant())
 }
 
 #[pg_extern(sql = "")]
@@ -57,9 +56,9 @@ fn sno_tick_tock(sno: SnoDatum) -> bool {
 }
 
 #[pg_extern(sql = "")]
-fn sno_make(at: i64, metabyte: i32, partition: i32, sequence: i32, tick_tock: bool) -> SnoDatum {
+fn sno_make(at: TimestampWithTimeZone, metabyte: i32, partition: i32, sequence: i32, tick_tock: bool) -> SnoDatum {
     let (metabyte, partition, sequence) = (metabyte.into(), partition.into(), sequence.into());
-    SnoDatum(SnoParts::at(instant(at), metabyte, partition, sequence, tick_tock).or_raise().pack())
+    SnoDatum(SnoParts::at(to_instant(at), metabyte, partition, sequence, tick_tock).or_raise().pack())
 }
 
 #[pg_extern(sql = "")]
@@ -68,13 +67,13 @@ fn sno_with_metabyte(sno: SnoDatum, metabyte: i32) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
-fn sno_min(at: i64) -> SnoDatum {
-    SnoDatum(Sno::min_at(instant(at)).or_raise())
+fn sno_min(at: TimestampWithTimeZone) -> SnoDatum {
+    SnoDatum(Sno::min_at(to_instant(at)).or_raise())
 }
 
 #[pg_extern(sql = "")]
-fn sno_max(at: i64) -> SnoDatum {
-    SnoDatum(Sno::max_at(instant(at)).or_raise())
+fn sno_max(at: TimestampWithTimeZone) -> SnoDatum {
+    SnoDatum(Sno::max_at(to_instant(at)).or_raise())
 }
 
 #[pg_extern(sql = "")]
@@ -87,13 +86,16 @@ fn sno_last(span: Range<TimestampWithTimeZone>) -> SnoDatum {
     SnoDatum(during(&span).1)
 }
 
-/// The ends of a span, or two that nothing is between.
+/// Returns the smallest and the largest sno of a span, or two that no sno is between.
 fn during(span: &Range<TimestampWithTimeZone>) -> (Sno, Sno) {
-    let found = ends(span).and_then(|(from, to, to_included)| Sno::during(from, to, to_included));
+    let found = ranges::instants(span).and_then(|(from, to)| Sno::during(from, to));
     found.unwrap_or((Sno::from_bytes([u8::MAX; 10]), Sno::ZERO))
 }
 
 #[pg_extern(sql = "")]
-fn sno_explain(sno: SnoDatum) -> String {
+fn flake_explain_sno(sno: SnoDatum) -> String {
     sno.0.explain()
 }
+
+c_symbol!(sno_timestamp, sno_metabyte, sno_partition, sno_sequence, sno_tick_tock, sno_make, sno_with_metabyte);
+c_symbol!(sno_min, sno_max, sno_first, sno_last, flake_explain_sno);

@@ -22,10 +22,10 @@ fn main() {
         sequences: Numbers { first: 0, count: layout.sequences() },
     };
     let start = layout.start_of(1_000_000);
-    let mut generator = Generator::above(layout, &all(layout), start, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &all(layout), start, 0).unwrap();
     let sno_share = Share { workers: Numbers { first: 0, count: 1 }, sequences: Numbers { first: 0, count: 65536 } };
     let sno_start = Sno::ZERO.instant() + 4_000_000_000;
-    let mut sno_generator = SnoGenerator::above(sno_share, sno_start).unwrap();
+    let mut sno_generator = SnoGenerator::starting_above(sno_share, sno_start).unwrap();
     // A clock that moves so that no share is used up: 20,000 IDs in a tick.
     let (mut asked, mut sno_asked) = (0, 0);
 

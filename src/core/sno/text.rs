@@ -1,17 +1,17 @@
 //! The text of a sno: 16 digits of base 32, `2-9a-x`, in the order of ASCII, so that texts sort like the bytes.
 //!
-//! 40 bits become 8 digits in a word: three steps halve the lanes until each byte holds 5 bits, then all bytes become
-//! characters at once. Reading is the same way back; what does not write itself again was no digit.
+//! Three steps spread 40 bits over a word until each byte holds 5 bits; then all bytes become characters at once. Reading
+//! reverses this. A character that reads as a value whose character is another one was not a digit.
 
 use super::Sno;
 
-/// Length of the text.
+/// The length of the text.
 const LENGTH: usize = 16;
 
 /// 40 bits.
 const HALF: u64 = (1 << 40) - 1;
 
-/// Five bits in each byte, the first digit in the most significant one.
+/// Puts five bits into each byte, the first digit into the most significant one.
 const fn spread(x: u64) -> u64 {
     let x = (x & 0x000000ff_fff00000) << 12 | (x & 0xfffff);
     let x = (x & 0x000ffc00_000ffc00) << 6 | (x & 0x000003ff_000003ff);
@@ -27,18 +27,18 @@ const fn gather(x: u64) -> u64 {
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The bits of a word that hold eight digits: the lower five of every byte.
 pub const DIGIT_BITS: u64 = 31 * ONES;
-/// From a digit's value to its character: '2' on, and from 8 on a jump to 'a'.
+/// From a digit's value to its character: values start at '2', and those from 8 up jump to 'a'.
 const TWO: u64 = b'2' as u64 * ONES;
 const JUMP: u64 = (b'a' - b'9' - 1) as u64;
 
-/// Eight values below 32 as characters.
+/// Converts eight values below 32 to characters.
 const fn characters(values: u64) -> u64 {
-    // Adding 120 carries into a byte's top bit from 8 on.
+    // Adding 120 sets the top bit of bytes from 8 up.
     let letters = (values + 120 * ONES) >> 7 & ONES;
     values + TWO + letters * JUMP
 }
 
-/// Eight characters as values; only right if all are digits.
+/// Converts eight characters to values; the result is right only if all are digits.
 const fn values(characters: u64) -> u64 {
     let letters = characters >> 6 & ONES;
     characters.wrapping_sub(TWO + letters * JUMP) & DIGIT_BITS
@@ -49,13 +49,13 @@ impl Sno {
     #[inline]
     pub const fn halves(&self) -> (u64, u64) {
         let [a, b, c, d, e, f, g, h, i, j] = self.0;
-        // Two loads of eight bytes each, which overlap.
+        // Two overlapping loads of eight bytes each.
         let (first, last) =
             (u64::from_be_bytes([a, b, c, d, e, f, g, h]), u64::from_be_bytes([c, d, e, f, g, h, i, j]));
         (first >> 24, last & HALF)
     }
 
-    /// The sno with these halves, of which the lowest 40 bits count.
+    /// Returns the sno with the lowest 40 bits of these halves.
     #[inline]
     pub const fn from_halves(first: u64, last: u64) -> Self {
         let last = last & HALF;
@@ -64,7 +64,7 @@ impl Sno {
         Self([a, b, c, d, e, f, g, h, i, j])
     }
 
-    /// The 16 characters.
+    /// Writes the 16 characters.
     #[inline]
     pub const fn encode(&self) -> [u8; LENGTH] {
         let (first, last) = self.halves();
@@ -72,25 +72,28 @@ impl Sno {
         ((first as u128) << 64 | last as u128).to_be_bytes()
     }
 
-    /// The sno that 16 characters stand for; else where the first one is that is no digit, from 0.
+    /// Reads 16 characters.
+    ///
+    /// # Errors
+    /// The index of the first character that is not a digit.
     #[inline]
     pub const fn decode(text: &[u8; LENGTH]) -> Result<Self, usize> {
         let number = u128::from_be_bytes(*text);
         let (first, last) = ((number >> 64) as u64, number as u64);
         let (first_values, last_values) = (values(first), values(last));
         if characters(first_values) != first || characters(last_values) != last {
-            return Err(first_wrong(text));
+            return Err(first_invalid(text));
         }
         Ok(Self::from_halves(gather(first_values), gather(last_values)))
     }
 }
 
-/// Where the first character of a text is that is no digit, from 0; there has to be one.
+/// Returns the index of the first character that is not a digit; there has to be one.
 #[cold]
-pub const fn first_wrong(text: &[u8; LENGTH]) -> usize {
-    let mut place = 0;
-    while matches!(text[place], b'2'..=b'9' | b'a'..=b'x') {
-        place += 1;
+pub const fn first_invalid(text: &[u8; LENGTH]) -> usize {
+    let mut index = 0;
+    while matches!(text[index], b'2'..=b'9' | b'a'..=b'x') {
+        index += 1;
     }
-    place
+    index
 }

@@ -10,7 +10,7 @@ fn whole_worker(layout: &Layout, worker: u64) -> Share {
 fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     let layout = built_in(name).unwrap();
     let fields: Vec<Field> = layout.fields().to_vec();
-    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick(), fields, layout.rule()).unwrap()
+    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule()).unwrap()
 }
 
 fn at(generator: &mut Generator, unix_ms: i64) -> Step {
@@ -20,7 +20,7 @@ fn at(generator: &mut Generator, unix_ms: i64) -> Step {
 #[test]
 fn trace_of_the_textbook() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     for (clock, id) in [
         (1640995200000, 132271570944274432),
         (1640995200000, 132271570944274433),
@@ -36,7 +36,7 @@ fn trace_of_the_textbook() {
 #[test]
 fn a_clock_that_steps_back_leaves_the_state() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274432));
     assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274433));
     let behind = Step::ClockBehind { until: 1640995200000 * 1000 };
@@ -50,7 +50,7 @@ fn a_clock_that_steps_back_leaves_the_state() {
 #[test]
 fn a_used_up_share_waits_even_while_the_clock_goes_back() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
     let ids: Vec<Step> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
     assert_eq!(ids[4095], Step::Issue(132271570944278527));
     let wait = Step::Wait { until: 1640995200001 * 1000 };
@@ -65,7 +65,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
 #[test]
 fn trace_of_snowflake_si_rolls_through_its_sequence() {
     let layout = with_epoch("si", 1600000000000);
-    let mut generator = Generator::above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0).unwrap();
     for (clock, id) in [
         (1700000000000, 819200000001280),
         (1700000000000, 819200000001281),
@@ -86,7 +86,8 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
 #[test]
 fn trace_of_the_60_bit_id() {
     let layout = built_in("base64id").unwrap();
-    let mut generator = Generator::above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021).unwrap();
+    let mut generator =
+        Generator::starting_above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021).unwrap();
     for (random, (clock, id)) in [
         (1700000000000, 48355318802938368),
         (1700000000100, 48355318802938881),
@@ -108,7 +109,7 @@ fn trace_of_the_60_bit_id() {
 fn trace_of_the_eight_byte_id() {
     let layout = built_in("uniqueid").unwrap();
     let share = whole_worker(layout, (3 << 6) | 7);
-    let mut generator = Generator::above(layout, &share, 1699999999999 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &share, 1699999999999 * 1000, 0).unwrap();
     for (clock, id) in [
         (1700000000000, 0x0016a7f3d1800073),
         (1700000000000, 0x0016a7f3d1810073),
@@ -123,7 +124,7 @@ fn trace_of_the_eight_byte_id() {
 #[test]
 fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
-    let mut generator = Generator::above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0).unwrap();
     assert_eq!(generator.last_tick_start(), None);
     assert_eq!(generator.next(1700000000999 * 1000, || 0), Step::Wait { until: 1700000001000 * 1000 });
     assert!(matches!(generator.next(1700000001000 * 1000, || 0), Step::Issue(_)));
@@ -134,12 +135,12 @@ fn nothing_is_issued_in_the_tick_of_creation() {
 fn time_before_the_epoch_and_after_the_last_tick() {
     let layout = built_in("si").unwrap();
     let share = whole_worker(layout, 0);
-    let end = layout.start_of(layout.last_tick()) + layout.tick();
-    let before = Generator::above(layout, &share, layout.epoch() - 1, 0);
+    let end = layout.start_of(layout.last_tick()) + layout.tick_length();
+    let before = Generator::starting_above(layout, &share, layout.epoch() - 1, 0);
     assert!(matches!(before, Err(Error::InstantOutOfRange { .. })), "{before:?}");
-    let after = Generator::above(layout, &share, end, 0);
+    let after = Generator::starting_above(layout, &share, end, 0);
     assert!(matches!(after, Err(Error::Exhausted { .. })), "{after:?}");
-    let mut generator = Generator::above(layout, &share, end - 2000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &share, end - 2000, 0).unwrap();
     assert_eq!(generator.next(end - 1, || 0), Step::Issue(layout.last_tick() << 13));
     assert_eq!(generator.next(end, || 0), Step::Exhausted);
     assert_eq!(generator.next(i64::MAX, || 0), Step::Exhausted);
@@ -151,7 +152,7 @@ fn a_session_of_one_server_makes_more_than_4096_ids_per_millisecond() {
     let layout = built_in("twitter").unwrap();
     let share =
         Share { workers: Numbers { first: 8, count: 8 }, sequences: Numbers { first: 0, count: layout.sequences() } };
-    let mut generator = Generator::above(layout, &share, 1700000000000 * 1000, 0).unwrap();
+    let mut generator = Generator::starting_above(layout, &share, 1700000000000 * 1000, 0).unwrap();
     let mut last = 0;
     for _ in 0..8 * 4096 {
         let Step::Issue(id) = at(&mut generator, 1700000000001) else { panic!("the share is larger than that") };

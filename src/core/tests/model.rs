@@ -8,17 +8,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ops::Range;
 
-use flake_core::session::{Beginning, Grant, Origin, Session, Shared};
+use flake_core::resume::{Beginning, Grant, LedgerAccess, Origin, Resumable};
 use flake_core::timeline::{Stretch, Timeline};
 use flake_core::{
-    Error, Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, Sno, SnoGenerator, Step,
-    Traces,
+    Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, SlotProgress, Sno, SnoGenerator,
+    Step,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const SLOTS: usize = 3;
-/// Three layouts, and more partitions of sno than a slot keeps traces of.
+/// Three layouts, and more partitions of sno than a slot stores the progress of.
 const KINDS: usize = 12;
 const SECOND: i64 = 1_000_000;
 const MORNING: i64 = 1_780_000_000 * SECOND;
@@ -44,10 +44,10 @@ fn layouts() -> [Layout; 3] {
 /// What a server keeps in memory.
 struct Memory {
     ledger: Ledger,
-    seen: i64,
+    last_seen: i64,
     /// Ended sessions have used only ticks that start before.
     free_from: i64,
-    traces: [Traces; SLOTS],
+    progress: [SlotProgress; SLOTS],
     sessions: [Option<Generators>; SLOTS],
     /// Slots of sessions that have made IDs.
     joined: HashSet<usize>,
@@ -57,13 +57,13 @@ struct Memory {
 #[derive(Clone, Copy)]
 struct Disk {
     timeline: Timeline,
-    left: Option<i64>,
+    exit_note: Option<i64>,
 }
 
 #[derive(Default)]
 struct Generators {
-    layouts: [Option<Session<Generator>>; 3],
-    sno: [Option<Session<SnoGenerator>>; KINDS - 3],
+    layouts: [Option<Resumable<Generator>>; 3],
+    sno: [Option<Resumable<SnoGenerator>>; KINDS - 3],
 }
 
 struct Server {
@@ -79,26 +79,31 @@ struct Server {
     memory: RefCell<Option<Memory>>,
 }
 
-/// A server as one of its sessions sees it.
-struct Seen<'a>(&'a Server, usize);
+/// The error of a disk that fails.
+struct DiskFails;
 
-impl Shared for Seen<'_> {
+/// A server as one of its sessions sees it.
+struct SlotAccess<'a>(&'a Server, usize);
+
+impl LedgerAccess for SlotAccess<'_> {
+    type Error = DiskFails;
+
     fn begin(&self, key: u64) -> Beginning {
         let memory = self.0.memory.borrow();
-        let Memory { ledger, seen, traces, .. } = memory.as_ref().unwrap();
-        let start = traces[self.1].start(ledger, key, i64::MIN);
-        Beginning { start, seen: *seen, era: ledger.era(), window: ledger.window() }
+        let Memory { ledger, last_seen, progress, .. } = memory.as_ref().unwrap();
+        let start = progress[self.1].start(ledger, key, i64::MIN);
+        Beginning { start, last_seen: *last_seen, era: ledger.era(), window: ledger.window() }
     }
 
     fn era(&self) -> u64 {
         self.0.memory.borrow().as_ref().unwrap().ledger.era()
     }
 
-    fn grant(&self, now: i64, tick_end: i64, back: bool) -> Result<Grant, Error> {
+    fn grant(&self, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, DiskFails> {
         let mut memory = self.0.memory.borrow_mut();
-        let Memory { ledger, seen, .. } = memory.as_mut().unwrap();
+        let Memory { ledger, last_seen, .. } = memory.as_mut().unwrap();
         let window = ledger.window();
-        let granted = if back && now < window.from {
+        let granted = if goes_back && now < window.from {
             ledger.covered(now, tick_end)
         } else {
             ledger.extended(now, tick_end).map(|new| (new, new.window()))
@@ -108,10 +113,10 @@ impl Shared for Seen<'_> {
             Err(until) => return Ok(Grant::After(until)),
         };
         if self.0.disk_fails.get() {
-            return Err(Error::NotALayout); // any error
+            return Err(DiskFails);
         }
-        *self.0.disk.borrow_mut() = Some(Disk { timeline: *new.timeline(), left: None });
-        *seen = now.max(*seen);
+        *self.0.disk.borrow_mut() = Some(Disk { timeline: *new.timeline(), exit_note: None });
+        *last_seen = now.max(*last_seen);
         *ledger = new;
         Ok(Grant::Window(window, ledger.era()))
     }
@@ -139,19 +144,20 @@ impl Server {
         }
         let disk = *self.disk.borrow();
         let mut ledger = match disk {
-            None => Ledger::born(self.clock),
-            Some(disk) => Ledger::reopened(disk.timeline, disk.left),
+            None => Ledger::new(self.clock),
+            Some(disk) => Ledger::reopened(disk.timeline, disk.exit_note),
         };
         if self.copied && self.latest > i64::MIN {
-            ledger = ledger.above(self.latest);
+            ledger = ledger.raised_above(self.latest);
         }
         // The mark is on disk before the first ID, also the one that comes from a replayed time.
-        *self.disk.borrow_mut() = Some(Disk { timeline: *ledger.timeline(), left: disk.and_then(|disk| disk.left) });
+        *self.disk.borrow_mut() =
+            Some(Disk { timeline: *ledger.timeline(), exit_note: disk.and_then(|disk| disk.exit_note) });
         *memory = Some(Memory {
             ledger,
-            seen: i64::MIN,
+            last_seen: i64::MIN,
             free_from: i64::MIN,
-            traces: Default::default(),
+            progress: Default::default(),
             sessions: Default::default(),
             joined: HashSet::new(),
         });
@@ -172,11 +178,11 @@ impl Server {
             if memory.joined.insert(slot)
                 && let Some(disk) = self.disk.borrow_mut().as_mut()
             {
-                disk.left = None;
+                disk.exit_note = None;
             }
             memory.sessions[slot].take().unwrap_or_default()
         };
-        let seen = Seen(self, slot);
+        let access = SlotAccess(self, slot);
         let number = Slot::new(slot as u32, SLOTS as u32).unwrap();
         let mut clock = self.clock;
         let mut latest = self.latest;
@@ -189,10 +195,10 @@ impl Server {
                         let layout = layouts()[kind].clone();
                         let share = Share::new(&layout, self.node, number).unwrap();
                         let origin = Origin { layout: layout.clone(), share, position: 5 };
-                        none.insert(Session::begin(&seen, layout.key(), origin))
+                        none.insert(Resumable::begin(&access, layout.key(), origin))
                     }
                 };
-                match own.next(&seen, |generator| (clock, generator.next(clock, || 0))) {
+                match own.next(&access, |generator| (clock, generator.next(clock, || 0))) {
                     Ok(Step::Issue(id)) => {
                         Some((u128::from(id) << 8 | kind as u128).to_be_bytes()[6..].try_into().unwrap())
                     }
@@ -208,10 +214,10 @@ impl Server {
                             workers: Numbers { first: partition, count: 1 },
                             sequences: Numbers { first: 0, count: 6 },
                         };
-                        none.insert(Session::begin(&seen, kind as u64, share))
+                        none.insert(Resumable::begin(&access, kind as u64, share))
                     }
                 };
-                match own.next(&seen, |generator| (clock, generator.next(clock, 1))) {
+                match own.next(&access, |generator| (clock, generator.next(clock, 1))) {
                     Ok(Step::Issue(id)) => Some(*Sno::bytes(&id)),
                     _ => None,
                 }
@@ -228,27 +234,26 @@ impl Server {
     /// The session of this slot ends, in order or without being able to say anything.
     fn close(&mut self, slot: usize, in_order: bool) {
         let mut memory = self.memory.borrow_mut();
-        let Some(Memory { ledger, seen, free_from, traces, sessions, joined }) = memory.as_mut() else { return };
+        let Some(Memory { ledger, last_seen, free_from, progress, sessions, joined }) = memory.as_mut() else { return };
         let Some(generators) = sessions[slot].take() else { return };
         if in_order {
-            let numbers = generators.layouts.iter().flatten().map(|own| (own.key, own.trace()));
-            for (key, (era, trace)) in numbers.chain(generators.sno.iter().flatten().map(|own| (own.key, own.trace())))
-            {
-                traces[slot].leave(era, key, trace);
-                if era == ledger.era() {
-                    *seen = trace.start.min(self.clock).max(*seen);
+            let of_layouts = generators.layouts.iter().flatten().map(Resumable::final_progress);
+            for last in of_layouts.chain(generators.sno.iter().flatten().map(Resumable::final_progress)) {
+                progress[slot].store(&last);
+                if last.era == ledger.era() {
+                    *last_seen = last.progress.start.min(self.clock).max(*last_seen);
                 }
-                *free_from = trace.free_from().max(*free_from);
+                *free_from = last.progress.free_from().max(*free_from);
             }
         } else {
-            traces[slot].abandon(ledger.era(), ledger.mark());
+            progress[slot].abandon(ledger.era(), ledger.mark());
             *free_from = ledger.mark().max(*free_from);
         }
         joined.remove(&slot);
         if joined.is_empty()
             && let Some(disk) = self.disk.get_mut()
         {
-            disk.left = Some(ledger.low().max(*free_from));
+            disk.exit_note = Some(ledger.floor().max(*free_from));
         }
     }
 
@@ -345,7 +350,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                 *server.memory.get_mut() = None;
                 // Notes that were not forced to disk do not count after a new start of the machine.
                 if let Some(disk) = server.disk.get_mut() {
-                    disk.left = None;
+                    disk.exit_note = None;
                 }
             }
             Event::Accept { go_on } => {
@@ -353,10 +358,10 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                 if let Some(memory) = server.memory.get_mut() {
                     let (ledger, from) = memory.ledger.accepted(server.clock);
                     if ledger != memory.ledger {
-                        *disk = Some(Disk { timeline: *ledger.timeline(), left: None });
+                        *disk = Some(Disk { timeline: *ledger.timeline(), exit_note: None });
                         memory.ledger = ledger;
                     }
-                    memory.seen = memory.seen.min(from);
+                    memory.last_seen = memory.last_seen.min(from);
                     prop_assert!(from >= server.clock);
                     let room = server.skipped().map_or(i64::MAX, |skipped| skipped.from.saturating_sub(from));
                     if go_on && !server.disk_fails.get() && room > 200 * SECOND {

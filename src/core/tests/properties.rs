@@ -1,6 +1,7 @@
 //! What holds for every layout, built in or not.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 
 use flake_core::{
     BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role, SequenceRule,
@@ -152,18 +153,20 @@ proptest! {
     ) {
         let id = possible(&layout, id);
         let start = layout.start_of(layout.tick_of(id).unwrap());
-        let Some(last) = layout.last_ordered_tick() else { return Ok(()) };
-        if start > layout.start_of(last) {
+        let Some(last_tick) = layout.last_ordered_tick() else { return Ok(()) };
+        if start > layout.start_of(last_tick) {
             return Ok(());
         }
         let near = |offset: i64, open: bool| (!open).then(|| start.saturating_add((offset - 500_000) / 7));
         let (from, to) = (near(ends[0], open[0]), near(ends[1], open[1]));
-        let found = match layout.ids_during(from, to, included) {
+        let first = from.map_or(Bound::Unbounded, Bound::Included);
+        let last = to.map_or(Bound::Unbounded, if included { Bound::Included } else { Bound::Excluded });
+        let found = match layout.ids_during(first, last) {
             Ok(found) => found,
             Err(Error::InstantOutOfRange { .. }) => return Ok(()),
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         };
-        let end = start + layout.tick();
+        let end = start + layout.tick_length();
         let overlaps = from.is_none_or(|from| from < end)
             && to.is_none_or(|to| start < to || included && start == to)
             && (from.is_none() || to.is_none() || from < to || included && from == to);
@@ -181,15 +184,15 @@ proptest! {
         prop_assert_eq!((back.tick, back.worker, back.sequence), (parts.tick, parts.worker, parts.sequence));
         prop_assert_eq!(layout.pack(&back).unwrap(), id);
         prop_assert_eq!(layout.tick_at(layout.start_of(parts.tick)).unwrap(), parts.tick);
-        prop_assert_eq!(layout.tick_at(layout.start_of(parts.tick) + layout.tick() - 1).unwrap(), parts.tick);
+        prop_assert_eq!(layout.tick_at(layout.start_of(parts.tick) + layout.tick_length() - 1).unwrap(), parts.tick);
     }
 
     #[test]
     fn every_number_unpacks_and_packs_or_is_refused(layout in any_layout(), id: u64) {
         match layout.unpack(id) {
             Ok(parts) => prop_assert_eq!(layout.unpack(layout.pack(&parts).unwrap()), Ok(parts)),
-            Err(Error::ImpossibleId { above, field, .. }) => {
-                prop_assert!(above || field.is_some() || possible(&layout, id) != id);
+            Err(Error::ImpossibleId { too_wide, field, .. }) => {
+                prop_assert!(too_wide || field.is_some() || possible(&layout, id) != id);
             }
             Err(other) => prop_assert!(false, "{other:?}"),
         }
@@ -235,7 +238,7 @@ proptest! {
     fn no_instant_panics(layout in any_layout(), at: i64) {
         let tick = layout.tick_at(at);
         if let Ok(tick) = tick {
-            prop_assert!(layout.start_of(tick) <= at && at - layout.start_of(tick) < layout.tick());
+            prop_assert!(layout.start_of(tick) <= at && at - layout.start_of(tick) < layout.tick_length());
         }
         let _ = (layout.min_at(at), layout.max_at(at));
     }
@@ -257,10 +260,10 @@ proptest! {
         let mut now = layout.start_of(1_000);
         let start = now;
         let mut sessions =
-            [first, second].map(|share| (share, Generator::above(&layout, &share, now, position).unwrap(), 0));
+            [first, second].map(|share| (share, Generator::starting_above(&layout, &share, now, position).unwrap(), 0));
         let mut issued = HashSet::new();
         for (jump, asked, which) in steps {
-            now += jump * layout.tick() / 2;
+            now += jump * layout.tick_length() / 2;
             let (share, generator, last_tick) = &mut sessions[usize::from(which)];
             for _ in 0..asked {
                 match generator.next(now, || 0) {
@@ -274,7 +277,7 @@ proptest! {
                         *last_tick = parts.tick;
                     }
                     Step::Wait { until } => {
-                        prop_assert!(until > now && until <= now + layout.tick());
+                        prop_assert!(until > now && until <= now + layout.tick_length());
                         break;
                     }
                     Step::ClockBehind { until } => {
@@ -299,11 +302,11 @@ proptest! {
         let share = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap());
         let Ok(share) = share else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut one = Generator::above(&layout, &share, now, position).unwrap();
+        let mut one = Generator::starting_above(&layout, &share, now, position).unwrap();
         let mut many = one.clone();
         let mut random = [0u64, 0];
         for (jump, count) in steps {
-            now += jump * layout.tick() / 2;
+            now += jump * layout.tick_length() / 2;
             let mut ids = vec![0; count];
             let made = many.fill(now, &mut ids, || { random[0] = random[0].wrapping_add(0x9e37_79b9_7f4a_7c15); random[0] });
             let mut expected = Vec::new();
@@ -313,7 +316,7 @@ proptest! {
                 expected.push(id);
             }
             prop_assert_eq!(&ids[..made], &expected);
-            prop_assert_eq!((many.trace(), many.issued()), (one.trace(), one.issued()));
+            prop_assert_eq!((many.progress(), many.issued()), (one.progress(), one.issued()));
         }
     }
 
@@ -324,7 +327,7 @@ proptest! {
         let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
         prop_assume!(share.size() <= 20_000);
         let start = layout.start_of(1_000);
-        let mut generator = Generator::above(&layout, &share, start - 1, position).unwrap();
+        let mut generator = Generator::starting_above(&layout, &share, start - 1, position).unwrap();
         let mut ids = HashSet::new();
         while let Step::Issue(id) = generator.next(start, || 0) {
             ids.insert(id);

@@ -1,6 +1,6 @@
 //! The file of a server: a write that fails anywhere leaves the record before it.
 
-use flake_core::record::{Left, Record, SIZE};
+use flake_core::record::{ExitNote, Record, SIZE};
 use flake_core::timeline::{Stretch, Timeline};
 use proptest::prelude::*;
 
@@ -13,8 +13,8 @@ fn stretches(count: usize) -> Vec<Stretch> {
 #[test]
 fn the_longest_record_fits() {
     let timeline = Timeline::of(&stretches(32), 31).unwrap();
-    let left = Left { boot: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
-    let record = Record::new(u64::MAX, &timeline, Some(left));
+    let exit_note = ExitNote { boot_id: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
+    let record = Record::new(u64::MAX, &timeline, Some(exit_note));
     let bytes = record.encode();
     assert_eq!(bytes.len(), SIZE);
     assert_eq!(Record::newest(&bytes), Some((0, record)));

@@ -35,9 +35,9 @@ fn nodes_are_the_coarsest_field() {
 
 /// The IDs of one tick.
 fn first_ids(layout: &Layout, share: &Share, count: usize) -> Vec<u64> {
-    let start = layout.epoch() + 1_000 * layout.tick();
-    let mut generator = Generator::above(layout, share, start, 0).unwrap();
-    let next = |_| match generator.next(start + layout.tick(), || 0) {
+    let start = layout.epoch() + 1_000 * layout.tick_length();
+    let mut generator = Generator::starting_above(layout, share, start, 0).unwrap();
+    let next = |_| match generator.next(start + layout.tick_length(), || 0) {
         Step::Issue(id) => id,
         other => panic!("{other:?}"),
     };

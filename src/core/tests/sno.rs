@@ -119,7 +119,7 @@ proptest! {
     fn generators_never_repeat(steps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
         let share = Share { workers: Numbers { first: 40000, count: 2 }, sequences: Numbers { first: 10, count: 6 } };
         let mut now = EPOCH + 4_000_000_000;
-        let mut generator = SnoGenerator::above(share, now).unwrap();
+        let mut generator = SnoGenerator::starting_above(share, now).unwrap();
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in steps {
             now += jump * 2_000;
@@ -193,7 +193,7 @@ fn traces_of_the_original() {
 #[test]
 fn a_share_of_partitions_is_used_one_after_the_other() {
     let share = Share { workers: Numbers { first: 0x8000, count: 2 }, sequences: Numbers { first: 0, count: 65536 } };
-    let mut generator = SnoGenerator::above(share, EPOCH).unwrap();
+    let mut generator = SnoGenerator::starting_above(share, EPOCH).unwrap();
     assert_eq!(generator.next(EPOCH + 3_999, 0), Step::Wait { until: EPOCH + 4_000 });
     let ids: Vec<Step<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
     let part = |step: &Step<Sno>| match step {

@@ -107,7 +107,7 @@ fn every_built_in_layout_can_be_defined() {
         let definition = Definition {
             like: None,
             epoch: Some(Timestamp::from_microsecond(layout.epoch()).unwrap().to_string()),
-            tick: Some(format!("{}us", layout.tick())),
+            tick: Some(format!("{}us", layout.tick_length())),
             fields: Some(layout.fields().iter().map(FieldDefinition::from).collect()),
             sequence: Some(layout.rule()),
             text: Some(layout.text()),

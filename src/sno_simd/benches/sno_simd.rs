@@ -1,4 +1,4 @@
-//! Nanoseconds to write and to read a sno, in both ways: `cargo bench -p flake-sno-simd`.
+//! Nanoseconds to read and write a sno in both ways: `cargo bench -p flake-sno-simd`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds per call, of one round.
+/// Returns the nanoseconds per call in one round.
 fn time<T>(all: &[T], operation: impl Fn(&T)) -> f64 {
     let begin = Instant::now();
     for _ in 0..TIMES / all.len() {

@@ -1,4 +1,4 @@
-//! Both ways to write and read a sno give the same.
+//! Both ways to read and write a sno give the same results.
 
 use flake_core::Sno;
 
@@ -13,12 +13,12 @@ fn the_same_as_the_core() {
     };
     for _ in 0..1_000_000 {
         let [a, b, c, d, e, f, g, h] = random().to_be_bytes();
-        let [i, j, place, other, ..] = random().to_be_bytes();
+        let [i, j, index, other, ..] = random().to_be_bytes();
         let sno = Sno::from_bytes([a, b, c, d, e, f, g, h, i, j]);
         let mut text = flake_sno_simd::encode(&sno);
         assert_eq!(text, sno.encode());
         assert_eq!(flake_sno_simd::decode(&text), Ok(sno));
-        text[usize::from(place & 15)] = other;
+        text[usize::from(index & 15)] = other;
         assert_eq!(flake_sno_simd::decode(&text), Sno::decode(&text));
     }
 }

@@ -1,0 +1,72 @@
+//! Raises errors as PostgreSQL's.
+
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, function_name, pg_sys};
+
+use super::Error;
+use super::table::{Row, row};
+
+/// Ends the statement with this error.
+#[cold]
+pub fn raise(error: impl Into<Error>) -> ! {
+    let error = error.into();
+    let Row { sqlstate, detail, hint } = row(&error);
+    let mut report = ErrorReport::new(sqlstate, error.to_string(), function_name!()).set_detail(detail);
+    if let Some(hint) = hint {
+        report = report.set_hint(hint);
+    }
+    report.report(PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
+/// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,
+/// which `pg_input_is_valid` and `COPY … ON_ERROR` do from version 16 on, and else ends the statement.
+#[cfg(feature = "pg15")]
+pub fn errsave(error: impl Into<Error>, _call: pg_sys::FunctionCallInfo) {
+    raise(error)
+}
+
+/// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,
+/// which `pg_input_is_valid` and `COPY … ON_ERROR` do from version 16 on, and else ends the statement.
+#[cfg(not(feature = "pg15"))]
+#[allow(unsafe_code, reason = "pgrx does not wrap soft errors")]
+pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
+    use std::ffi::CString;
+    unsafe extern "C-unwind" {
+        fn errcode(sqlstate: i32) -> i32;
+    }
+    let error = error.into();
+    // SAFETY: the call is that of the running function; its context asks for soft errors only if it is an
+    // ErrorSaveContext. PostgreSQL copies the texts, which it takes as arguments of the format "%s".
+    unsafe {
+        let context = (*call).context;
+        if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
+            raise(error);
+        }
+        if !pg_sys::errsave_start(context, std::ptr::null()) {
+            return;
+        }
+        let Row { sqlstate, detail, .. } = row(&error);
+        let text = |text: String| CString::new(text).unwrap_or_default();
+        errcode(sqlstate as i32);
+        pg_sys::errmsg_internal(c"%s".as_ptr(), text(error.to_string()).as_ptr());
+        pg_sys::errdetail_internal(c"%s".as_ptr(), text(detail).as_ptr());
+        pg_sys::errsave_finish(context, c"raise.rs".as_ptr(), line!() as i32, c"errsave".as_ptr());
+    }
+}
+
+/// A result whose error ends the statement.
+pub trait OrRaise {
+    type Value;
+    /// Returns the value, or raises the error.
+    fn or_raise(self) -> Self::Value;
+}
+
+impl<T, E: Into<Error>> OrRaise for Result<T, E> {
+    type Value = T;
+
+    #[inline]
+    fn or_raise(self) -> T {
+        self.unwrap_or_else(|error| raise(error))
+    }
+}

@@ -1,0 +1,195 @@
+//! SQLSTATE, DETAIL and HINT of every error, in one table.
+
+use std::io::ErrorKind;
+
+use flake_core::Error as CoreError;
+use pgrx::PgSqlErrorCode::{self as State, *};
+
+use super::Error;
+use crate::postgres::timestamptz::Timestamptz;
+
+/// What an error says besides its message.
+pub struct Row {
+    pub sqlstate: State,
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
+const SEE_RANGES: &str = "The view flake_layouts shows the epoch and the last tick of every layout.";
+const SEE_TEXT_FORMS: &str = "The view flake_layouts shows the text form of every layout.";
+const PARTITIONS: &str = "Partitions from 32768 up are assigned automatically; those below are the caller's.";
+const DEFINITION: &str =
+    "A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.";
+const NEEDS_MARK: &str =
+    "flake makes IDs only while this file in the data directory can record the time that they use.";
+
+/// Creates a row; an empty hint is none.
+macro_rules! row {
+    ($sqlstate:expr, $detail:expr, $hint:expr) => {
+        Row {
+            sqlstate: $sqlstate,
+            detail: String::from($detail),
+            hint: Some(String::from($hint)).filter(|hint| !hint.is_empty()),
+        }
+    };
+}
+
+/// Returns the row of an error.
+#[rustfmt::skip]
+pub fn row(error: &Error) -> Row {
+    use Error::*;
+    match error {
+        // Names of layouts.
+        Core(CoreError::UnknownLayout { nearest, known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "Names of layouts are case-sensitive.",
+            known_layouts(nearest.as_deref(), known)),
+        NameTaken { is_built_in: true, .. } => row!(ERRCODE_DUPLICATE_OBJECT,
+            "It is a built-in layout.",
+            "Choose another name."),
+        NameTaken { is_built_in: false, .. } => row!(ERRCODE_DUPLICATE_OBJECT,
+            "Custom layouts are foreign servers; a layout or another foreign server has this name.",
+            "Choose another name, or drop the layout with flake_drop_layout."),
+        DropBuiltIn { .. } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "Only layouts made by flake_create_layout can be dropped.",
+            "The column \"source\" of the view flake_layouts shows which these are."),
+
+        // Definitions.
+        Core(CoreError::Definition { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            DEFINITION,
+            "For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
+        NotALayout => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
+            "Create layouts with flake_create_layout."),
+        Altered { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "IDs can be read only by the definition that they were made with.",
+            "Undo the change, or create a layout with another name with flake_create_layout."),
+
+        // Reading IDs.
+        Core(CoreError::ImpossibleId { too_wide: true, width, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
+            "Check that the ID was made with this layout."),
+        Core(CoreError::ImpossibleId { field: Some((name, found, must_be)), .. }) => row!(
+            ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("Its field \"{name}\" is {found}, but must be {must_be}."),
+            "Check that the ID was made with this layout."),
+        Core(CoreError::ImpossibleId { .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            "Its timestamp is later than any instant.",
+            "Check that the ID was made with this layout."),
+        Core(CoreError::MalformedText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
+            sentence(fault),
+            SEE_TEXT_FORMS),
+
+        // Making IDs from their parts.
+        Core(CoreError::UnknownField { known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("Its fields are {known}."),
+            SEE_FIELDS),
+        Core(CoreError::PartOutOfRange { max, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("The valid range is 0 to {max}."),
+            SEE_FIELDS),
+        Core(CoreError::OtherTick { tick, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The tick of the given time is {tick}."),
+            "Omit the timestamp from the fields, or give the time that it stands for."),
+        FieldsNotAnObject => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "Its keys are names of fields, its values their numbers.",
+            "For example: {\"worker\": 3, \"sequence\": 7}. Omitted fields are 0."),
+        BadNumber { is_number, .. } => row!(
+            if *is_number { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
+            "Fields hold whole numbers that are not negative.",
+            SEE_FIELDS),
+
+        // Time.
+        Core(CoreError::InstantOutOfRange { at, first, end, .. }) => row!(ERRCODE_DATETIME_FIELD_OVERFLOW,
+            format!("{} is not between {} and {}.", time(*at), time(*first), time(*end - 1)),
+            SEE_RANGES),
+        Core(CoreError::NotTimeOrdered { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "The order of its bits is not the order of time, so the IDs of a span of time are not a range.",
+            "Use flake_timestamp(id, layout) instead, which can be indexed."),
+        Core(CoreError::Exhausted { end, .. }) => row!(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+            format!("Its last tick ended at {}.", time(*end)),
+            "Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
+        ClockBehind { behind, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}."),
+            format!("IDs can be made again once the clock has reached {}; check its synchronization.", time(*until))),
+
+        // Making IDs.
+        BadCount { count } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The count is {count}; the valid range is 0 to {}.", i32::MAX),
+            ""),
+        ReadOnly { .. } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "flake only reads IDs of this layout.",
+            "List the layouts that flake makes IDs of: SELECT name FROM flake_layouts WHERE generates."),
+        Core(CoreError::NoTag { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            "None of its fields has the role \"tag\".",
+            "Call flake_next without a tag, or create a layout with a tag field with flake_create_layout."),
+        Core(CoreError::TagOutOfRange { max, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The valid range is 0 to {max}."),
+            SEE_FIELDS),
+
+        // Configuration.
+        Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
+            "Correct flake.node_id and flake.node_count in postgresql.conf and reload it."),
+        Core(CoreError::TooManyNodes { workers, nodes, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
+            "Lower flake.node_count and restart the server, or use a layout with more worker bits."),
+        Core(CoreError::EmptyShare { workers, sequences, sharers, .. }) => row!(
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("This node has {} with {sequences} sequence numbers each, but {sharers} server processes \
+                (max_connections and other workers) would divide those of one worker.", counted(*workers, "worker")),
+            "Lower flake.node_count or max_connections and restart the server, or use a layout with more worker or \
+             sequence bits."),
+        Core(CoreError::SlotOutOfRange { .. }) => row!(ERRCODE_INTERNAL_ERROR,
+            "PostgreSQL does not number its server processes as flake expects.",
+            "Please report this."),
+
+        // The mark.
+        MarkFile { kind, .. } => row!(
+            match kind {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ERRCODE_DISK_FULL,
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
+                _ => ERRCODE_IO_ERROR,
+            },
+            NEEDS_MARK,
+            "Check that the data directory is writable and its disk is not full."),
+        MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
+            "Both records are damaged, or a newer version of flake has written them.",
+            "Restore the file. You can delete it if the clock has not been set back since the last ID was made."),
+
+        // The type sno.
+        Core(CoreError::SnoText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
+            sentence(fault),
+            "A sno is written as 16 characters from 2 to 9 and a to x."),
+        Core(CoreError::SnoBytes { received, .. }) => row!(
+            if *received { ERRCODE_INVALID_BINARY_REPRESENTATION } else { ERRCODE_INVALID_PARAMETER_VALUE },
+            "The bytes are the time, metabyte, partition and sequence, the most significant first.",
+            ""),
+        Core(CoreError::SnoPart { part, max, made, .. }) => row!(
+            if *made { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
+            format!("The valid range is 0 to {max}."),
+            if *part == "partition" { PARTITIONS } else { "" }),
+        SnoUuid => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
+            "A uuid contains a sno as its 16 characters from 2 to 9 and a to x.",
+            "Only a uuid that was cast from a sno can be cast back."),
+    }
+}
+
+fn known_layouts(nearest: Option<&str>, known: &[String]) -> String {
+    let nearest = nearest.map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
+    format!("{nearest}Known layouts: {}.", known.join(", "))
+}
+
+/// Writes a fault as a sentence.
+fn sentence(fault: &flake_core::TextFault) -> String {
+    let mut text = fault.to_string();
+    text[..1].make_ascii_uppercase();
+    text + "."
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn time(instant: i64) -> String {
+    Timestamptz::from_instant(instant).to_text()
+}

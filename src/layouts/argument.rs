@@ -1,0 +1,54 @@
+//! The layout that an argument of a function names, kept from call to call.
+#![allow(unsafe_code, reason = "memory of the call site")]
+
+use flake_core::Layout;
+use pgrx::pg_sys;
+
+use super::{by_name, custom, last_used};
+use crate::postgres::call::{Call, Text};
+
+/// What the call site caches: the layout, if the argument is constant there, and the catalog version it was found in.
+#[derive(Clone, Copy)]
+struct Cached {
+    layout: Option<&'static Layout>,
+    catalog_version: u64,
+}
+
+/// Acts on the layout that argument `number` names. If that returns none, or the layout is not known yet, it looks the
+/// layout up for the next call from this call site.
+///
+/// # Safety
+/// The function must cache nothing else at its call site, and `name` must be its argument `number`.
+#[inline]
+pub unsafe fn with_layout<R>(
+    call: Call,
+    number: usize,
+    name: Text<'_>,
+    act: impl FnOnce(&'static Layout) -> Option<R>,
+) -> Option<R> {
+    // SAFETY: as the caller promises.
+    let result = unsafe { call.cached::<Cached>() }.and_then(|cached| known(cached, name)).and_then(act);
+    if result.is_none() {
+        // SAFETY: as the caller promises; nothing is borrowed that an error could leave behind.
+        unsafe { pg_sys::panic::pgrx_extern_c_guard(|| look_up(call, number, name)) };
+    }
+    result
+}
+
+#[inline]
+fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
+    match cached.layout {
+        Some(layout) => (cached.catalog_version == custom::catalog_version()).then_some(layout),
+        None => last_used(name.inline_bytes()?),
+    }
+}
+
+/// # Safety
+/// As for [`with_layout`].
+#[cold]
+unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
+    let catalog_version = custom::catalog_version();
+    let layout = call.is_constant(number).then(|| by_name(name.bytes()));
+    // SAFETY: as the caller promises.
+    unsafe { call.cache(Cached { layout, catalog_version }) };
+}

@@ -1,0 +1,105 @@
+//! How a session finds the ledger in shared memory.
+#![allow(unsafe_code, reason = "shared memory")]
+
+use std::cell::Cell;
+use std::ptr;
+
+use flake_core::SlotProgress;
+
+use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
+use crate::clock;
+use crate::postgres::{report, shared_memory, slot};
+
+/// What this session has of the ledger's shared memory.
+#[derive(Clone, Copy)]
+pub enum Attachment {
+    /// It has not looked yet.
+    Unknown,
+    /// The control block; and the progress of this slot, unless there was no memory for it, or it was not asked for yet.
+    Ledger(&'static Control, *mut SlotProgress),
+    /// The control block of another version of the library.
+    Foreign(&'static Header),
+    /// Nothing.
+    None,
+}
+
+thread_local! {
+    static ATTACHMENT: Cell<Attachment> = const { Cell::new(Attachment::Unknown) };
+}
+
+/// If the library is being preloaded, has the control block created when the server starts.
+pub fn preload() {
+    shared_memory::reserve(CONTROL_SIZE, || {
+        if let Ok(control) = control_block() {
+            control.with_lock(|guarded| guarded.preloaded_at = clock::now());
+        }
+    });
+}
+
+fn control_block() -> Result<&'static Control, String> {
+    // SAFETY: all versions of the library use this name and size. They read no more than the header of a block before they
+    // have checked its version.
+    unsafe { shared_memory::main_segment_block(c"flake", CONTROL_SIZE, Control::new) }
+}
+
+/// Returns the control block, or none where this session does without the ledger.
+pub fn control() -> Option<&'static Control> {
+    match attach() {
+        Attachment::Ledger(control, _) => Some(control),
+        _ => None,
+    }
+}
+
+/// Returns the server's counters.
+pub fn counters() -> Option<&'static Counters> {
+    control().map(|control| &control.counters)
+}
+
+/// Returns what this session has attached to so far.
+pub fn attached() -> Attachment {
+    ATTACHMENT.get()
+}
+
+/// Attaches to the control block.
+pub fn attach() -> Attachment {
+    if let Attachment::Unknown = ATTACHMENT.get() {
+        ATTACHMENT.set(match control_block() {
+            Err(reason) => {
+                warn(&format!("no shared memory: {reason}"));
+                Attachment::None
+            }
+            Ok(control) if control.header.version != VERSION => {
+                warn("another version of the library is in use");
+                Attachment::Foreign(&control.header)
+            }
+            Ok(control) => {
+                control.register_lock();
+                Attachment::Ledger(control, ptr::null_mut())
+            }
+        });
+    }
+    ATTACHMENT.get()
+}
+
+/// Attaches to the control block and to the progress of this slot.
+pub fn attach_slot() -> Attachment {
+    if let Attachment::Ledger(control, progress) = attach()
+        && progress.is_null()
+    {
+        let (slot, slots) = slot::numbers();
+        // SAFETY: every session of this version uses the handle for this; a slot's number is less than their number.
+        match unsafe { shared_memory::slot_block(&control.segment, slot as usize, slots as usize) } {
+            Ok(progress) => ATTACHMENT.set(Attachment::Ledger(control, progress)),
+            Err(reason) => warn(&format!("no shared memory for this slot: {reason}")),
+        }
+    }
+    ATTACHMENT.get()
+}
+
+fn warn(reason: &str) {
+    report::warning(
+        format!("this session makes IDs without the ledger: {reason}"),
+        Some("Its IDs start above the present instant, and are unique unless the clock is set back."),
+        "Restart the server. If this happens again, check max_connections and the limits of shared memory.",
+    );
+}

@@ -1,0 +1,15 @@
+//! Text in a database of any encoding.
+
+use std::borrow::Cow;
+
+/// Escapes all characters that are not ASCII. Names of layouts and digits of IDs are ASCII in every encoding, so this is
+/// all that is needed to compare and to show them.
+pub fn escape_non_ascii(text: &[u8]) -> String {
+    text.escape_ascii().to_string()
+}
+
+/// Returns UTF-8 as it is; in other text, question marks replace what is not ASCII.
+pub fn to_utf8_lossy(text: &[u8]) -> Cow<'_, str> {
+    let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
+    str::from_utf8(text).map_or_else(|_| text.iter().map(ascii).collect(), Cow::Borrowed)
+}

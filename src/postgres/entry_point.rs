@@ -1,0 +1,72 @@
+//! The C symbols of SQL functions.
+//!
+//! A C symbol has the name of its SQL function; sql/flake.sql states the rule. [`c_symbol!`] gives that name to a function
+//! that `#[pg_extern]` has made. [`entry_point!`] makes a function without pgrx's guard against errors, which takes some 200
+//! instructions; it is for functions that usually raise no error, and leave the rest to one that `#[pg_extern]` has made.
+
+/// Exports functions that `#[pg_extern]` has made under their SQL names. pgrx appends `_wrapper` to its own symbols.
+macro_rules! c_symbol {
+    ($($name:ident),+ $(,)?) => { paste::paste! { $(
+        const _: () = {
+            $crate::postgres::entry_point::finfo!($name);
+
+            #[unsafe(no_mangle)]
+            #[allow(unsafe_code, reason = "a C symbol")]
+            pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                // SAFETY: PostgreSQL makes the call.
+                unsafe { [<$name _wrapper>](call) }
+            }
+        };
+    )+ } };
+}
+
+/// Makes a function that PostgreSQL calls without a guard.
+///
+/// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. With `else fallback` after the
+/// arguments, `answer` is an Option, and for None the call goes to `fallback`, which `#[pg_extern]` has made. The function
+/// must be declared STRICT with arguments that the types read (see [`Argument`](super::call::Argument)); `answer` must not
+/// panic, and must not call PostgreSQL without a guard.
+macro_rules! entry_point {
+    ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { paste::paste! {
+        $crate::postgres::entry_point::entry_point!($name($($argument: $type),*), |$call| match $answer {
+            Some(answer) => pgrx::pg_sys::Datum::from(answer),
+            #[allow(unsafe_code, reason = "the slow path of an entry point")]
+            // SAFETY: it has the same arguments and result in another form.
+            None => unsafe { $call.forward([<$fallback _wrapper>]) },
+        });
+    } };
+    ($name:ident($($argument:ident: $type:ty),*), |$call:ident| $answer:expr) => {
+        const _: () = {
+            $crate::postgres::entry_point::finfo!($name);
+
+            #[unsafe(no_mangle)]
+            #[allow(unsafe_code, unused_variables, unused_assignments, reason = "a C symbol")]
+            pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
+                // SAFETY: PostgreSQL makes the call, of a STRICT function.
+                let $call = unsafe { $crate::postgres::call::Call::new(call) };
+                let mut number = 0;
+                $(
+                    // SAFETY: SQL declares this argument.
+                    let $argument = unsafe { $call.argument::<$type>(number) };
+                    number += 1;
+                )*
+                $answer
+            }
+        };
+    };
+}
+
+/// Tells PostgreSQL which calling convention a function has.
+macro_rules! finfo {
+    ($name:ident) => {
+        paste::paste! {
+            #[unsafe(no_mangle)]
+            #[allow(unsafe_code, reason = "a C symbol")]
+            pub extern "C" fn [<pg_finfo_ $name>]() -> &'static pgrx::pg_sys::Pg_finfo_record {
+                &pgrx::pg_sys::Pg_finfo_record { api_version: 1 }
+            }
+        }
+    };
+}
+
+pub(crate) use {c_symbol, entry_point, finfo};

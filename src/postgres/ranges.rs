@@ -1,0 +1,36 @@
+//! PostgreSQL's ranges of timestamptz as spans of instants.
+
+use std::ops::Bound;
+
+use pgrx::datum::{Range, RangeBound, TimestampWithTimeZone};
+
+use super::timestamptz::Timestamptz;
+
+/// Returns the ends of a range as instants; none if the range is empty. An infinite timestamptz is an open end on its own
+/// side of the range, and leaves the range empty on the other.
+pub fn instants(range: &Range<TimestampWithTimeZone>) -> Option<(Bound<i64>, Bound<i64>)> {
+    let (lower, upper) = (bound(range.lower()?), bound(range.upper()?));
+    if let Bound::Included(at) | Bound::Excluded(at) = lower
+        && at.is_infinity()
+    {
+        return None;
+    }
+    if let Bound::Included(at) | Bound::Excluded(at) = upper
+        && at.is_negative_infinity()
+    {
+        return None;
+    }
+    let finite = |bound: Bound<Timestamptz>| match bound {
+        Bound::Included(at) | Bound::Excluded(at) if at.is_infinity() || at.is_negative_infinity() => Bound::Unbounded,
+        bound => bound.map(Timestamptz::instant),
+    };
+    Some((finite(lower), finite(upper)))
+}
+
+fn bound(bound: &RangeBound<TimestampWithTimeZone>) -> Bound<Timestamptz> {
+    match bound {
+        RangeBound::Infinite => Bound::Unbounded,
+        RangeBound::Inclusive(at) => Bound::Included((*at).into()),
+        RangeBound::Exclusive(at) => Bound::Excluded((*at).into()),
+    }
+}

@@ -1,0 +1,80 @@
+//! PostgreSQL's timestamptz and the core's instants, which are two types: both count microseconds in an i64, but a
+//! timestamptz counts from 2000 and has infinities, an instant counts from 1970.
+
+use std::ffi::CStr;
+
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{direct_function_call, pg_sys};
+
+/// Microseconds from 1970-01-01 to 2000-01-01.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// A timestamptz as PostgreSQL passes it. pgrx's type checks the range whenever one is made, which takes time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamptz(i64);
+
+impl Timestamptz {
+    pub const fn from_raw(raw: i64) -> Self {
+        Self(raw)
+    }
+
+    pub const fn raw(self) -> i64 {
+        self.0
+    }
+
+    pub const fn is_infinity(self) -> bool {
+        self.0 == i64::MAX
+    }
+
+    pub const fn is_negative_infinity(self) -> bool {
+        self.0 == i64::MIN
+    }
+
+    /// Returns the timestamptz of an instant.
+    pub fn from_instant(instant: i64) -> Self {
+        match instant {
+            i64::MIN | i64::MAX => Self(instant),
+            at => Self(at.saturating_sub(POSTGRES_EPOCH)),
+        }
+    }
+
+    /// Returns the instant. Infinities and the last years of timestamptz become the ends of i64, which no layout reaches.
+    pub fn instant(self) -> i64 {
+        match self.0 {
+            i64::MIN => i64::MIN,
+            at => at.saturating_add(POSTGRES_EPOCH),
+        }
+    }
+
+    /// Writes it as this session shows a timestamptz.
+    pub fn to_text(self) -> String {
+        #[allow(unsafe_code, reason = "calls an SQL function by its C name")]
+        // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
+        let text = unsafe { direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(self.into())]) };
+        text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}
+
+impl From<Timestamptz> for pg_sys::Datum {
+    #[inline]
+    fn from(at: Timestamptz) -> Self {
+        Self::from(at.0)
+    }
+}
+
+impl From<TimestampWithTimeZone> for Timestamptz {
+    fn from(at: TimestampWithTimeZone) -> Self {
+        Self(at.into_inner())
+    }
+}
+
+/// Returns the instant of an SQL function's argument.
+pub fn to_instant(at: TimestampWithTimeZone) -> i64 {
+    Timestamptz::from(at).instant()
+}
+
+/// Returns an instant as an SQL function's result.
+pub fn from_instant(instant: i64) -> TimestampWithTimeZone {
+    let at = Timestamptz::from_instant(instant).raw();
+    TimestampWithTimeZone::try_from(at).unwrap_or(TimestampWithTimeZone::positive_infinity())
+}

@@ -1,0 +1,91 @@
+//! Layouts as sources of IDs.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::thread::LocalKey;
+
+use flake_core::resume::{Origin, Resumable};
+use flake_core::{Generator, Layout, Node, Share, Slot, Step};
+
+use super::generators::{IdSource, Store};
+use crate::error::Error;
+use crate::layouts::{by_name, custom, is_same_name};
+use crate::ledger::SharedLedger;
+
+thread_local! {
+    static STORE: Store<LayoutSource> = const { RefCell::new(Vec::new()) };
+}
+
+/// A layout, and the catalog version in which it has its name.
+#[derive(Clone, Copy)]
+pub struct LayoutSource {
+    pub layout: &'static Layout,
+    catalog_version: u64,
+}
+
+impl LayoutSource {
+    /// Returns the layout with this name, or raises an error.
+    pub fn by_name(name: &[u8]) -> Self {
+        let catalog_version = custom::catalog_version();
+        Self { layout: by_name(name), catalog_version }
+    }
+
+    /// Returns whether the layout is known to have this name.
+    #[inline]
+    pub fn is_known_as(&self, name: &[u8], catalog_version: u64) -> bool {
+        is_same_name(self.layout.name().as_bytes(), name) && self.catalog_version == catalog_version
+    }
+}
+
+impl IdSource for LayoutSource {
+    type Generator = Generator;
+    type Argument = ();
+    const FUNCTION: &'static CStr = c"flake_next()";
+
+    #[inline]
+    fn store() -> &'static LocalKey<Store<Self>> {
+        &STORE
+    }
+
+    /// Layouts of the same bits make the same IDs, whatever their names.
+    fn shares_generator_with(&self, other: &Self) -> bool {
+        self.layout.same_bits(other.layout)
+    }
+
+    fn check(&self, now: i64) -> Result<(), Error> {
+        if !self.layout.generates() {
+            return Err(Error::ReadOnly { layout: self.layout_name() });
+        }
+        self.layout.tick_to_generate_in(now)?;
+        Ok(())
+    }
+
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
+        Share::new(self.layout, node, slot)
+    }
+
+    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Generator> {
+        // A rolling sequence begins anywhere, or short sessions would all use the same numbers.
+        let origin = Origin { layout: self.layout.clone(), share, position: rand::random() };
+        Resumable::begin(ledger, self.layout.key(), origin)
+    }
+
+    #[inline]
+    fn next(generator: &mut Generator, now: i64, (): ()) -> Step {
+        generator.next(now, rand::random)
+    }
+
+    #[inline]
+    fn remaining_in_tick(generator: &Generator, now: i64) -> u64 {
+        generator.remaining_in_tick(now)
+    }
+
+    fn layout_name(&self) -> Cow<'static, str> {
+        self.layout.name().to_owned().into()
+    }
+
+    fn exhausted(&self) -> flake_core::Error {
+        self.layout.exhausted()
+    }
+}

@@ -1,0 +1,74 @@
+//! The partitions of sno as sources of IDs.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::thread::LocalKey;
+
+use flake_core::resume::Resumable;
+use flake_core::sno::{NAME, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
+use flake_core::{Node, Share, Slot, Sno, SnoGenerator, Step};
+
+use super::generators::{IdSource, Store};
+use crate::error::Error;
+use crate::ledger::SharedLedger;
+
+thread_local! {
+    static STORE: Store<SnoSource> = const { RefCell::new(Vec::new()) };
+}
+
+/// One of the caller's partitions, or the automatic ones.
+#[derive(Clone, Copy, PartialEq)]
+pub struct SnoSource {
+    pub partition: Option<i32>,
+}
+
+impl IdSource for SnoSource {
+    type Generator = SnoGenerator;
+    /// The metabyte.
+    type Argument = u8;
+    const FUNCTION: &'static CStr = c"sno_next()";
+
+    #[inline]
+    fn store() -> &'static LocalKey<Store<Self>> {
+        &STORE
+    }
+
+    fn shares_generator_with(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn check(&self, now: i64) -> Result<(), Error> {
+        unit_to_generate_in(now)?;
+        Ok(())
+    }
+
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
+        match self.partition {
+            Some(partition) => partition_share(partition.into(), node, slot),
+            None => automatic_share(node, slot),
+        }
+    }
+
+    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<SnoGenerator> {
+        Resumable::begin(ledger, key(self.partition), share)
+    }
+
+    #[inline]
+    fn next(generator: &mut SnoGenerator, now: i64, metabyte: u8) -> Step<Sno> {
+        generator.next(now, metabyte)
+    }
+
+    #[inline]
+    fn remaining_in_tick(generator: &SnoGenerator, now: i64) -> u64 {
+        generator.remaining_in_unit(now)
+    }
+
+    fn layout_name(&self) -> Cow<'static, str> {
+        NAME
+    }
+
+    fn exhausted(&self) -> flake_core::Error {
+        exhausted()
+    }
+}
