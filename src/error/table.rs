@@ -127,6 +127,9 @@ pub fn row(error: &Error) -> Row {
             SEE_FIELDS),
 
         // Configuration.
+        NoControlBlock { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "A session makes IDs only if it shares memory with the others, as no other could know of its IDs.",
+            "Add flake to shared_preload_libraries, which reserves the memory, and restart the server."),
         NodeUnknown { has_run: false } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
              started to read the server's.",

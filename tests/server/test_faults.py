@@ -5,7 +5,6 @@ FLAKE_SOAK=n repeats the random ones n times.
 
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -405,14 +404,7 @@ Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
 def test_backends_that_end_by_exit(servers):
     """Libraries may call libc's exit(). PostgreSQL's callbacks run then too, but after the destructors of this thread."""
     server = servers("max_connections=6", "superuser_reserved_connections=0", "max_wal_senders=0", clock="+0")
-    (server.base / "exit.c").write_text(EXIT)
-    include = subprocess.run([os.environ["PG_CONFIG"], "--includedir-server"], check=True, capture_output=True, text=True)
-    library = server.base / "exit.so"
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-I", include.stdout.strip(), "-o", library, server.base / "exit.c"], check=True
-    )  # fmt: skip
-    library.chmod(0o755)
-    server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{library}'")
+    server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{server.compile('exit', EXIT)}'")
     server.sql(MAKE, 1)
     server.set_clock("2040-01-01 00:00:00")
     made = Made()
