@@ -1,10 +1,17 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all install uninstall run stop test test-matrix soak installcheck lint bench clean
+.PHONY: all help setup install uninstall run stop test test-matrix soak installcheck lint bench clean
 
-all: ## build the extension
+all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r target does; do \
+	    printf 'make %-14s %s\n' "$$target" "$$does"; done
+
+setup: ## install what building and running lacks (Debian packages, the Rust that is named in rust-toolchain.toml)
+	@scripts/setup
 
 install: all ## copy it to where PostgreSQL looks for it
 	@scripts/install
@@ -12,16 +19,16 @@ install: all ## copy it to where PostgreSQL looks for it
 uninstall: ## delete it there
 	@scripts/install --remove
 
-run: ## show the main job on a throwaway server
+run: ## set up, build, and show the main job on a throwaway server
 	@scripts/run
 
 stop: ## end the server that `make run` left running
-	@scripts/cluster remove $${FLAKE_DEMO:-/tmp/flake-demo-$$(id -un)}
+	@scripts/cluster remove "$${FLAKE_DEMO:-/tmp/flake-demo-$$(id -un)}"
 
-test: ## all tests, on throwaway servers
+test: ## set up, build, and run all tests on throwaway servers
 	@scripts/test all
 
-test-matrix: ## all tests on PostgreSQL 15, 17 and 18, building what is missing (some minutes each, once)
+test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missing (some minutes each, once)
 	@scripts/test matrix
 
 soak: ## faults, load and the model, for about an hour
@@ -36,5 +43,5 @@ bench: ## flake beside its alternatives, on throwaway servers; writes docs/bench
 lint: ## formatting and warnings
 	@scripts/lint
 
-clean:
+clean: ## delete what was built
 	@cargo clean

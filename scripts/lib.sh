@@ -1,18 +1,49 @@
-# Sourced by the other scripts: where things are, and how to say what is wrong.
+# Sourced by the other scripts: where things are, an environment that is the same for everybody, and how to say what is wrong.
+# shellcheck shell=bash disable=SC2034 # variables are for those who source it
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# What takes long to make and belongs to the machine. Servers that root starts run as another user, who cannot see root's home.
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/flake
-if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
-pgrx_version=$(sed -n 's/^pgrx = "=\(.*\)"$/\1/p' "$root/Cargo.toml")
-# pgrx would add backtraces to the DETAIL of every error.
-unset RUST_BACKTRACE
 
 say() { printf '==> %s\n' "$*"; }
 die() { printf 'flake: %s\n' "$*" >&2; exit 1; }
 
-# Sets pg_config, major, bindir, stage, PGRX_HOME; fails when there is no PostgreSQL.
+# Takes away what the caller's environment would tell the compiler, the servers and their clients. PostgreSQL's programs take
+# defaults from PG*: a server takes PGPORT for its own port.
+clean_environment() {
+    local name
+    for name in $(compgen -e PG); do
+        case $name in
+        PG_CONFIG) ;;
+        *) unset "$name" ;;
+        esac
+    done
+    # pgrx would add backtraces to the DETAIL of every error.
+    unset RUST_BACKTRACE CARGO_BUILD_TARGET CARGO_TARGET_DIR CDPATH LANGUAGE
+    export LC_ALL=C.UTF-8 TZ=UTC
+    # Servers that root starts run as another user, who has to read what is made here.
+    umask 022
+    # cargo and rustup keep their files there.
+    if ! [ -w "${HOME:-}" ] || [ "$HOME" = / ]; then
+        HOME=$(getent passwd "$(id -u)" | cut -d : -f 6) || true
+        if ! [ -w "$HOME" ]; then
+            HOME=$root/target/home
+            mkdir -p "$HOME"
+        fi
+        export HOME
+    fi
+    if ! command -v cargo >/dev/null && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
+        PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+    fi
+}
+
+# Clients of a server that the caller names need what the caller says about it.
+if [ "${client_environment:-}" != keep ]; then clean_environment; fi
+
+# What takes long to make and belongs to the machine. Root's home cannot be read by the user that root's servers run as.
+cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
+if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
+
+# Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {
     pg_config=$(command -v "${PG_CONFIG:-pg_config}") || return 1
     # Debian's /usr/bin/pg_config may belong to another version than the server it names.
@@ -20,30 +51,27 @@ find_postgres() {
     if [ -x "$own" ]; then pg_config=$own; fi
     major=$("$pg_config" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
     bindir=$("$pg_config" --bindir)
+    # Where the build for this PostgreSQL is laid out as it will be installed.
     stage=$root/target/stage-$major
-    # One for each, since pgrx cannot build for any PostgreSQL when one that it knows is gone.
-    export PGRX_HOME=$root/target/pgrx-$major
 }
 
 need_postgres() {
-    find_postgres || die "no PostgreSQL: ${PG_CONFIG:-pg_config} is not a program (set PG_CONFIG, or run 'make run')"
+    find_postgres || die "no PostgreSQL: ${PG_CONFIG:-pg_config} is not a program (set PG_CONFIG, or run 'make setup')"
     if [ "$major" -lt 15 ] || [ "$major" -gt 18 ]; then die "PostgreSQL $major is not supported, 15 to 18 are"; fi
 }
 
-# The cargo-pgrx that matches the library: the user's own, or one in the cache.
-find_cargo_pgrx() {
-    PATH=$PATH:$cache/cargo-pgrx-$pgrx_version/bin
-    local path
-    for path in $(type -ap cargo-pgrx); do
-        if [ "$("$path" pgrx --version 2>/dev/null)" = "cargo-pgrx $pgrx_version" ]; then
-            PATH=$(dirname "$path"):$PATH
-            return 0
-        fi
-    done
-    return 1
+# The version of the extension: Cargo.toml is the only place that has it.
+version() { sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml"; }
+
+# Runs a command as the user that servers run as: this one, or postgres where this one is root.
+as_server() {
+    if [ "$(id -u)" -ne 0 ]; then "$@"; return; fi
+    id postgres >/dev/null 2>&1 || die "a server does not run as root, and there is no user postgres"
+    # From a directory that this user can enter.
+    (cd / && runuser -u postgres -- "$@")
 }
 
-# A Python that has these modules; Debian's packages are for Debian's own.
+# Sets python to one that has these modules; Debian's packages are for Debian's own.
 find_python() {
     local modules; modules=$(IFS=,; echo "$*")
     for python in python3 /usr/bin/python3; do
@@ -52,8 +80,28 @@ find_python() {
     return 1
 }
 
-# The library that sets the clock of a server.
+# Sets faketime to the library that sets the clock of a server.
 find_faketime() {
     faketime=$(compgen -G '/usr/lib*/*/faketime/libfaketime.so.1' | head -n 1)
     [ -n "$faketime" ]
+}
+
+# Copies a file into a directory, unless it is there already: `put 644 FILE DIRECTORY`. A running server may read it at any
+# time, so it is replaced in one step.
+put() {
+    local mode=$1 from=$2 to=$3/${2##*/}
+    if cmp -s "$from" "$to"; then return; fi
+    install -m "$mode" "$from" "$to.new.$$"
+    mv -f "$to.new.$$" "$to"
+    echo "$to"
+}
+
+# Runs one part of a whole, says what it is, and how long it took.
+timed() {
+    local name=$1 begin=$SECONDS status=0
+    shift
+    say "$name"
+    "$@" || status=$?
+    say "$name: $([ $status -eq 0 ] && echo passed || echo FAILED) after $((SECONDS - begin)) s"
+    return $status
 }

@@ -28,9 +28,6 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 
-extension_sql_file!("../sql/flake.sql", name = "flake");
-extension_sql_file!("../sql/sno.sql", name = "sno", requires = ["flake"]);
-
 /// PostgreSQL calls this once, when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {

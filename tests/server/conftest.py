@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Those whose IDs are made by rules that differ; the others share them.
 LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "discord", "mastodon", "sonyflake", "tsid"]
 # How long load tests load.
-SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "5"))
+SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
 
 
 def bindir():

@@ -1,0 +1,141 @@
+"""`make` on the machines of others: whatever their environment holds, wherever the checkout lies, whoever uses apt meanwhile."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from conftest import ROOT
+from test_make import make
+
+HOSTILE = {
+    "clients": {
+        "PGPORT": "1", "PGHOST": "/nonexistent", "PGUSER": "nobody", "PGDATABASE": "nothing", "PGSERVICE": "none",
+        "PGOPTIONS": "-c no.such=1 -c nonsense", "PGDATA": "/nonexistent", "PGTZ": "nowhere", "PGSSLMODE": "nonsense",
+    },
+    "language": {"LANG": "de_DE.UTF-8", "LC_ALL": "tr_TR.ISO-8859-9", "LANGUAGE": "de", "TZ": "Antarctica/Troll"},
+    "backtraces": {"RUST_BACKTRACE": "full"},
+    "cargo": {"CARGO_TARGET_DIR": "/nonexistent", "CARGO_BUILD_TARGET": "nonsense", "CDPATH": "/:/usr"},
+    "no home": {"HOME": ""},
+    "a home that is not there": {"HOME": "/nonexistent/home"},
+    "the root as home": {"HOME": "/"},
+}  # fmt: skip
+
+
+@contextlib.contextmanager
+def demo(cwd=ROOT, umask=-1, **environment):
+    """`make run`: what it prints, and where its server is, which ends with the `with`."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake-test-") as base:
+        os.chmod(base, 0o755)
+        environment = os.environ | environment | {"FLAKE_DEMO": f"{base}/demo"}
+        command = ["make", "--no-print-directory"]
+        options = {"cwd": cwd, "env": environment, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+        ran = subprocess.run([*command, "run"], umask=umask, **options)
+        try:
+            assert ran.returncode == 0, ran.stdout + ran.stderr
+            yield ran.stdout, f"{base}/demo"
+        finally:
+            subprocess.run([*command, "stop"], **options)
+
+
+@pytest.mark.parametrize("environment", HOSTILE.values(), ids=HOSTILE)
+def test_run(environment):
+    with demo(**environment) as (output, server):
+        assert "Index Cond: ((id >= '" in output
+        query = subprocess.run(
+            ["psql", "-XAt", "-h", server, "-p", "5432", "-U", "postgres", "-d", "postgres", "-v", "VERBOSITY=verbose"],
+            input="SELECT flake_timestamp(-1);", capture_output=True, text=True,
+        )  # fmt: skip
+        assert "ERROR:  22003: ID -1 is not possible" in query.stderr and "backtrace" not in query.stderr.lower()
+
+
+def test_a_private_umask():
+    with demo(umask=0o077) as (output, _):
+        assert "Index Cond: ((id >= '" in output
+
+
+def test_a_checkout_in_a_path_with_a_space():
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake test ") as base:
+        os.chmod(base, 0o755)
+        files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
+        for name in map(os.fsdecode, filter(None, files)):
+            target = os.path.join(base, name)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy2(ROOT / name, target)
+        # What was compiled of other people's code serves again; flake itself is compiled anew.
+        profile = os.environ["FLAKE_PROFILE"]
+        skip = shutil.ignore_patterns("incremental", "libflake*")
+        shutil.copytree(ROOT / "target" / profile, f"{base}/target/{profile}", symlinks=True, ignore=skip)
+        with demo(cwd=base) as (output, _):
+            assert "Index Cond: ((id >= '" in output
+        assert os.path.exists(f"{base}/target/{profile}/libflake.so")
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("apt-get"), reason="installing takes root and apt-get")
+@pytest.mark.parametrize("lock", ["/var/lib/dpkg/lock-frontend", "/var/lib/apt/lists/lock"])
+def test_setup_waits_for_another_apt(lock):
+    """It installs a package that is there already, which takes the same locks."""
+    script = f'. "{ROOT}/scripts/lib.sh"; . "{ROOT}/scripts/packages.sh"; lacks_package util-linux; install_packages; echo installed'
+    with open(lock, "a") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as setup:
+            time.sleep(3)
+            assert setup.poll() is None, setup.communicate()
+            fcntl.lockf(held, fcntl.LOCK_UN)
+            output, errors = setup.communicate(timeout=300)
+    assert setup.returncode == 0 and output.endswith("installed\n"), output + errors
+
+
+def without(*names, directory):
+    """A PATH with all programs but these."""
+    for folder in reversed(os.environ["PATH"].split(":")):
+        if os.path.isdir(folder):
+            for name in os.listdir(folder):
+                link = os.path.join(directory, name)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(link)
+                if name not in names:
+                    os.symlink(os.path.join(folder, name), link)
+    return str(directory)
+
+
+def failing_make(target, tmp_path, *missing, **environment):
+    environment = os.environ | {"PATH": without(*missing, directory=tmp_path)} | environment
+    ran = subprocess.run(["make", target], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert ran.returncode != 0, ran.stdout
+    return ran.stderr
+
+
+def test_make_says_what_is_missing_and_installs_nothing(tmp_path):
+    said = failing_make("all", tmp_path, "pg_config", "apt-get")
+    assert "flake: missing: postgresql libpq-dev; install them with 'make setup', or: apt-get install postgresql libpq-dev" in said
+
+
+def test_without_rust_the_command_is_said(tmp_path):
+    said = failing_make("run", tmp_path, "cargo", "rustup", CARGO_HOME="/nonexistent")
+    assert "flake: no Rust here; this command installs it: curl " in said
+
+
+def test_the_toolchain_comes_by_itself(tmp_path):
+    """Where rustup is there and the toolchain is not."""
+    (tmp_path / "bin").mkdir()
+    path = without("cargo", "rustup", directory=tmp_path / "bin")
+    (tmp_path / "bin" / "cargo").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / "rustup").write_text(f'#!/bin/sh\necho "$@" >"{tmp_path}/asked"\n')
+    for program in "cargo", "rustup":
+        (tmp_path / "bin" / program).chmod(0o755)
+    subprocess.run(["scripts/setup"], cwd=ROOT, env=os.environ | {"PATH": path}, check=True, capture_output=True)
+    toolchain = next(line.split('"')[1] for line in (ROOT / "rust-toolchain.toml").open() if line.startswith("channel"))
+    assert (tmp_path / "asked").read_text().startswith(f"toolchain install {toolchain} --profile minimal")
+
+
+def test_help_names_every_target():
+    targets = {line.split()[1] for line in make("help").splitlines()}
+    assert targets >= {"all", "setup", "install", "run", "test", "test-matrix", "bench", "lint"}
+    phony = next(line for line in (ROOT / "Makefile").open() if line.startswith(".PHONY:"))
+    assert targets == set(phony.split()[1:])
