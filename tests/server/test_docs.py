@@ -4,6 +4,7 @@ A block of `sql` runs in one psql session for the file, and prints what the bloc
 numbers, times and the width of columns. A block of `ini` is what a server starts with, a block of `sh` names targets of make.
 """
 
+import itertools
 import re
 import subprocess
 
@@ -31,7 +32,7 @@ def normal(output):
 def expected_outputs(page):
     """The SQL blocks, each with the text block behind it if there is one."""
     found = blocks(page)
-    for (language, sql), (following, text) in zip(found, [*found[1:], ("", "")]):
+    for (language, sql), (following, text) in itertools.pairwise([*found, ("", "")]):
         if language == "sql":
             yield sql, text if following == "text" else None
 
@@ -48,7 +49,7 @@ def test_sql(servers, page):
     output = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout
     outputs = output.split(MARK + "\n")
     assert len(outputs) == len(pairs) + 1
-    for (sql, text), output in zip(pairs, outputs):
+    for (sql, text), output in zip(pairs, outputs[:-1], strict=True):
         if text is None:
             assert "ERROR" not in output, f"{sql}\n{output}"
         else:
