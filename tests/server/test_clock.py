@@ -49,9 +49,9 @@ def test_a_large_step_back_is_an_error_until_the_clock_is_back(faked, layout):
                 ids(db, 1, layout)
         message = error.value.diag
         assert message.message_primary == f'clock is behind the last ID of layout "{layout}"'
-        assert re.match(r"The clock is 3\d\d\d\.\d+s behind; flake.max_clock_wait allows to wait for 1s\.",
+        assert re.match(r"The clock is 3\d\d\d\.\d+s behind, and flake.max_clock_wait is 1s\.",
                         message.message_detail)
-        assert re.match("IDs can be made again when the clock has reached 20", message.message_hint)
+        assert re.match("IDs can be made again once the clock has reached 20", message.message_hint)
         assert db.execute("SELECT 1").fetchone() == (1,)
         assert db.execute("SELECT clock_steps FROM flake_generators").fetchone() == (1,)
         faked.set_clock("+0")

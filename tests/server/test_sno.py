@@ -83,7 +83,7 @@ def test_timestamp_used_up(servers):
     with server.connect() as db:
         with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded) as error:
             db.execute("SELECT sno_next()")
-        assert error.value.diag.message_primary == 'timestamp of layout "sno" is used up'
+        assert error.value.diag.message_primary == 'reached the last tick of layout "sno"'
 
 
 def test_standby(servers):
