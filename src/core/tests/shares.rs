@@ -46,7 +46,7 @@ fn first_ids(layout: &Layout, share: &Share, count: usize) -> Vec<u64> {
 
 #[test]
 fn no_two_slots_of_any_nodes_share_an_id() {
-    for layout in &BUILTIN {
+    for layout in BUILTIN {
         for (nodes, slots) in [(1, 1), (1, 3), (1, 122), (2, 37), (3, 10), (7, 1), (16, 5), (32, 9), (33, 2), (100, 4)]
         {
             let mut all = HashSet::new();

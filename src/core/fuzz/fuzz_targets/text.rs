@@ -5,7 +5,7 @@ use flake_core::BUILTIN;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    for layout in &BUILTIN {
+    for layout in BUILTIN {
         if let Ok(id) = layout.parse(text) {
             assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id));
             layout.explain(id).unwrap();
