@@ -14,6 +14,7 @@ import pytest
 
 from conftest import LAYOUTS, LIKE, ROOT
 
+GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MARK = "----- end of block -----"
@@ -82,6 +83,25 @@ def test_make_targets():
     for command in commands:
         assert command[0] == "make", f"{command}: only make is known to this test"
         subprocess.run(["make", "-n", *command[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
+def test_files_that_are_named_exist(page):
+    text = page.read_text()
+    # Paths below the root, or below src/ as in the drawings; A and B stand for versions.
+    paths = set(re.findall(r"(?<![\w/.*=-])(?:[\w.-]+/)+(?:[\w.-]+\.(?:rs|md|sql|py|toml|json|csv))?(?![\w/-])", text))
+    paths |= set(re.findall(r"`((?:scripts|src|tests|sql|docs|bench)/[\w./-]+)`", text))
+    paths |= set(re.findall(r"\]\(([^)#]+)\)", text))
+    missing = [
+        path for path in sorted(paths)
+        if "--A--" not in path and not any((base / path).exists() for base in (ROOT, ROOT / "src", page.parent))
+    ]  # fmt: skip
+    assert missing == []
+    if page in GUIDES:
+        assert len(paths) >= 10
+        targets = set(re.findall(r"`make ([a-z-]+)`", text))
+        for target in targets:
+            subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
 
 
 def quoted(text):
