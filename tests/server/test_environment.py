@@ -107,6 +107,8 @@ def without(*names, directory):
 
 def failing_make(target, tmp_path, *missing, **environment):
     environment = os.environ | {"PATH": without(*missing, directory=tmp_path)} | environment
+    # The PostgreSQL of the tests is found by it, on the PATH or not.
+    environment.pop("PG_CONFIG")
     ran = subprocess.run(["make", target], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     assert ran.returncode != 0, ran.stdout
     return ran.stderr

@@ -1,4 +1,4 @@
-//! IDs made by the original implementations: their numbers give the ID, and the ID gives its numbers and its text.
+//! IDs of the original implementations: their numbers make the ID, and the ID reads as its numbers and its text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -56,7 +56,7 @@ fn originals() {
             assert_eq!(numbers, wanted, "{line}");
             assert_eq!(layout.make(layout.tick_at(at).unwrap(), &wanted), Ok(id), "{line}");
 
-            // The worker number, put together by hand from the coarsest field down.
+            // The worker number, computed from its fields, the coarsest first.
             let coarsest = ["datacenter", "cluster", "worker", "machine", "node", "shard", "idc"];
             let finer = [("datacenter", "worker", 5), ("cluster", "generator", 0), ("worker", "process", 5)];
             let mut worker = coarsest.iter().find_map(|field| wanted.get(*field)).copied().unwrap_or(0);
@@ -130,7 +130,7 @@ fn every_built_in_layout_can_be_defined() {
                     (layout.rule(), layout.text(), layout.fields())
                 );
             }
-            // Two fields of one name and a flag are for built-in layouts.
+            // Only built-in layouts have several fields of one name, or a flag.
             Err(error) => assert!(flagged, "{error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! Whatever is given as the text of an ID: no panic; and what is an ID is one again.
+//! No text makes flake panic; one that is an ID is written as a text that reads as the same ID.
 #![no_main]
 
 use flake_core::BUILTIN;
