@@ -1,5 +1,7 @@
 """Plots of the results, as SVG."""
 
+import itertools
+
 import matplotlib
 
 matplotlib.use("svg")
@@ -21,7 +23,7 @@ def bars(path, title, values, labels, ours, form):
         axes.text(values[key] + most * 0.01, place, form.format(values[key]), va="center", color=INK)
     axes.set_xlim(0, most * 1.14)
     finish(figure, axes, title)
-    for key, label in zip(keys, axes.get_yticklabels()):
+    for key, label in zip(keys, axes.get_yticklabels(), strict=True):
         label.set_color(OURS if key in ours else INK)
     save(figure, path)
 
@@ -37,7 +39,7 @@ def lines(path, title, values, labels, ours, numbers, form):
     top = max(max(found) for found in values.values())
     # Labels at the ends of lines, moved apart where they would overlap.
     ends.sort()
-    for one, other in zip(ends, ends[1:]):
+    for one, other in itertools.pairwise(ends):
         other[0] = max(other[0], one[0] + top * 0.062)
     for height, text, color in ends:
         axes.text(len(numbers) - 0.93, height, text, va="center", color=color)

@@ -30,16 +30,19 @@ def beside(results):
     cast = calls["n::float8"]
     shown = [
         ["`clock_timestamp()`", number(calls["clock_timestamp()"]), ""],
-        ["`flake_timestamp(id)`", number(calls["flake_timestamp(n)"]), times(calls, "flake_timestamp(n)", "abs(n)") + " `abs(bigint)`"],
+        ["`flake_timestamp(id)`", number(calls["flake_timestamp(n)"]),
+         times(calls, "flake_timestamp(n)", "abs(n)") + " `abs(bigint)`"],
         ["`flake_timestamp(id, 'si')`", number(calls["flake_timestamp(n, 'si')"]), ""],
         ["`to_timestamp(double precision)`, without the cast", number(calls["to_timestamp(n::float8)"] - cast), ""],
         ["`flake_decode(id)`", number(calls["flake_decode(n)"]), ""],
-        ["a row of `flake_batch` in FROM", number(rows["flake_batch"]), times(rows, "flake_batch", "generate_series") + " `generate_series`"],
+        ["a row of `flake_batch` in FROM", number(rows["flake_batch"]),
+         times(rows, "flake_batch", "generate_series") + " `generate_series`"],
         ["a row of `flake_batch` in SELECT", number(rows["flake_batch in SELECT"]),
          times(rows, "flake_batch in SELECT", "generate_series in SELECT") + " `generate_series`"],
     ]  # fmt: skip
-    share = f"A session of this server has {results['share']:,} IDs of `twitter` per millisecond, and takes {1e6 / results['share']:.0f} ns for one at least."
-    return table(["what", "ns", "compared"], shown) + "\n\n" + share
+    share = results["share"]
+    rate = f"A session of this server has {share:,} IDs of `twitter` per millisecond, so one takes at least {1e6 / share:.0f} ns."
+    return table(["what", "ns", "compared"], shown) + "\n\n" + rate
 
 
 def tables(results):
@@ -77,14 +80,18 @@ def others(results):
     memory, waiting, loaded, counted = results["memory"], results["waiting"], results["loaded"], results["instructions"]
     profile = results["profile"]
     lines = [
-        f"* A new session has {memory['new']:,} kB for itself. Its first ID adds {memory['first ID']:,} kB (the library's own data and "
-        f"what PostgreSQL keeps for a call), generators of ten layouts {memory['ten layouts']:,} kB more.",
-        f"* With `flake.node_count = 1024` a session has {waiting['share']} IDs of `twitter` per millisecond. It gets "
-        f"{waiting['rate']:.1%} of them and takes {waiting['cpu']:.0%} of a core.",
-        "* Sessions that make no IDs: with the library loaded there are "
-        + " and ".join(f"{ratio:.3f} × the transactions of `{name}`" for name, ratio in loaded.items())
-        + " without it"
-        + (f"; a row takes {counted['bare, library loaded']:,.0f} instructions with and {counted['bare']:,.0f} without." if counted else "."),
+        f"* A new session uses {memory['new']:,} kB of its own. Its first ID adds {memory['first ID']:,} kB (the library's "
+        f"data and what PostgreSQL keeps for a call), and generators of ten layouts add {memory['ten layouts']:,} kB.",
+        f"* With `flake.node_count = 1024`, a session has {waiting['share']} IDs of `twitter` per millisecond. It gets "
+        f"{waiting['rate']:.1%} of them and uses {waiting['cpu']:.0%} of a core.",
+        "* Sessions that make no IDs run, with the library loaded, "
+        + " and ".join(f"{ratio:.3f} × as many transactions of `{name}`" for name, ratio in loaded.items())
+        + " as without it"
+        + (
+            f"; a row takes {counted['bare, library loaded']:,.0f} instructions with it and {counted['bare']:,.0f} without."
+            if counted
+            else "."
+        ),
     ]
     if profile is not None:
         lines.append(f"* Eight sessions inserting single rows spend {profile:.2f} % of their time in flake's library.")

@@ -35,12 +35,15 @@ def rounds(number):
 
 def machine(db):
     """What was measured where, in a sentence."""
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    processors = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":")[1].strip() for line in processors if line.startswith("model name")), platform.machine())
     version, settings = db.execute("""
         SELECT current_setting('server_version'), string_agg(name || ' = ' || current_setting(name), ', ' ORDER BY name)
         FROM pg_settings WHERE name IN ('shared_buffers', 'fsync', 'max_wal_size', 'autovacuum')""").fetchone()
-    return (f"PostgreSQL {version} on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
-            f"Medians of {rounds(30)} rounds of calls, {rounds(15)} of single-row INSERTs, and {rounds(5)} or more of the rest.")  # fmt: skip
+    return (
+        f"PostgreSQL {version} on {os.cpu_count()} cores of {model}, {platform.system()} {platform.machine()}; {settings}. "
+        f"Medians of {rounds(30)} rounds of calls, {rounds(15)} of single-row INSERTs, and {rounds(5)} or more of the rest."
+    )
 
 
 def say(what):

@@ -98,7 +98,7 @@ def reads(db, contestants, rounds):
         points[contestant.key] = query(
             f"SELECT count(t.n) FROM point_{table} JOIN {table} t USING (id)", LOOKUPS)  # fmt: skip
         ranges[contestant.key] = query(
-            f"SELECT count(t.n) FROM range_{table} r JOIN {table} t ON t.id BETWEEN r.low AND r.high", RANGES * RANGE)  # fmt: skip
+            f"SELECT count(t.n) FROM range_{table} r JOIN {table} t ON t.id BETWEEN low AND high", RANGES * RANGE)  # fmt: skip
     found = medians(interleaved(rounds, points)), medians(interleaved(rounds, ranges))
     db.execute("RESET ALL")
     return (

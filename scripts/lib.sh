@@ -80,6 +80,15 @@ find_python() {
     return 1
 }
 
+# Sets ruff to the program of the version that ruff.toml names, and ruff_version to that version.
+find_ruff() {
+    ruff_version=$(sed -n 's/^required-version = "==\(.*\)"$/\1/p' "$root/ruff.toml")
+    for ruff in ruff "$cache/ruff-$ruff_version/bin/ruff"; do
+        if [ "$("$ruff" --version 2>/dev/null)" = "ruff $ruff_version" ]; then return 0; fi
+    done
+    return 1
+}
+
 # Sets faketime to the library that sets the clock of a server.
 find_faketime() {
     faketime=$(compgen -G '/usr/lib*/*/faketime/libfaketime.so.1' | head -n 1)

@@ -18,7 +18,7 @@ const YEAR_2021: i64 = 1_609_459_200 * SECOND;
 const YEAR_2023: i64 = 1_672_531_200 * SECOND;
 
 /// Every built-in layout: its name, source, epoch, tick, and fields from the most significant bit down.
-pub static BUILTIN: [Layout; 24] = [
+pub static BUILTIN: &[Layout] = &[
     row(
         "twitter",
         "Twitter's Snowflake of 2010, with its own epoch",

@@ -3,7 +3,6 @@
 //! The ledger consists of plain numbers, so that it can lie in shared memory. Its users keep two rules: one session at a
 //! time replaces the [`Ledger`], and the new timeline is on disk before any session acts on it.
 
-use crate::FinalProgress;
 use crate::timeline::{Stretch, Timeline};
 
 /// How far a generator has got: what its successor continues from.
@@ -27,6 +26,17 @@ impl Progress {
     pub const fn free_from(&self) -> i64 {
         (if self.start > self.stepped_back_from { self.start } else { self.stepped_back_from }).saturating_add(1)
     }
+}
+
+/// What a generator's successor needs to know of it.
+#[derive(Debug, Clone, Copy)]
+pub struct FinalProgress {
+    /// The key that the generator is stored under.
+    pub key: u64,
+    /// The era in which the progress was made.
+    pub era: u64,
+    /// How far the generator got.
+    pub progress: Progress,
 }
 
 /// The time that generators may use without asking again.

@@ -1,7 +1,7 @@
 //! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
 //! time.
 
-use crate::{Generator, Layout, Progress, Share, SnoGenerator, Start, Step, Window};
+use crate::{FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Step, Window};
 
 /// How a generator reaches the ledger that the sessions of a server share.
 pub trait LedgerAccess {
@@ -36,17 +36,6 @@ pub enum Grant {
     Window(Window, u64),
     /// The generator may use no time before this instant.
     After(i64),
-}
-
-/// What a generator's successor needs to know of it.
-#[derive(Debug, Clone, Copy)]
-pub struct FinalProgress {
-    /// The key that the generator is stored under.
-    pub key: u64,
-    /// The era in which the progress was made.
-    pub era: u64,
-    /// How far the generator got.
-    pub progress: Progress,
 }
 
 /// A generator that can resume from the progress of an earlier one.

@@ -3,8 +3,8 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, function_name, pg_sys};
 
-use super::Error;
 use super::table::{Row, row};
+use super::variants::Error;
 
 /// Ends the statement with this error.
 #[cold]

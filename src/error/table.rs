@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use flake_core::Error as CoreError;
 use pgrx::PgSqlErrorCode::{self as State, *};
 
-use super::Error;
+use super::variants::Error;
 use crate::postgres::timestamptz::Timestamptz;
 
 /// What an error says besides its message.

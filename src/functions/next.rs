@@ -1,10 +1,10 @@
 //! flake_next: at best one comparison of the layout's name, one look at the clock, and one step of a generator.
 
-use flake_core::Step;
+use flake_core::{Layout, Step};
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
-use crate::layouts::{by_name, custom};
+use crate::layouts::by_name;
 use crate::postgres::call::Text;
 use crate::postgres::entry_point::entry_point;
 use crate::session::generators::find;
@@ -12,21 +12,20 @@ use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 
 entry_point!(flake_next(layout: Text<'_>) else flake_next_or_wait, |call| {
-    layout.inline_bytes().and_then(|layout| at_once(layout, None))
+    layout.inline_bytes().and_then(|layout| at_once(layout, |_| Some(0)))
 });
 
 entry_point!(flake_next_tagged(layout: Text<'_>, tag: i32) else flake_next_tagged_or_wait, |call| {
-    layout.inline_bytes().and_then(|layout| at_once(layout, Some(tag)))
+    layout.inline_bytes().and_then(|layout| at_once(layout, |layout| layout.tag_bits(tag.into()).ok()))
 });
 
-/// Returns the next ID, with a tag if there is one, if a generator is known by this name and has an ID now.
+/// Returns the next ID with a tag, if a generator is known by this name and has an ID now.
 #[inline]
-fn at_once(layout: &[u8], tag: Option<i32>) -> Option<u64> {
-    let catalog_version = custom::catalog_version();
+fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Option<u64> {
     find(
-        |source: &LayoutSource| source.is_known_as(layout, catalog_version),
-        |own| {
-            let tag = tag.map_or(Ok(0), |tag| own.source.layout.tag_bits(tag.into())).ok()?;
+        move |source: &LayoutSource| source.is_known_as(layout),
+        move |own| {
+            let tag = tag_bits(own.source.layout)?;
             match own.at_once(()) {
                 Step::Issue(id) => Some(id | tag),
                 _ => None,

@@ -29,8 +29,8 @@ pub unsafe fn with_layout<R>(
     // SAFETY: as the caller promises.
     let result = unsafe { call.cached::<Cached>() }.and_then(|cached| known(cached, name)).and_then(act);
     if result.is_none() {
-        // SAFETY: as the caller promises; nothing is borrowed that an error could leave behind.
-        unsafe { pg_sys::panic::pgrx_extern_c_guard(|| look_up(call, number, name)) };
+        // SAFETY: as the caller promises.
+        unsafe { look_up(call, number, name) };
     }
     result
 }
@@ -46,9 +46,14 @@ fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
 /// # Safety
 /// As for [`with_layout`].
 #[cold]
+#[inline(never)]
 unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
-    let catalog_version = custom::catalog_version();
-    let layout = call.is_constant(number).then(|| by_name(name.bytes()));
-    // SAFETY: as the caller promises.
-    unsafe { call.cache(Cached { layout, catalog_version }) };
+    // SAFETY: as the caller promises; nothing is borrowed that an error could leave behind.
+    unsafe {
+        pg_sys::panic::pgrx_extern_c_guard(|| {
+            let catalog_version = custom::catalog_version();
+            let layout = call.is_constant(number).then(|| by_name(name.bytes()));
+            call.cache(Cached { layout, catalog_version });
+        });
+    }
 }

@@ -37,8 +37,8 @@ impl Call {
     /// # Safety
     /// SQL must declare the function with that many arguments, and this one with a type that `T` reads.
     #[inline]
-    pub unsafe fn argument<T: Argument>(self, number: usize) -> T {
-        // SAFETY: as the caller promises; by `new`, the argument is not NULL.
+    pub unsafe fn argument<'a, T: Argument<'a>>(&'a self, number: usize) -> T {
+        // SAFETY: as the caller promises; by `new`, the argument is not NULL. It lives as long as the call.
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 
@@ -47,6 +47,7 @@ impl Call {
     /// # Safety
     /// The function must take the same arguments and return the same type.
     #[cold]
+    #[inline(never)]
     pub unsafe fn forward(self, function: Function) -> pg_sys::Datum {
         // SAFETY: as the caller promises.
         unsafe { function(self.0) }
@@ -85,28 +86,28 @@ impl Call {
     }
 }
 
-/// A type that an entry point takes as an argument.
-pub trait Argument {
+/// A type that an entry point takes as an argument, which lives as long as the call.
+pub trait Argument<'a> {
     /// # Safety
-    /// The datum must be a value of the SQL type that `Self` reads, not NULL, and it must outlive the result.
+    /// The datum must be a value of the SQL type that `Self` reads, not NULL, and it must live for `'a`.
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self;
 }
 
-impl Argument for i64 {
+impl Argument<'_> for i64 {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         datum.value() as i64
     }
 }
 
-impl Argument for i32 {
+impl Argument<'_> for i32 {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         datum.value() as i32
     }
 }
 
-impl Argument for Timestamptz {
+impl Argument<'_> for Timestamptz {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         Self::from_raw(datum.value() as i64)
@@ -114,7 +115,7 @@ impl Argument for Timestamptz {
 }
 
 /// A node of a plan, as support functions take it.
-impl Argument for *mut pg_sys::Node {
+impl Argument<'_> for *mut pg_sys::Node {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         datum.cast_mut_ptr()
@@ -128,7 +129,7 @@ pub struct Text<'a> {
     call: PhantomData<&'a [u8]>,
 }
 
-impl Argument for Text<'_> {
+impl<'a> Argument<'a> for Text<'a> {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         Self { varlena: datum.cast_mut_ptr(), call: PhantomData }
@@ -139,7 +140,7 @@ impl<'a> Text<'a> {
     /// Returns its bytes, unless they are compressed or stored out of line.
     #[inline]
     pub fn inline_bytes(self) -> Option<&'a [u8]> {
-        // SAFETY: by `from_datum`, this is a varlena that outlives `'a`.
+        // SAFETY: by `from_datum`, this is a varlena that lives for `'a`.
         unsafe {
             if varlena::varatt_is_1b_e(self.varlena) || varlena::varatt_is_4b_c(self.varlena) {
                 return None;

@@ -78,7 +78,7 @@ impl<S: IdSource> SessionGenerator<S> {
         recovery::refuse(S::FUNCTION);
         source.check(clock::now())?;
         ledger::join()?;
-        exit::leave_at_exit();
+        exit::leave_at_exit(final_progress_of::<S>);
         let share = source.share(ledger::node()?, slot::slot()?)?;
         let resumable = source.begin(&SharedLedger { function: S::FUNCTION }, share);
         Ok(Self { source, share, resumable, delays: Delays::default(), clock: TickClock::default() })
@@ -145,8 +145,7 @@ impl<S: IdSource> SessionGenerator<S> {
         Ok(Attempt::Pause { remaining, reason })
     }
 
-    /// Returns what this generator leaves when the session exits.
-    pub fn final_progress(&mut self) -> FinalProgress {
+    fn final_progress(&mut self) -> FinalProgress {
         self.delays.report(self.resumable.issued());
         self.resumable.final_progress()
     }
@@ -183,4 +182,12 @@ pub fn find<S: IdSource, R>(
 /// Acts on each of this session's generators for sources of one type.
 pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
     S::store().with(|generators| generators.borrow().iter().map(act).collect())
+}
+
+/// Returns what the generators of one store leave at exit; none if one of them is in the middle of making an ID.
+fn final_progress_of<S: IdSource>() -> Option<Vec<FinalProgress>> {
+    S::store().with(|generators| {
+        let mut generators = generators.try_borrow_mut().ok()?;
+        Some(generators.iter_mut().map(SessionGenerator::final_progress).collect())
+    })
 }

@@ -34,8 +34,8 @@ impl LayoutSource {
 
     /// Returns whether the layout is known to have this name.
     #[inline]
-    pub fn is_known_as(&self, name: &[u8], catalog_version: u64) -> bool {
-        is_same_name(self.layout.name().as_bytes(), name) && self.catalog_version == catalog_version
+    pub fn is_known_as(&self, name: &[u8]) -> bool {
+        is_same_name(self.layout.name().as_bytes(), name) && self.catalog_version == custom::catalog_version()
     }
 }
 

@@ -23,7 +23,7 @@ unsafe fn read(datum: pg_sys::Datum) -> Sno {
     Sno::from_bytes(unsafe { *datum.cast_mut_ptr::<[u8; size_of::<Sno>()]>() })
 }
 
-impl Argument for SnoDatum {
+impl Argument<'_> for SnoDatum {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
         // SAFETY: as the caller promises.

@@ -22,8 +22,8 @@ entry_point!(sno_next_in_partition(metabyte: i32, partition: i32) else sno_next_
 fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
     let metabyte = metabyte.try_into().ok()?;
     find(
-        |source: &SnoSource| source.partition == partition,
-        |own| match own.at_once(metabyte) {
+        move |source: &SnoSource| source.partition == partition,
+        move |own| match own.at_once(metabyte) {
             Step::Issue(sno) => Some(sno),
             _ => None,
         },

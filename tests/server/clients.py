@@ -26,7 +26,7 @@ class Made:
 
     def add(self, rows, kinds=tuple(KINDS)):
         with self.lock:
-            for kind, column in zip(kinds, zip(*rows)):
+            for kind, column in zip(kinds, zip(*rows, strict=True), strict=False):
                 twice = self.ids[kind].intersection(column)
                 assert not twice and len(set(column)) == len(column), f"{kind}: {sorted(twice)[:3]} made twice"
                 self.ids[kind].update(column)

@@ -21,7 +21,8 @@ def peak_memory(db):
 
 @pytest.mark.parametrize("query", [
     "SELECT count(*), count(*) FILTER (WHERE id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM {} id) s",
-    "SELECT count(*), count(*) FILTER (WHERE id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM (SELECT {} AS id) i) s",
+    "SELECT count(*), count(*) FILTER (WHERE id <= before) "
+    "FROM (SELECT id, lag(id) OVER () AS before FROM (SELECT {} AS id) i) s",
 ], ids=["from", "select"])  # fmt: skip
 def test_memory_stays_flat(server, query):
     with server.connect() as db:
@@ -76,7 +77,7 @@ def test_cancel(servers):
             server.set_clock(clock)
             pid = db.info.backend_pid
 
-            def cancel():
+            def cancel(pid=pid):
                 time.sleep(0.5)
                 server.sql("SELECT pg_cancel_backend(%s)", pid)
 

@@ -61,7 +61,7 @@ def test_all_parts(small, tmp_path):
             "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1), "share": 1000,
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
-            "inserts": [dict.fromkeys(fill, [1.0, 2.0]) | found for found in sessions.inserts(db, some, 1, 1)],
+            "inserts": [{key: [1.0, 2.0] for key in fill} | found for found in sessions.inserts(db, some, 1, 1)],
             "generating": sessions.generating(some, 1, 1),
             "loaded": sessions.loaded(1, 1), "profile": None, "instructions": None,
         }  # fmt: skip

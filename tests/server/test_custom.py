@@ -102,5 +102,6 @@ def test_parallel_workers_know_custom_layouts(server):
         plan = "\n".join(line for line, in db.execute("EXPLAIN SELECT flake_next('mine') FROM rows OFFSET 0"))
         assert "Workers Planned: 2" in plan
         assert db.execute(query).fetchone()[1] == 50000
-        assert db.execute("SELECT count(DISTINCT id) FROM (SELECT flake_next('mine') AS id FROM rows OFFSET 0) s").fetchone() == (50000,)
+        distinct = "SELECT count(DISTINCT id) FROM (SELECT flake_next('mine') AS id FROM rows OFFSET 0) s"
+        assert db.execute(distinct).fetchone() == (50000,)
         db.execute("SELECT flake_drop_layout('mine'); DROP TABLE rows")

@@ -1,16 +1,20 @@
-"""Everything in the README and in docs/ is executed.
+"""Everything in the README and in docs/ is executed, and nothing is missing there.
 
-A block of `sql` runs in one psql session for the file, and prints what the block of `text` behind it says: to the letter but for
-numbers, times and the width of columns. A block of `ini` is what a server starts with, a block of `sh` names targets of make.
+All `sql` blocks of a page run in one psql session. Each prints what the `text` block that follows it says, except for numbers,
+times and the width of columns. FLAKE_ACCEPT=1 replaces the `text` blocks that differ by what was printed. An `ini` block is what
+a server starts with. An `sh` block contains targets of make.
 """
 
+import itertools
+import os
 import re
 import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import LAYOUTS, LIKE, ROOT
 
+GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MARK = "----- end of block -----"
@@ -28,10 +32,16 @@ def normal(output):
     return [re.sub(r"\s+", " ", line).strip() for line in output.strip().splitlines()]
 
 
+def accept(page, text, output):
+    """Writes to the page what was printed, instead of a text block that differs from it."""
+    lines = (line.rstrip() for line in output.strip("\n").splitlines())
+    page.write_text(page.read_text().replace(f"```text\n{text}```\n", "```text\n" + "\n".join(lines) + "\n```\n", 1))
+
+
 def expected_outputs(page):
     """The SQL blocks, each with the text block behind it if there is one."""
     found = blocks(page)
-    for (language, sql), (following, text) in zip(found, [*found[1:], ("", "")]):
+    for (language, sql), (following, text) in itertools.pairwise([*found, ("", "")]):
         if language == "sql":
             yield sql, text if following == "text" else None
 
@@ -48,11 +58,12 @@ def test_sql(servers, page):
     output = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout
     outputs = output.split(MARK + "\n")
     assert len(outputs) == len(pairs) + 1
-    for (sql, text), output in zip(pairs, outputs):
+    for (sql, text), output in zip(pairs, outputs[:-1], strict=True):
         if text is None:
             assert "ERROR" not in output, f"{sql}\n{output}"
-        else:
-            assert normal(output) == normal(text), f"{sql}\n{output}"
+        elif normal(output) != normal(text):
+            assert "FLAKE_ACCEPT" in os.environ, f"{sql}\n{output}\ninstead of\n{text}"
+            accept(page, text, output)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -72,6 +83,63 @@ def test_make_targets():
     for command in commands:
         assert command[0] == "make", f"{command}: only make is known to this test"
         subprocess.run(["make", "-n", *command[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
+def test_files_that_are_named_exist(page):
+    text = page.read_text()
+    # Paths below the root, or below src/ as in the drawings; A and B stand for versions.
+    paths = set(re.findall(r"(?<![\w/.*=-])(?:[\w.-]+/)+(?:[\w.-]+\.(?:rs|md|sql|py|toml|json|csv))?(?![\w/-])", text))
+    paths |= set(re.findall(r"`((?:scripts|src|tests|sql|docs|bench)/[\w./-]+)`", text))
+    paths |= set(re.findall(r"\]\(([^)#]+)\)", text))
+    missing = [
+        path for path in sorted(paths)
+        if "--A--" not in path and not any((base / path).exists() for base in (ROOT, ROOT / "src", page.parent))
+    ]  # fmt: skip
+    assert missing == []
+    if page in GUIDES:
+        assert len(paths) >= 10
+        targets = set(re.findall(r"`make ([a-z-]+)`", text))
+        for target in targets:
+            subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+
+
+def quoted(text):
+    return re.findall(r"`(\w+)`", text)
+
+
+def first_column(page, head):
+    """What the first column of a table quotes, for the table that begins with this head."""
+    rows = page[page.index(head) :].split("\n\n")[0].splitlines()
+    return [name for row in rows[2:] for name in quoted(row.split("|")[1])]
+
+
+def test_every_layout_is_documented_and_tested(server):
+    layouts = server.sql("""
+        SELECT name, generates, text_form, generates AND ends_at > now() FROM flake_layouts WHERE source <> 'custom'""")
+    readme, page, forms = ((ROOT / name).read_text() for name in ("README.md", "docs/layouts.md", "docs/text-forms.md"))
+    read_only = re.split(r"\.\s", page.split(" are read-only")[0])[-1]
+    named = {
+        "the table of layouts in README.md": first_column(readme, "| layout | description |"),
+        "the list of read-only layouts in docs/layouts.md": quoted(read_only),
+        "LAYOUTS and LIKE in tests/server/conftest.py": [*LAYOUTS, *LIKE],
+    }
+    belonging = {
+        "the table of layouts in README.md": {name for name, *_ in layouts},
+        "the list of read-only layouts in docs/layouts.md": {name for name, generates, *_ in layouts if not generates},
+        "LAYOUTS and LIKE in tests/server/conftest.py": {name for name, _, _, makes_now in layouts if makes_now},
+    }
+    for form, built_in in re.findall(r"^\| `(\w+)` \|.*\| (.*)\|$", forms, re.M):
+        if form != "decimal":
+            named[f"the row {form} in docs/text-forms.md"] = quoted(built_in)
+            belonging[f"the row {form} in docs/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
+    wrong = {
+        place: {"missing": sorted(belonging[place] - set(found)), "too many": sorted(set(found) - belonging[place])}
+        for place, found in named.items()
+        if belonging[place] != set(found)
+    }
+    assert wrong == {}
+    assert set(LIKE.values()) <= set(LAYOUTS)
 
 
 def test_every_function_and_setting_is_documented(server):

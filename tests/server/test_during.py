@@ -58,10 +58,12 @@ def test_the_same_rows_as_by_the_time_inside(million):
                 SELECT tstzrange(zero + %s * interval '1 us', zero + %s * interval '1 us', %s)::text
                 FROM (SELECT '2026-01-01Z'::timestamptz) t (zero)""",
                 (start, start + length, chance.choice(["[]", "[)", "()", "(]"]))).fetchone()  # fmt: skip
-        by_id = million.execute("SELECT count(*), sum(id) FROM ids WHERE flake_during(id, %s::text::tstzrange)", (span,)).fetchone()
+        within = "SELECT count(*), sum(id) FROM ids WHERE flake_during(id, %s::text::tstzrange)"
+        by_id = million.execute(within, (span,)).fetchone()
         by_time = million.execute("""
             SELECT count(*), sum(id) FROM ids
             WHERE tstzrange(flake_timestamp(id), flake_timestamp(id) + interval '1 ms') && %s::text::tstzrange
               AND flake_timestamp(id) BETWEEN COALESCE(lower(%s::text::tstzrange), '-infinity') - interval '1 s'
-                                          AND COALESCE(upper(%s::text::tstzrange), 'infinity')""", (span, span, span)).fetchone()  # fmt: skip
+                                          AND COALESCE(upper(%s::text::tstzrange), 'infinity')""",
+            (span, span, span)).fetchone()  # fmt: skip
         assert by_id == by_time, (span, seed)

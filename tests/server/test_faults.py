@@ -3,6 +3,7 @@
 FLAKE_SOAK=n repeats the random ones n times.
 """
 
+import functools
 import os
 import signal
 import threading
@@ -135,7 +136,7 @@ def test_set_back_while_stopped(faked, mode):
         with faked.connect() as db:
             db.execute("SET flake.max_clock_wait = '10s'")
             made.make(db, 100)
-        faked.restart(mode=mode, while_stopped=lambda: faked.set_clock(clock))
+        faked.restart(mode=mode, while_stopped=functools.partial(faked.set_clock, clock))
         with faked.connect() as db:
             assert made.make_each(db, 100) == list(KINDS)
             error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, MAKE, (1,)).value.diag
@@ -185,7 +186,8 @@ def test_a_clock_that_was_ahead_can_be_given_up(faked):
         made.make(db, 100)
         faked.set_clock("+0")
         assert made.make_each(db, 100) == ["twitter", "base64id"]
-        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, faked.sql, "SET ROLE pg_monitor; SELECT flake_accept_clock()")
+        accept = "SET ROLE pg_monitor; SELECT flake_accept_clock()"
+        denied = pytest.raises(psycopg.errors.InsufficientPrivilege, faked.sql, accept)
         assert "flake_accept_clock" in str(denied.value)
         early, = faked.sql("SELECT flake_accept_clock() < now() + interval '10 s'")[0]
         assert early
@@ -205,8 +207,9 @@ def test_a_clock_that_was_ahead_can_be_given_up(faked):
     # When real time reaches the stretch, it is not used; after it IDs are made again.
     with faked.connect() as db:
         made.make(db, 100)
-        start, length = faked.sql("""SELECT extract(epoch FROM lower(s) - now())::float, extract(epoch FROM upper(s) - lower(s))::float
-                                     FROM flake_stats, unnest(skipped) s""")[0]
+        start, length = faked.sql("""
+            SELECT extract(epoch FROM lower(s) - now())::float, extract(epoch FROM upper(s) - lower(s))::float
+            FROM flake_stats, unnest(skipped) s""")[0]
         faked.set_clock(f"+{start + 1.2}")
         for session in [db, faked.connect()]:
             assert made.make_each(session, 100) == list(KINDS)
@@ -270,7 +273,8 @@ def test_parallel_workers(server):
     with server.connect() as db:
         db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 10000) n;
                       ALTER TABLE rows SET (parallel_workers = 4);
-                      SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off""")
+                      SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_tuple_cost = 0;
+                      SET parallel_leader_participation = off""")
         for _ in range(10):
             workers, count, *different = db.execute(f"""
                 SELECT count(DISTINCT (flake_decode(a::bigint)).worker / 8), count(*), count(DISTINCT a), count(DISTINCT b),

@@ -203,7 +203,7 @@ def test_more_layouts_than_a_slot_keeps_traces_of(server):
     for _ in range(12):
         with server.connect() as db:
             for row in db.execute(f"SELECT {', '.join(calls)} FROM generate_series(1, 5)"):
-                for call, id in zip(calls, row):
+                for call, id in zip(calls, row, strict=True):
                     made[call].append(id)
     for call, ids in made.items():
         assert len(set(ids)) == 60, call

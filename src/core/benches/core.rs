@@ -1,4 +1,4 @@
-//! Nanoseconds per operation, without a server: `cargo bench -p flake-core`. Rounds are interleaved, medians are shown.
+//! Nanoseconds per operation without a server: `cargo bench -p flake-core`. It interleaves rounds and prints medians.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use flake_core::{Generator, Numbers, Share, Sno, SnoGenerator, Step, built_in};
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
 
-/// Nanoseconds per call, of one round.
+/// Returns the nanoseconds per call in one round.
 fn time(mut operation: impl FnMut(u64)) -> f64 {
     let begin = Instant::now();
     (0..TIMES).for_each(&mut operation);
@@ -26,7 +26,7 @@ fn main() {
     let sno_share = Share { workers: Numbers { first: 0, count: 1 }, sequences: Numbers { first: 0, count: 65536 } };
     let sno_start = Sno::ZERO.instant() + 4_000_000_000;
     let mut sno_generator = SnoGenerator::starting_above(sno_share, sno_start).unwrap();
-    // A clock that moves so that no share is used up: 20,000 IDs in a tick.
+    // The clock moves fast enough that no share is used up: 20,000 IDs in a tick.
     let (mut asked, mut sno_asked) = (0, 0);
 
     let mut rounds: Vec<(&str, Vec<f64>)> =

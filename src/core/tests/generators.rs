@@ -1,4 +1,4 @@
-//! Generators against scripted clocks: the traces of the originals, and every answer a generator can give.
+//! Generators against scripted clocks: the IDs that the originals make, and every answer that a generator can give.
 
 use flake_core::{Error, Field, Generator, Layout, Numbers, SequenceRule, Share, Step, built_in};
 
@@ -55,7 +55,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
     assert_eq!(ids[4095], Step::Issue(132271570944278527));
     let wait = Step::Wait { until: 1640995200001 * 1000 };
     assert_eq!(at(&mut generator, 1640995200000), wait);
-    // The listing that is commonly copied leaves its wait here and issues this millisecond's IDs twice.
+    // The commonly copied listing stops waiting here, and issues this millisecond's IDs twice.
     assert_eq!(at(&mut generator, 1640995199999), Step::ClockBehind { until: 1640995200000 * 1000 });
     assert_eq!(at(&mut generator, 1640995200000), wait);
     assert_eq!(at(&mut generator, 1640995200001), Step::Issue(132271570948468736));
@@ -76,7 +76,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
     ] {
         assert_eq!(at(&mut generator, clock), Step::Issue(id));
     }
-    // Six are used of the next 256; the original's 257th of one millisecond is a duplicate, ours has to wait.
+    // Six of the next 256 are used. The original's 257th ID of a millisecond is a duplicate; ours has to wait.
     let next: Vec<Step> = (0..256).map(|_| at(&mut generator, 1700000000006)).collect();
     assert_eq!(next[0], Step::Issue((100000000006 << 13) | (5 << 8) | 6));
     assert_eq!(next[255], Step::Issue((100000000006 << 13) | (5 << 8) | 5));
@@ -101,7 +101,7 @@ fn trace_of_the_60_bit_id() {
         assert_eq!(generator.next(clock * 1000, || random as u64 | 0xE00), Step::Issue(id));
     }
     let second = 1700000000000 * 1000;
-    // The original issues at 1699999999 once more here.
+    // Here, the original issues an ID of 1699999999 again.
     assert_eq!(generator.next(second - 1, || 0), Step::ClockBehind { until: second + 1_000_000 });
 }
 

@@ -1,8 +1,7 @@
-//! A model of whole deployments: servers with slots, disks and clocks of their own, on which everything happens that can
-//! happen to a server, in random order. Every ID that is ever made goes into one set.
+//! A model of whole deployments: servers with slots, disks and clocks of their own, to which all that can happen to a
+//! server happens in random order. Every ID goes into one set, which refuses duplicates.
 //!
-//! `FLAKE_MODEL_CASES` says how many deployments are played; the seed of a run is printed, and of a failure the shortest
-//! story that was found.
+//! `FLAKE_MODEL_CASES` is the number of deployments. A run prints its seed, and a failure the shortest story found.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -23,7 +22,7 @@ const KINDS: usize = 12;
 const SECOND: i64 = 1_000_000;
 const MORNING: i64 = 1_780_000_000 * SECOND;
 
-/// Small layouts, so that shares are used up: a millisecond and restarting, a second and rolling, a minute.
+/// Small layouts, so that shares are used up: with ticks of a millisecond, a second (rolling) and a minute.
 fn layouts() -> [Layout; 3] {
     let layout = |name: &str, tick: i64, rule| {
         let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
@@ -45,11 +44,11 @@ fn layouts() -> [Layout; 3] {
 struct Memory {
     ledger: Ledger,
     last_seen: i64,
-    /// Ended sessions have used only ticks that start before.
+    /// Sessions that have exited have used only ticks that start before this instant.
     free_from: i64,
     progress: [SlotProgress; SLOTS],
     sessions: [Option<Generators>; SLOTS],
-    /// Slots of sessions that have made IDs.
+    /// The slots of sessions that have made IDs.
     joined: HashSet<usize>,
 }
 
@@ -69,7 +68,7 @@ struct Generators {
 struct Server {
     node: Node,
     clock: i64,
-    /// The latest instant at which this server, or the one that it was copied from, made an ID.
+    /// The latest instant at which this server, or the server it was copied from, made an ID.
     latest: i64,
     copied: bool,
     disk: RefCell<Option<Disk>>,
@@ -136,7 +135,7 @@ impl Server {
         }
     }
 
-    /// The ledger is made by the first session that needs it.
+    /// The first session that needs the ledger opens it.
     fn open(&self) {
         let mut memory = self.memory.borrow_mut();
         if memory.is_some() {
@@ -150,7 +149,7 @@ impl Server {
         if self.copied && self.latest > i64::MIN {
             ledger = ledger.raised_above(self.latest);
         }
-        // The mark is on disk before the first ID, also the one that comes from a replayed time.
+        // The mark is on disk before the first ID, also after a promotion.
         *self.disk.borrow_mut() =
             Some(Disk { timeline: *ledger.timeline(), exit_note: disk.and_then(|disk| disk.exit_note) });
         *memory = Some(Memory {
@@ -163,7 +162,7 @@ impl Server {
         });
     }
 
-    /// Makes up to `count` IDs; it ends early where one would have to be waited for.
+    /// Makes up to `count` IDs; it stops early where the session would have to wait.
     fn make(
         &mut self,
         slot: usize,
@@ -231,7 +230,7 @@ impl Server {
         Ok(())
     }
 
-    /// The session of this slot ends, in order or without being able to say anything.
+    /// The session of this slot exits, in order or in the middle of making an ID.
     fn close(&mut self, slot: usize, in_order: bool) {
         let mut memory = self.memory.borrow_mut();
         let Some(Memory { ledger, last_seen, free_from, progress, sessions, joined }) = memory.as_mut() else { return };
@@ -257,7 +256,7 @@ impl Server {
         }
     }
 
-    /// Everybody makes an ID of every kind.
+    /// Every session makes an ID of every kind.
     fn make_all(&mut self, made: &mut HashSet<[u8; 10]>) -> Result<(), TestCaseError> {
         for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..KINDS).map(move |kind| (slot, kind))) {
             let before = made.len();
@@ -267,7 +266,7 @@ impl Server {
         Ok(())
     }
 
-    /// The next time that a wrong clock has used.
+    /// The next stretch of time that a clock that was ahead has used.
     fn skipped(&self) -> Option<Stretch> {
         self.disk.borrow().and_then(|disk| disk.timeline.skipped())
     }
@@ -348,7 +347,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
             }
             Event::Reboot => {
                 *server.memory.get_mut() = None;
-                // Notes that were not forced to disk do not count after a new start of the machine.
+                // An exit note does not count after a restart of the machine, because it was not flushed.
                 if let Some(disk) = server.disk.get_mut() {
                     disk.exit_note = None;
                 }
@@ -377,7 +376,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
             }
             Event::Copy => server.copy = *server.disk.get_mut(),
             Event::DiskFails(fails) => server.disk_fails.set(fails),
-            // A standby with a copy of the disk takes over, all commits replayed, with another clock.
+            // A standby with a copy of the disk and another clock takes over after replaying all commits.
             Event::FailOver { clock } => {
                 *server.memory.get_mut() = None;
                 server.clock += clock;
@@ -386,7 +385,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
             }
         }
     }
-    // When every clock is past all that was used, everybody can go on.
+    // Once every clock is past all used time, every session can make IDs again.
     for server in &mut servers {
         server.disk_fails.set(false);
         server.open();
@@ -420,7 +419,7 @@ fn no_id_is_ever_made_twice() {
     }
 }
 
-/// A story that random ones tell seldom: a unit of sno that begins unused and ends in skipped time, where it was used.
+/// A story that is rarely found at random: a unit of sno that begins unused, but ends in skipped time, where it was used.
 #[test]
 fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
     let sno = Event::Make { slot: 1, kind: 3, count: 6 };

@@ -54,7 +54,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
             while fields.iter().map(|field| u32::from(field.bits)).sum::<u32>() > 64 {
                 fields.pop_if(|field| !matches!(field.role, Role::Timestamp { .. })).or_else(|| Some(fields.remove(0)));
             }
-            // Through JSON, as users' layouts come.
+            // By way of JSON, like users' layouts.
             let definition = Definition {
                 like: None,
                 epoch: Some(epoch.to_owned()),
@@ -80,7 +80,7 @@ fn parts_of(layout: &Layout, [tick, worker, sequence, random]: [u64; 4]) -> Part
     }
 }
 
-/// The number with its reserved bits as the layout has them, and with tick 0 if its tick is later than instants go.
+/// The number with the layout's reserved bits, and with tick 0 if its tick is later than any instant.
 fn possible(layout: &Layout, number: u64) -> u64 {
     let (mut id, mut shift, mut timestamp) = (0, 0, 0);
     for field in layout.fields().iter().rev() {
@@ -243,8 +243,8 @@ proptest! {
         let _ = (layout.min_at(at), layout.max_at(at));
     }
 
-    /// Two sessions with neighbouring slots and clocks that jump about: no ID twice, each ID in its share, and a
-    /// session's ticks never go back.
+    /// Two sessions with adjacent slots and clocks that jump: no ID is made twice, each lies in its session's share, and
+    /// a session's ticks never go back.
     #[test]
     fn generators_never_repeat(
         layout in any_layout(),
@@ -291,7 +291,7 @@ proptest! {
         }
     }
 
-    /// Many IDs at once are those that would be made one by one.
+    /// IDs made many at a time are the same as those made one by one.
     #[test]
     fn fill_is_next_again_and_again(
         layout in any_layout(),
@@ -320,7 +320,7 @@ proptest! {
         }
     }
 
-    /// Within one tick a generator issues its whole share, each position once.
+    /// Within one tick, a generator issues each position of its share once.
     #[test]
     fn a_tick_yields_the_whole_share(layout in any_layout(), slots in 1u32..300, slot in 0u32..300, position: u64) {
         let slot = Slot::new(slot % slots, slots).unwrap();

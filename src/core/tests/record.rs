@@ -1,4 +1,4 @@
-//! The file of a server: a write that fails anywhere leaves the record before it.
+//! The mark's file: a write that fails at any point leaves the previous record.
 
 use flake_core::record::{ExitNote, Record, SIZE};
 use flake_core::timeline::{Stretch, Timeline};
@@ -32,7 +32,7 @@ fn what_is_no_timeline_is_no_record() {
 }
 
 proptest! {
-    /// Some bytes of the older record have been replaced by the new one's, or by anything.
+    /// Some bytes of the older record have been replaced by those of the new one, or by others.
     #[test]
     fn a_torn_write_loses_nothing(until in 1..i64::MAX, torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
         let timeline = |until| Timeline::of(&[Stretch { from: 0, until }], 0).unwrap();

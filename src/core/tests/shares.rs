@@ -1,4 +1,4 @@
-//! Shares: whose they are, that they never overlap, and what makes them impossible.
+//! Shares: they never overlap, they are used completely, and some configurations leave none.
 
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ fn first_ids(layout: &Layout, share: &Share, count: usize) -> Vec<u64> {
 
 #[test]
 fn no_two_slots_of_any_nodes_share_an_id() {
-    for layout in &BUILTIN {
+    for layout in BUILTIN {
         for (nodes, slots) in [(1, 1), (1, 3), (1, 122), (2, 37), (3, 10), (7, 1), (16, 5), (32, 9), (33, 2), (100, 4)]
         {
             let mut all = HashSet::new();
@@ -66,7 +66,7 @@ fn no_two_slots_of_any_nodes_share_an_id() {
                         }
                         Err(other) => panic!("{other:?}"),
                     };
-                    // The first and the last IDs of large shares, all of small ones.
+                    // All IDs of small shares, the first and the last ones of large shares.
                     let take = share.size().min(300);
                     let ids = first_ids(layout, &share, take as usize);
                     if layout.last_ordered_tick().is_some() {
@@ -95,7 +95,7 @@ fn configurations_that_leave_nothing() {
     assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));
     let error = share(twitter, (0, 1025), (0, 1)).unwrap_err();
     assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
-    // 4097 slots would have to share the 4,096 sequence numbers of one worker: the first of them is told so too.
+    // 4097 slots cannot divide the 4,096 sequence numbers of one worker, and even the first slot gets the error.
     let error = share(twitter, (0, 1024), (0, 4097)).unwrap_err();
     assert!(matches!(error, Error::EmptyShare { workers: 1, sequences: 4096, sharers: 4097, .. }));
     assert!(share(twitter, (0, 1024), (4095, 4096)).is_ok());

@@ -1,4 +1,4 @@
-//! sno against what the original makes: parts, bytes, text, and the generator's bookkeeping step by step.
+//! sno against the original: parts, bytes, text, and the generator's state step by step.
 
 use flake_core::{Error, Numbers, Share, Sno, SnoGenerator, SnoParts, Step};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn what_the_original_takes_and_we_refuse() {
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
 }
 
-/// One digit after the other.
+/// The text, made digit by digit.
 fn plain_text(bytes: &[u8; 10]) -> [u8; 16] {
     const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
     let number = bytes.iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
@@ -114,7 +114,7 @@ proptest! {
         prop_assert_eq!(one.with_metabyte(7).parts(), SnoParts { metabyte: 7, ..one.parts() });
     }
 
-    /// A clock that jumps about: no sno twice, and each in the unit of the clock.
+    /// With a clock that jumps, no sno is made twice, and each lies in the clock's unit.
     #[test]
     fn generators_never_repeat(steps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
         let share = Share { workers: Numbers { first: 40000, count: 2 }, sequences: Numbers { first: 10, count: 6 } };
@@ -133,7 +133,7 @@ proptest! {
                     }
                     Step::Wait { until } | Step::ClockBehind { until } => {
                         prop_assert!(until > now);
-                        // Asked then, it has an answer.
+                        // At that instant, it has an ID or waits for the next unit.
                         let mut later = generator.clone();
                         let step = later.next(until, 9);
                         prop_assert!(matches!(step, Step::Issue(_) | Step::Wait { .. }), "{:?}", step);
@@ -157,8 +157,8 @@ struct Trace {
     steps: Vec<TraceStep>,
 }
 
-/// A call: the units that the clock showed, the metabyte, the bytes of the ID, and the bookkeeping afterwards: highest
-/// unit, highest left behind, drifts, sequence.
+/// A call: the units that the clock showed, the metabyte, the bytes of the ID, and the state afterwards: the highest unit,
+/// the highest unit stepped back from, the drifts, the sequence.
 #[derive(Deserialize)]
 struct TraceStep(Vec<u64>, u8, String, u64, u64, u64, u64);
 

@@ -1,4 +1,4 @@
-//! Text forms: what is refused, and where.
+//! Text forms: which texts are refused, and at which character.
 
 use flake_core::{Error, Layout, TextFault, TextForm, built_in};
 

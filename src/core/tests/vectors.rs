@@ -1,8 +1,8 @@
-//! IDs made by the original implementations: their numbers give the ID, and the ID gives its numbers and its text.
+//! IDs of the original implementations: their numbers make the ID, and the ID reads as its numbers and its text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use flake_core::{Definition, FieldDefinition, Layout, RoleName, built_in};
+use flake_core::{BUILTIN, Definition, FieldDefinition, Layout, RoleName, built_in};
 use jiff::Timestamp;
 
 const FILES: [(&str, &str, usize); 7] = [
@@ -56,7 +56,7 @@ fn originals() {
             assert_eq!(numbers, wanted, "{line}");
             assert_eq!(layout.make(layout.tick_at(at).unwrap(), &wanted), Ok(id), "{line}");
 
-            // The worker number, put together by hand from the coarsest field down.
+            // The worker number, computed from its fields, the coarsest first.
             let coarsest = ["datacenter", "cluster", "worker", "machine", "node", "shard", "idc"];
             let finer = [("datacenter", "worker", 5), ("cluster", "generator", 0), ("worker", "process", 5)];
             let mut worker = coarsest.iter().find_map(|field| wanted.get(*field)).copied().unwrap_or(0);
@@ -67,7 +67,7 @@ fn originals() {
                 worker = worker << bits | wanted[*field];
             }
             let parts = layout.unpack(id).unwrap();
-            assert_eq!(parts.worker, worker, "{line}");
+            assert_eq!(parts.worker, worker, "{line}, with worker fields {coarsest:?} and {finer:?}");
             if wanted.get("mode") != Some(&1) {
                 assert_eq!(layout.pack(&parts), Ok(id), "{line}");
             }
@@ -79,8 +79,16 @@ fn originals() {
             assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id), "{line}");
             seen += 1;
         }
-        assert_eq!(seen, expected, "vectors in {file}.csv");
+        assert_eq!(seen, expected, "vectors in {file}.csv, and their number in FILES");
     }
+}
+
+#[test]
+fn every_built_in_layout_has_vectors() {
+    let names: HashSet<&str> =
+        FILES.iter().flat_map(|(_, text, _)| text.lines()).filter_map(|line| line.split(',').next()).collect();
+    let missing: Vec<&str> = BUILTIN.iter().map(Layout::name).filter(|name| !names.contains(name)).collect();
+    assert!(missing.is_empty(), "no file in tests/vectors has IDs of {missing:?}");
 }
 
 #[test]
@@ -103,7 +111,7 @@ fn the_newest_uniqueid_reads_older_ones() {
 
 #[test]
 fn every_built_in_layout_can_be_defined() {
-    for layout in &flake_core::BUILTIN {
+    for layout in BUILTIN {
         let definition = Definition {
             like: None,
             epoch: Some(Timestamp::from_microsecond(layout.epoch()).unwrap().to_string()),
@@ -122,7 +130,7 @@ fn every_built_in_layout_can_be_defined() {
                     (layout.rule(), layout.text(), layout.fields())
                 );
             }
-            // Two fields of one name and a flag are for built-in layouts.
+            // Only built-in layouts have several fields of one name, or a flag.
             Err(error) => assert!(flagged, "{error}"),
         }
     }

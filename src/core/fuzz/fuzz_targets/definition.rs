@@ -1,4 +1,4 @@
-//! Whatever is given as a definition: no panic; and what makes a layout makes it again, and makes and reads IDs.
+//! No definition makes flake panic; one that makes a layout makes the same layout again, and that makes and reads IDs.
 #![no_main]
 
 use std::ops::Bound;

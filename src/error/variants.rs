@@ -1,0 +1,52 @@
+//! The extension's errors: those of the core, and those that only a database can have.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+type Name = Cow<'static, str>;
+
+/// An error of the extension. The texts are primary messages; table.rs has the rest.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Core(#[from] flake_core::Error),
+
+    // Making IDs.
+    #[error("count must not be negative")]
+    BadCount { count: i32 },
+    #[error("cannot make IDs of layout \"{layout}\"")]
+    ReadOnly { layout: Name },
+    /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
+    #[error("clock is behind the last ID of layout \"{layout}\"")]
+    ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
+
+    #[error("could not find shared memory for IDs: {reason}")]
+    NoControlBlock { reason: String },
+    /// The server's own settings are not known here, whether or not a background worker has run to read them.
+    #[error("number of this node is not known")]
+    NodeUnknown { has_run: bool },
+
+    // IDs from their parts.
+    #[error("fields must be a JSON object")]
+    FieldsNotAnObject,
+    #[error("invalid value for field \"{field}\" of layout \"{layout}\": {value}")]
+    BadNumber { layout: Name, field: String, value: String, is_number: bool },
+    #[error("uuid does not contain a sno")]
+    SnoUuid,
+
+    // Custom layouts.
+    #[error("layout \"{layout}\" already exists")]
+    NameTaken { layout: Name, is_built_in: bool },
+    #[error("cannot drop layout \"{layout}\" because it is built in")]
+    DropBuiltIn { layout: Name },
+    #[error("definition of layout \"{layout}\" has been changed")]
+    Altered { layout: Name },
+    #[error("a layout must have the option \"definition\" and no other")]
+    NotALayout,
+
+    // The mark.
+    #[error("could not {operation} file \"{file}\": {reason}")]
+    MarkFile { operation: &'static str, file: &'static str, reason: String, kind: std::io::ErrorKind },
+    #[error("file \"{file}\" contains no valid record")]
+    MarkCorrupted { file: &'static str },
+}
