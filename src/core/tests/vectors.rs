@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use flake_core::{BUILTIN, Definition, FieldDefinition, Layout, RoleName, built_in};
 use jiff::Timestamp;
 
-const FILES: [(&str, &str, usize); 7] = [
-    ("twitter", include_str!("../../../tests/vectors/twitter.csv"), 92),
-    ("si", include_str!("../../../tests/vectors/si.csv"), 146),
-    ("uniqueid", include_str!("../../../tests/vectors/uniqueid.csv"), 298),
-    ("base64id", include_str!("../../../tests/vectors/base64id.csv"), 74),
-    ("relatives", include_str!("../../../tests/vectors/relatives.csv"), 394),
-    ("presets", include_str!("../../../tests/vectors/presets.csv"), 824),
-    ("published", include_str!("../../../tests/vectors/published.csv"), 16),
+const FILES: [(&str, &str); 7] = [
+    ("twitter", include_str!("../../../tests/vectors/twitter.csv")),
+    ("si", include_str!("../../../tests/vectors/si.csv")),
+    ("uniqueid", include_str!("../../../tests/vectors/uniqueid.csv")),
+    ("base64id", include_str!("../../../tests/vectors/base64id.csv")),
+    ("relatives", include_str!("../../../tests/vectors/relatives.csv")),
+    ("presets", include_str!("../../../tests/vectors/presets.csv")),
+    ("published", include_str!("../../../tests/vectors/published.csv")),
 ];
 const DEFINITIONS: &str = include_str!("../../../tests/vectors/layouts.json");
 
@@ -32,7 +32,7 @@ fn layout_of(definitions: &HashMap<String, Definition>, name: &str, epoch_ms: i6
 #[test]
 fn originals() {
     let definitions: HashMap<String, Definition> = serde_json::from_str(DEFINITIONS).unwrap();
-    for (file, text, expected) in FILES {
+    for (file, text) in FILES {
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("layout,epoch_ms,unix_us,fields,id,text"));
         let mut seen = 0;
@@ -79,14 +79,14 @@ fn originals() {
             assert_eq!(layout.parse(&layout.encode(id).unwrap()), Ok(id), "{line}");
             seen += 1;
         }
-        assert_eq!(seen, expected, "vectors in {file}.csv, and their number in FILES");
+        assert!(seen > 0, "no vectors in {file}.csv");
     }
 }
 
 #[test]
 fn every_built_in_layout_has_vectors() {
     let names: HashSet<&str> =
-        FILES.iter().flat_map(|(_, text, _)| text.lines()).filter_map(|line| line.split(',').next()).collect();
+        FILES.iter().flat_map(|(_, text)| text.lines()).filter_map(|line| line.split(',').next()).collect();
     let missing: Vec<&str> = BUILTIN.iter().map(Layout::name).filter(|name| !names.contains(name)).collect();
     assert!(missing.is_empty(), "no file in tests/vectors has IDs of {missing:?}");
 }
