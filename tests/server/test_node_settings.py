@@ -97,6 +97,6 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
 
 def test_preloaded_a_client_is_refused(servers):
     server = servers(*NODE_1_OF_2, "shared_preload_libraries=flake")
-    with pytest.raises(psycopg.OperationalError, match="flake.node_id"):
+    with pytest.raises(psycopg.OperationalError, match=r"flake\.node_id"):
         server.connect(options="-c flake.node_id=0")
     assert server.value(WORKERS) == 1
