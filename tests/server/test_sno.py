@@ -207,7 +207,7 @@ def test_soft_errors(server):
     assert server.value("SELECT pg_input_is_valid('brpk4q72xwf2m63l', 'sno')") is True
     assert server.value("SELECT pg_input_is_valid('BRPK4Q72XWF2M63L', 'sno')") is False
     assert server.sql("SELECT message, detail, sql_error_code FROM pg_input_error_info('x', 'sno')") == [
-        ('invalid input syntax for type sno: "x"', "It has 1 characters and needs 16.", "22P02")]  # fmt: skip
+        ('invalid input syntax for type sno: "x"', "Expected 16 characters, got 1.", "22P02")]  # fmt: skip
 
 
 def test_dump_and_restore(server):
