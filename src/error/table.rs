@@ -127,6 +127,17 @@ pub fn row(error: &Error) -> Row {
             SEE_FIELDS),
 
         // Configuration.
+        NoControlBlock { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "A session makes IDs only if it shares memory with the others, as no other could know of its IDs.",
+            "Add flake to shared_preload_libraries, which reserves the memory, and restart the server."),
+        NodeUnknown { has_run: false } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
+             started to read the server's.",
+            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
+             max_worker_processes."),
+        NodeUnknown { has_run: true } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "The server's flake.node_id is not below its flake.node_count.",
+            "Correct the server's configuration, and reload it."),
         Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
             "Correct flake.node_id and flake.node_count in postgresql.conf and reload it."),

@@ -20,6 +20,12 @@ pub enum Error {
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
 
+    #[error("could not find shared memory for IDs: {reason}")]
+    NoControlBlock { reason: String },
+    /// The server's own settings are not known here, whether or not a background worker has run to read them.
+    #[error("number of this node is not known")]
+    NodeUnknown { has_run: bool },
+
     // IDs from their parts.
     #[error("fields must be a JSON object")]
     FieldsNotAnObject,

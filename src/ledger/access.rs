@@ -28,16 +28,16 @@ impl LedgerAccess for SharedLedger {
 
     fn begin(&self, key: u64) -> Beginning {
         match attached() {
-            Attachment::Unknown | Attachment::None => without_ledger(None),
-            Attachment::Foreign(header) => without_ledger(Some(header)),
+            Attachment::Unknown => unreachable!("generators begin after the session has joined the ledger"),
+            Attachment::Foreign(header) => without_ledger(header),
             Attachment::Ledger(control, progress) => {
                 open(control).or_raise();
                 let Some(ledger) = control.with_lock(|guarded| guarded.ledger) else {
-                    return without_ledger(Some(&control.header));
+                    return without_ledger(&control.header);
                 };
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 let start = match unsafe { progress.as_ref() } {
-                    None => above_now(Some(&control.header), ledger.floor()),
+                    None => above_now(&control.header, ledger.floor()),
                     Some(progress) => {
                         progress.start(&ledger, key, control.header.unstored_floor.load(Ordering::Acquire))
                     }
@@ -94,12 +94,12 @@ impl LedgerAccess for SharedLedger {
 }
 
 /// How a generator begins in a session that does without the ledger.
-fn without_ledger(header: Option<&Header>) -> Beginning {
+fn without_ledger(header: &Header) -> Beginning {
     Beginning { start: above_now(header, i64::MIN), last_seen: i64::MIN, era: 0, window: Window::ALL }
 }
 
-fn above_now(header: Option<&Header>, floor: i64) -> Start {
-    let unstored_floor = header.map_or(i64::MIN, |header| header.unstored_floor.load(Ordering::Acquire));
+fn above_now(header: &Header, floor: i64) -> Start {
+    let unstored_floor = header.unstored_floor.load(Ordering::Acquire);
     Start { free_from: clock::now().saturating_add(1).max(unstored_floor).max(floor), resumed: None }
 }
 

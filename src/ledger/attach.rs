@@ -8,6 +8,7 @@ use flake_core::SlotProgress;
 
 use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
 use crate::clock;
+use crate::error::Error;
 use crate::postgres::{report, shared_memory, slot};
 
 /// What this session has of the ledger's shared memory.
@@ -19,8 +20,6 @@ pub enum Attachment {
     Ledger(&'static Control, *mut SlotProgress),
     /// The control block of another version of the library.
     Foreign(&'static Header),
-    /// Nothing.
-    None,
 }
 
 thread_local! {
@@ -45,7 +44,7 @@ fn control_block() -> Result<&'static Control, String> {
 /// Returns the control block, or none where this session does without the ledger.
 pub fn control() -> Option<&'static Control> {
     match attach() {
-        Attachment::Ledger(control, _) => Some(control),
+        Ok(Attachment::Ledger(control, _)) => Some(control),
         _ => None,
     }
 }
@@ -60,30 +59,24 @@ pub fn attached() -> Attachment {
     ATTACHMENT.get()
 }
 
-/// Attaches to the control block.
-pub fn attach() -> Attachment {
+/// Attaches to the control block. A session that finds none makes no IDs, as no other session could know of them.
+pub fn attach() -> Result<Attachment, Error> {
     if let Attachment::Unknown = ATTACHMENT.get() {
-        ATTACHMENT.set(match control_block() {
-            Err(reason) => {
-                warn(&format!("no shared memory: {reason}"));
-                Attachment::None
-            }
-            Ok(control) if control.header.version != VERSION => {
-                warn("another version of the library is in use");
-                Attachment::Foreign(&control.header)
-            }
-            Ok(control) => {
-                control.register_lock();
-                Attachment::Ledger(control, ptr::null_mut())
-            }
+        let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
+        ATTACHMENT.set(if control.header.version != VERSION {
+            warn("another version of the library is in use");
+            Attachment::Foreign(&control.header)
+        } else {
+            control.register_lock();
+            Attachment::Ledger(control, ptr::null_mut())
         });
     }
-    ATTACHMENT.get()
+    Ok(ATTACHMENT.get())
 }
 
 /// Attaches to the control block and to the progress of this slot.
-pub fn attach_slot() -> Attachment {
-    if let Attachment::Ledger(control, progress) = attach()
+pub fn attach_slot() -> Result<Attachment, Error> {
+    if let Attachment::Ledger(control, progress) = attach()?
         && progress.is_null()
     {
         let (slot, slots) = slot::numbers();
@@ -93,7 +86,7 @@ pub fn attach_slot() -> Attachment {
             Err(reason) => warn(&format!("no shared memory for this slot: {reason}")),
         }
     }
-    ATTACHMENT.get()
+    Ok(ATTACHMENT.get())
 }
 
 fn warn(reason: &str) {

@@ -2,7 +2,7 @@
 //!
 //! pg_basebackup and pg_rewind copy it like any other file of the data directory.
 
-use std::fs::{File, OpenOptions, rename};
+use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
@@ -35,7 +35,8 @@ pub fn load() -> Result<Option<(usize, Record)>, Error> {
         Ok::<_, io::Error>(bytes)
     };
     match read() {
-        Ok(bytes) => match Record::newest(&bytes) {
+        // A file that was cut off may lack the newer record, and is not to be believed.
+        Ok(bytes) => match Record::newest(&bytes).filter(|_| bytes.len() == 2 * SIZE) {
             None => Err(Error::MarkCorrupted { file: FILE }),
             found => Ok(found),
         },
@@ -51,7 +52,10 @@ pub fn store(half: usize, record: &Record, durability: Durability) -> Result<(),
             file.write_all_at(&record.encode(), (half * SIZE) as u64)?;
             if durability == Durability::Flushed && is_fsync_on() { file.sync_data() } else { Ok(()) }
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => create(half, record),
+        Err(error) if error.kind() == ErrorKind::NotFound => create(half, record).inspect_err(|_| {
+            // A full disk may have left a part of it.
+            let _ = remove_file(NEW_FILE);
+        }),
         Err(error) => Err(error),
     };
     write().map_err(|error| file_error("write", &error))

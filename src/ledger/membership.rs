@@ -20,7 +20,7 @@ thread_local! {
 /// Opens the ledger for a session that is about to create a generator, and counts the session once.
 pub fn join() -> Result<(), Error> {
     let has_joined = HAS_JOINED.get();
-    if let Attachment::Ledger(control, _) = if has_joined { attach() } else { attach_slot() } {
+    if let Attachment::Ledger(control, _) = if has_joined { attach()? } else { attach_slot()? } {
         open(control)?;
         if !has_joined {
             control.with_lock(|guarded| {
@@ -75,6 +75,6 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
         Attachment::Foreign(header) => {
             header.unstored_floor.fetch_max(used_before(clock::now()), Ordering::AcqRel);
         }
-        Attachment::Unknown | Attachment::None => {}
+        Attachment::Unknown => {}
     }
 }

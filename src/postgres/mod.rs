@@ -1,5 +1,6 @@
 //! What is PostgreSQL's: calls and their arguments, types, shared memory, settings. Nothing here knows of layouts.
 
+pub mod background;
 pub mod call;
 pub mod encoding;
 pub mod entry_point;

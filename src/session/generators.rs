@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 use std::time::Duration;
 
@@ -49,8 +50,9 @@ pub trait IdSource: Copy + 'static {
 /// The type of a source's IDs.
 pub type Id<S> = <<S as IdSource>::Generator as Resume>::Id;
 
-/// The generators of this session for sources of one type.
-pub type Store<S> = RefCell<Vec<SessionGenerator<S>>>;
+/// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
+/// destructors run before PostgreSQL's callbacks, which have to find the generators.
+pub type Store<S> = ManuallyDrop<RefCell<Vec<SessionGenerator<S>>>>;
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
@@ -151,7 +153,8 @@ impl<S: IdSource> SessionGenerator<S> {
 
 /// Acts on this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
-    S::store().with_borrow_mut(|generators| {
+    S::store().with(|generators| {
+        let mut generators = generators.borrow_mut();
         let known = generators.iter().position(|own| own.source.shares_generator_with(&source));
         let index = known.unwrap_or_else(|| {
             generators.push(SessionGenerator::new(source).or_raise());
@@ -178,7 +181,7 @@ pub fn find<S: IdSource, R>(
 
 /// Acts on each of this session's generators for sources of one type.
 pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
-    S::store().with_borrow(|generators| generators.iter().map(act).collect())
+    S::store().with(|generators| generators.borrow().iter().map(act).collect())
 }
 
 /// Returns what the generators of one store leave at exit; none if one of them is in the middle of making an ID.

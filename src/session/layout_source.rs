@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
 use flake_core::resume::{Origin, Resumable};
@@ -14,7 +15,7 @@ use crate::layouts::{by_name, custom, is_same_name};
 use crate::ledger::SharedLedger;
 
 thread_local! {
-    static STORE: Store<LayoutSource> = const { RefCell::new(Vec::new()) };
+    static STORE: Store<LayoutSource> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// A layout, and the catalog version in which it has its name.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
 use flake_core::resume::Resumable;
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::ledger::SharedLedger;
 
 thread_local! {
-    static STORE: Store<SnoSource> = const { RefCell::new(Vec::new()) };
+    static STORE: Store<SnoSource> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// One of the caller's partitions, or the automatic ones.

@@ -17,9 +17,13 @@ LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seat
 SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
 
 
-def bindir():
-    found = subprocess.run([os.environ["PG_CONFIG"], "--bindir"], check=True, capture_output=True, text=True)
+def pg_config(option):
+    found = subprocess.run([os.environ["PG_CONFIG"], option], check=True, capture_output=True, text=True)
     return pathlib.Path(found.stdout.strip())
+
+
+def bindir():
+    return pg_config("--bindir")
 
 
 class Server:
@@ -92,6 +96,15 @@ class Server:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         command = [bindir() / program, *map(str, arguments)]
         return subprocess.run(command, check=True, env=self.client_environment, text=True, **options)
+
+    def compile(self, name, source):
+        """A library of C for this server."""
+        written, library = self.base / f"{name}.c", self.base / f"{name}.so"
+        written.write_text(source)
+        include = pg_config("--includedir-server")
+        subprocess.run(["cc", "-shared", "-fPIC", f"-I{include}", written, "-o", library], check=True)
+        library.chmod(0o755)
+        return library
 
     def pgbench(self, script, *arguments):
         path = self.base / "script.sql"

@@ -394,3 +394,31 @@ def test_a_standby_with_a_number_of_its_own(servers):
     assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
     assert len(made) > 1000
     standby.reload("flake.allow_in_recovery=off")
+
+
+EXIT = """
+#include "postgres.h"
+#include "fmgr.h"
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(libc_exit);
+Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
+"""
+
+
+def test_backends_that_end_by_exit(servers):
+    """Libraries may call libc's exit(). PostgreSQL's callbacks run then too, but after the destructors of this thread."""
+    server = servers("max_connections=6", "superuser_reserved_connections=0", "max_wal_senders=0", clock="+0")
+    server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{server.compile('exit', EXIT)}'")
+    server.sql(MAKE, 1)
+    server.set_clock("2040-01-01 00:00:00")
+    made = Made()
+    # More sessions than slots, so that every one of them is used again within the tick.
+    for _ in range(20):
+        with server.connect() as db:
+            made.make(db, 3)
+            with pytest.raises(psycopg.OperationalError):
+                db.execute("SELECT libc_exit(0)")
+    wait_for_server(server)
+    assert len(made) == 180
+    assert server.value("SELECT sessions FROM flake_stats") == 0
+    assert "FATAL" not in (server.dir / "server.log").read_text()

@@ -52,6 +52,14 @@ def test_a_file_that_cannot_be_written(servers):
         kept.replace(mark(server))
         made.make(db, 10)
 
+        # What remains of an attempt to create the file is removed, and the next one succeeds.
+        kept = mark(server).rename(mark(server).with_suffix(".kept"))
+        mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
+        while not mark(server).exists():
+            made.make(db, 10)
+            time.sleep(0.1)
+        kept.unlink()
+
         mark(server).unlink()
         while not mark(server).exists():
             made.make(db, 10)
@@ -79,6 +87,11 @@ def test_a_file_that_cannot_be_read(servers):
     server.restart(while_stopped=tear)
     with server.connect() as db:
         made.make(db, 10)
+
+    # Cut off: what is missing may be the newer record.
+    server.restart(while_stopped=lambda: mark(server).write_bytes(whole[:4096]))
+    with server.connect() as db:
+        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
     server.restart(while_stopped=lambda: mark(server).write_bytes(b"x" * 8192))
     for _ in range(2):
         with server.connect() as db:
@@ -116,6 +129,37 @@ def test_no_memory_for_the_ledger(servers):
             assert notices == []
 
 
+GREEDY = """
+#include "postgres.h"
+#include "fmgr.h"
+#include "storage/shmem.h"
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(take_shared_memory);
+Datum take_shared_memory(PG_FUNCTION_ARGS)
+{
+    while (ShmemAllocNoError(1024) != NULL);
+    PG_RETURN_VOID();
+}
+"""
+
+
+def test_no_memory_for_the_control_block(servers):
+    """A session that others could not know of makes no IDs, and says what would help."""
+    server = servers()
+    server.restart()
+    server.sql(f"CREATE FUNCTION take_shared_memory() RETURNS void LANGUAGE c AS '{server.compile('greedy', GREEDY)}'")
+    server.sql("SELECT take_shared_memory()")
+    with server.connect() as db:
+        for _ in range(2):
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+                db.execute("SELECT flake_next('twitter')")
+            assert error.value.diag.message_primary.startswith("could not find shared memory for IDs: ")
+            assert "shared_preload_libraries" in error.value.diag.message_hint
+    server.restart("shared_preload_libraries=flake")
+    server.sql("SELECT take_shared_memory()")
+    assert server.value("SELECT flake_next('twitter')") > 0
+
+
 NEWER = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -140,13 +184,7 @@ void _PG_init(void)
 def test_a_ledger_of_another_version(servers):
     """An upgrade in a running server: the new library finds what the old one has made."""
     server, made = servers(), Made()
-    source = server.base / "newer.c"
-    source.write_text(NEWER)
-    include = subprocess.run([os.environ["PG_CONFIG"], "--includedir-server"], check=True, capture_output=True, text=True)
-    library = server.base / "newer.so"
-    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{include.stdout.strip()}", source, "-o", library], check=True)
-    library.chmod(0o755)
-    server.sql(f"LOAD '{library}'")
+    server.sql(f"LOAD '{server.compile('newer', NEWER)}'")
     for _ in range(4):
         with server.connect() as db:
             notices = warnings(db)

@@ -1,0 +1,102 @@
+"""The node's number comes from the server's configuration only, whoever connects first and whatever he says of it.
+
+PostgreSQL keeps what it is told of a setting of a library that is not loaded yet, so a client, a role and a database can each put
+a value in the place of the configuration's.
+"""
+
+import psycopg
+import pytest
+
+NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
+WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
+
+SHADOWS = {
+    "the same number": {"options": "-c flake.node_id=1"},
+    "another number": {"options": "-c flake.node_id=0"},
+    "another count": {"options": "-c flake.node_count=1"},
+    "both": {"options": "-c flake.node_id=0 -c flake.node_count=4"},
+    "not a number": {"options": "-c flake.node_id=x"},
+    "role": {"user": "shadowed"},
+    "database": {"dbname": "shadowed"},
+}
+
+
+@pytest.fixture(scope="module")
+def server_of_node_1(servers):
+    server = servers(*NODE_1_OF_2)
+    server.sql("CREATE DATABASE shadowed")
+    server.sql("CREATE ROLE nobody LOGIN; CREATE ROLE shadowed LOGIN")
+    server.sql("ALTER ROLE shadowed SET flake.node_id = 0; ALTER DATABASE shadowed SET flake.node_count = 7")
+    with server.connect(dbname="shadowed") as db:
+        db.execute("CREATE EXTENSION flake")
+    return server
+
+
+@pytest.mark.parametrize("shadow", SHADOWS.values(), ids=SHADOWS)
+def test_the_first_session_after_a_start(server_of_node_1, shadow):
+    server = server_of_node_1
+    server.restart()
+    with server.connect(**{"user": "nobody"} | shadow) as db:
+        assert db.execute(WORKERS).fetchone() == (1,)
+    assert server.value(WORKERS) == 1
+    with server.connect(**{"user": "nobody"} | shadow) as db:
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
+    server_of_node_1.restart()
+    with server_of_node_1.connect(user="nobody") as db:
+        db.execute("SET flake.node_id = 0")
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_parallel_workers(server_of_node_1):
+    """They start with the leader's settings, of which a shadowed one is not among those that it hands on."""
+    server = server_of_node_1
+    server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
+    server.restart()
+    with server.connect(options="-c flake.node_id=0 -c parallel_setup_cost=0 -c min_parallel_table_scan_size=0") as db:
+        query = "SELECT min((flake_decode(flake_next('twitter'))).worker / 512 + 0 * n) FROM big"
+        assert db.execute(query).fetchone() == (1,)
+
+
+def test_a_server_without_the_settings_is_node_0_of_1(servers):
+    server = servers()
+    server.restart()
+    with server.connect(options="-c flake.node_id=3 -c flake.node_count=4") as db:
+        db.execute("SELECT flake_next('twitter')")
+    with server.connect() as db:
+        notices = []
+        db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+        db.execute("SELECT flake_next('twitter')")
+        assert notices == []
+
+
+def test_without_a_background_worker_it_is_an_error_until_somebody_knows(servers):
+    server = servers(*NODE_1_OF_2, "max_worker_processes=0")
+    server.restart()
+    with server.connect(options="-c flake.node_id=0") as db:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            db.execute(WORKERS)
+        assert error.value.diag.message_primary == "number of this node is not known"
+        assert "ALTER ROLE or ALTER DATABASE … RESET" in error.value.diag.message_hint
+        assert server.value(WORKERS) == 1
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
+    server = servers("flake.node_id=2", "flake.node_count=2")
+    with server.connect(options="-c flake.node_id=0") as db:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            db.execute(WORKERS)
+        assert error.value.diag.message_detail == "The server's flake.node_id is not below its flake.node_count."
+        server.reload("flake.node_id=1")
+        assert server.value(WORKERS) == 1
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_preloaded_a_client_is_refused(servers):
+    server = servers(*NODE_1_OF_2, "shared_preload_libraries=flake")
+    with pytest.raises(psycopg.OperationalError, match=r"flake\.node_id"):
+        server.connect(options="-c flake.node_id=0")
+    assert server.value(WORKERS) == 1
