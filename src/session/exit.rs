@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "registers a callback")]
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::ptr::fn_addr_eq;
 
 use flake_core::FinalProgress;
@@ -13,18 +14,19 @@ use crate::ledger;
 pub type Collect = fn() -> Option<Vec<FinalProgress>>;
 
 thread_local! {
-    /// One for each store that has been used.
-    static STORES: RefCell<Vec<Collect>> = const { RefCell::new(Vec::new()) };
+    /// One for each store that has been used. It is never dropped, as the stores are not.
+    static STORES: ManuallyDrop<RefCell<Vec<Collect>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Makes the session leave what `collect` returns when it exits.
 pub fn leave_at_exit(collect: Collect) {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-        let progress: Option<Vec<_>> = STORES.with_borrow(|stores| stores.iter().map(|collect| collect()).collect());
+        let progress: Option<Vec<_>> = STORES.with(|stores| stores.borrow().iter().map(|collect| collect()).collect());
         ledger::leave(progress.map(|stores| stores.concat()).as_deref());
     }
-    let is_first = STORES.with_borrow_mut(|stores| {
+    let is_first = STORES.with(|stores| {
+        let mut stores = stores.borrow_mut();
         let is_first = stores.is_empty();
         if !stores.iter().any(|&known| fn_addr_eq(known, collect)) {
             stores.push(collect);
