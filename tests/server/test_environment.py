@@ -74,6 +74,9 @@ def test_a_checkout_in_a_path_with_a_space():
         with demo(cwd=base) as (output, _):
             assert "Index Cond: ((id >= '" in output
         assert os.path.exists(f"{base}/target/{profile}/libflake.so")
+        # These read files of the checkout.
+        sql = subprocess.run(["scripts/test", "regress", "sno", "vectors"], cwd=base, capture_output=True, text=True)
+        assert "All 2 tests passed." in sql.stdout, sql.stdout
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("apt-get"), reason="installing takes root and apt-get")

@@ -6,7 +6,7 @@ SET datestyle = ISO;
 -- Snos of the original: text, bytes, parts and back (tests/vectors/sno.csv).
 CREATE TEMP TABLE vectors (given_us bigint, starts_us bigint, tick_tock bit, metabyte int, partition int, sequence int,
                            bytes text, text sno);
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/sno.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/sno.csv'' WITH (FORMAT csv, HEADER)'
 :load
 CREATE TEMP VIEW checked AS
 SELECT *, text AS id, to_timestamp(0) + given_us * interval '1 us' AS given_at,

@@ -4,19 +4,19 @@ SET datestyle = ISO;
 SET intervalstyle = postgres;
 \getenv srcdir PG_ABS_SRCDIR
 CREATE TEMP TABLE vectors (layout text, epoch_ms bigint, unix_us bigint, fields text, id bigint, text text);
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/twitter.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/twitter.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/si.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/si.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/uniqueid.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/uniqueid.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/base64id.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/base64id.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/relatives.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/relatives.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/presets.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/presets.csv'' WITH (FORMAT csv, HEADER)'
 :load
-\set load '\\copy vectors FROM ' :srcdir '/../vectors/published.csv WITH (FORMAT csv, HEADER)'
+\set load '\\copy vectors FROM ''' :srcdir '/../vectors/published.csv'' WITH (FORMAT csv, HEADER)'
 :load
 \set definitions_file :srcdir '/../vectors/layouts.json'
 \set definitions `cat :'definitions_file'`
