@@ -105,12 +105,14 @@ put() {
     echo "$to"
 }
 
-# Runs one part of a whole, says what it is, and how long it took.
+# Runs one part of a whole, says what it is, and how long it took. Not in an `if` or before `||`, where bash would go on after a
+# command that fails.
 timed() {
-    local name=$1 begin=$SECONDS status=0
+    running=$1
+    local begin=$SECONDS
     shift
-    say "$name"
-    "$@" || status=$?
-    say "$name: $([ $status -eq 0 ] && echo passed || echo FAILED) after $((SECONDS - begin)) s"
-    return $status
+    say "$running"
+    trap '[ $? -eq 0 ] || say "$running: FAILED"' EXIT
+    "$@"
+    say "$running: passed after $((SECONDS - begin)) s"
 }

@@ -136,8 +136,9 @@ pub fn row(error: &Error) -> Row {
             "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
              max_worker_processes."),
         NodeUnknown { has_run: true } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "The server's flake.node_id is not below its flake.node_count.",
-            "Correct the server's configuration, and reload it."),
+            "The client, the role or the database has set flake.node_id or flake.node_count, and a background worker found no \
+             valid ones in the server's configuration.",
+            "Check that flake.node_id is below flake.node_count in the server's configuration, and reload it; see the server's log."),
         Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
             "Correct flake.node_id and flake.node_count in postgresql.conf and reload it."),
@@ -164,7 +165,7 @@ pub fn row(error: &Error) -> Row {
             NEEDS_MARK,
             "Check that the data directory is writable and its disk is not full."),
         MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
-            "Both records are damaged, or a newer version of flake has written them.",
+            "The file is damaged or was cut off, or a newer version of flake has written it.",
             "Restore the file. You can delete it if the clock has not been set back since the last ID was made."),
 
         // The type sno.

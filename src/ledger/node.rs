@@ -11,20 +11,20 @@ use crate::postgres::{background, report, settings};
 /// Returns the node in force. Sessions with different settings could make the same IDs, so the first session that knows what
 /// the server's configuration says pins it until the next server start. A session that does not know uses what is pinned.
 pub fn node() -> Result<Node, Error> {
-    if let Some(node) = pinned()? {
+    let configured = settings::node();
+    if let Some(node) = pinned(configured)? {
         return Ok(node);
     }
-    if let Some((id, count)) = settings::node() {
+    if let Some((id, count)) = configured {
         return Ok(Node::new(id, count)?);
     }
     // Nobody has pinned anything, and nobody may be locked out for being the first: a process without a client asks.
     let has_run = background::run(c"flake node number", c"flake_pin_node");
-    pinned()?.ok_or(Error::NodeUnknown { has_run })
+    pinned(None)?.ok_or(Error::NodeUnknown { has_run })
 }
 
 /// Returns the node that is pinned, after pinning what the server's configuration says if nothing is and this session knows.
-fn pinned() -> Result<Option<Node>, Error> {
-    let configured = settings::node();
+fn pinned(configured: Option<(u32, u32)>) -> Result<Option<Node>, Error> {
     let Some(control) = control() else { return Ok(None) };
     let pinned = control.with_lock(|guarded| {
         // An invalid pair is not pinned, so that a reload can correct it.
@@ -56,7 +56,7 @@ fn pinned() -> Result<Option<Node>, Error> {
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub extern "C-unwind" fn flake_pin_node(_argument: pg_sys::Datum) {
-    if let Ok(None) = pinned() {
-        report::log("flake: flake.node_id and flake.node_count of the server's configuration are not valid".to_owned());
+    if let Ok(None) = pinned(settings::node_in_background_worker()) {
+        report::log("flake: could not take the number of the node from the server's configuration".to_owned());
     }
 }

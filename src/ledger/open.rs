@@ -6,7 +6,7 @@ use std::time::Duration;
 use flake_core::Ledger;
 use flake_core::timeline::AHEAD;
 
-use super::attach::control;
+use super::attach::{Attachment, attach, control};
 use super::control::{Control, Guarded};
 use super::mark_file::{self, Durability};
 use crate::clock;
@@ -63,7 +63,7 @@ fn first_open(control: &Control, guarded: &mut Guarded, in_recovery: bool, repla
 
 /// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
-    let Some(control) = control() else { return Ok(clock::now()) };
+    let Attachment::Ledger(control, _) = attach()? else { return Ok(clock::now()) };
     open(control)?;
     let now = clock::now();
     let (from, is_new) = control.with_lock(|guarded| {

@@ -1,16 +1,30 @@
 //! The settings `flake.*`.
 #![allow(unsafe_code, reason = "pgrx does not wrap check hooks, placeholders and reserved prefixes")]
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
+use pgrx::pg_sys::GucSource::PGC_S_DEFAULT;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 static NODE_ID: NodeSetting = NodeSetting::new(0);
 static NODE_COUNT: NodeSetting = NodeSetting::new(1);
 static ALLOW_IN_RECOVERY: GucSetting<bool> = GucSetting::<bool>::new(false);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
+
+/// Defines the hooks of a setting.
+macro_rules! hooks {
+    ($setting:ident) => {{
+        unsafe extern "C-unwind" fn check(_: *mut i32, _: *mut *mut c_void, source: pg_sys::GucSource::Type) -> bool {
+            $setting.checked(source)
+        }
+        unsafe extern "C-unwind" fn assign(_: i32, _: *mut c_void) {
+            $setting.assigned()
+        }
+        (check, assign)
+    }};
+}
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses a misspelt one.
 pub fn define() {
@@ -19,14 +33,14 @@ pub fn define() {
         c"Number of this server among the servers that make IDs.",
         c"Each server has its own number, from 0 to flake.node_count - 1. Changes take effect at the next server start.",
         0,
-        check_node_id,
+        hooks!(NODE_ID),
     );
     NODE_COUNT.define(
         c"flake.node_count",
         c"Number of servers that divide the worker numbers.",
         c"It has to be the same on every server. Changes take effect at the next server start.",
         1,
-        check_node_count,
+        hooks!(NODE_COUNT),
     );
     GucRegistry::define_int_guc(
         c"flake.max_clock_wait",
@@ -59,6 +73,13 @@ pub fn node() -> Option<(u32, u32)> {
     is_known.then(|| (NODE_ID.value.get().unsigned_abs(), NODE_COUNT.value.get().unsigned_abs()))
 }
 
+/// Returns the same in a process that no client, role or database has told anything; none if the server's configuration has
+/// a value that is not valid.
+pub fn node_in_background_worker() -> Option<(u32, u32)> {
+    let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();
+    is_valid.then(|| (NODE_ID.value.get().unsigned_abs(), NODE_COUNT.value.get().unsigned_abs()))
+}
+
 /// Returns `flake.allow_in_recovery`.
 pub fn allow_in_recovery() -> bool {
     ALLOW_IN_RECOVERY.get()
@@ -76,17 +97,31 @@ pub fn max_clock_wait() -> Duration {
 /// refuses that value, and the boot value is all that remains.
 struct NodeSetting {
     value: GucSetting<i32>,
-    had_placeholder: AtomicBool,
-    /// Where the value that PostgreSQL checked last came from.
+    placeholder: AtomicU8,
+    /// Where the value that was checked last came from. It need not have been applied.
+    checked_source: AtomicU32,
+    /// Where the value in force came from.
     source: AtomicU32,
+    /// Whether the definition has left the boot value in the place of a placeholder's.
+    is_refused: AtomicBool,
 }
+
+const NO_PLACEHOLDER: u8 = 0;
+/// The placeholder of a value that has been removed from the configuration, or of an empty text.
+const EMPTY_PLACEHOLDER: u8 = 1;
+const PLACEHOLDER: u8 = 2;
+
+type CheckHook = unsafe extern "C-unwind" fn(*mut i32, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
+type AssignHook = unsafe extern "C-unwind" fn(i32, *mut c_void);
 
 impl NodeSetting {
     const fn new(boot_value: i32) -> Self {
         Self {
             value: GucSetting::<i32>::new(boot_value),
-            had_placeholder: AtomicBool::new(false),
-            source: AtomicU32::new(pg_sys::GucSource::PGC_S_DEFAULT),
+            placeholder: AtomicU8::new(NO_PLACEHOLDER),
+            checked_source: AtomicU32::new(PGC_S_DEFAULT),
+            source: AtomicU32::new(PGC_S_DEFAULT),
+            is_refused: AtomicBool::new(false),
         }
     }
 
@@ -96,12 +131,19 @@ impl NodeSetting {
         short: &'static CStr,
         long: &'static CStr,
         min: i32,
-        check: unsafe extern "C-unwind" fn(*mut i32, *mut *mut core::ffi::c_void, pg_sys::GucSource::Type) -> bool,
+        (check, assign): (CheckHook, AssignHook),
     ) {
-        // SAFETY: the name is a C string; a setting that does not exist may be missing.
-        let placeholder = unsafe { pg_sys::GetConfigOption(name.as_ptr(), true, false) };
-        self.had_placeholder.store(!placeholder.is_null(), Ordering::Relaxed);
-        // SAFETY: the check hook does not panic.
+        // SAFETY: the name is a C string, and the setting may be missing; a value is a C string.
+        let placeholder = unsafe {
+            let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+            match value.as_ref() {
+                None => NO_PLACEHOLDER,
+                Some(0) => EMPTY_PLACEHOLDER,
+                Some(_) => PLACEHOLDER,
+            }
+        };
+        self.placeholder.store(placeholder, Ordering::Relaxed);
+        // SAFETY: the hooks do not panic.
         unsafe {
             GucRegistry::define_int_guc_with_hooks(
                 name,
@@ -113,33 +155,41 @@ impl NodeSetting {
                 GucContext::Sighup,
                 GucFlags::default(),
                 Some(check),
-                None,
+                Some(assign),
                 None,
             );
         }
+        self.is_refused.store(placeholder != NO_PLACEHOLDER && self.has_boot_value(), Ordering::Relaxed);
     }
 
-    /// Returns whether somebody else's value has replaced that of the server's configuration in this session.
+    fn has_boot_value(&self) -> bool {
+        self.source.load(Ordering::Relaxed) == PGC_S_DEFAULT
+    }
+
+    /// PostgreSQL checks values that it does not apply, too: those of ALTER SYSTEM and of the view pg_file_settings.
+    fn checked(&self, source: pg_sys::GucSource::Type) -> bool {
+        self.checked_source.store(source, Ordering::Relaxed);
+        true
+    }
+
+    fn assigned(&self) {
+        self.source.store(self.checked_source.load(Ordering::Relaxed), Ordering::Relaxed);
+        if !self.has_boot_value() {
+            self.is_refused.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the definition has refused a value, and none of the server's has been applied since.
+    fn was_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed) && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
+    }
+
+    /// Returns whether somebody else's value may have replaced that of the server's configuration in this session.
     fn is_shadowed(&self) -> bool {
-        self.had_placeholder.load(Ordering::Relaxed)
-            && self.source.load(Ordering::Relaxed) == pg_sys::GucSource::PGC_S_DEFAULT
+        // SAFETY: a number that does not change while the process runs.
+        let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+        // A parallel worker takes its leader's settings, and the boot value where its leader has that.
+        self.is_refused.load(Ordering::Relaxed)
+            || is_parallel_worker && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER && self.has_boot_value()
     }
-}
-
-unsafe extern "C-unwind" fn check_node_id(
-    _value: *mut i32,
-    _extra: *mut *mut core::ffi::c_void,
-    source: pg_sys::GucSource::Type,
-) -> bool {
-    NODE_ID.source.store(source, Ordering::Relaxed);
-    true
-}
-
-unsafe extern "C-unwind" fn check_node_count(
-    _value: *mut i32,
-    _extra: *mut *mut core::ffi::c_void,
-    source: pg_sys::GucSource::Type,
-) -> bool {
-    NODE_COUNT.source.store(source, Ordering::Relaxed);
-    true
 }

@@ -89,10 +89,40 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
     with server.connect(options="-c flake.node_id=0") as db:
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(WORKERS)
-        assert error.value.diag.message_detail == "The server's flake.node_id is not below its flake.node_count."
+        assert error.value.diag.message_detail == (
+            "The client, the role or the database has set flake.node_id or flake.node_count, and a background worker found "
+            "no valid ones in the server's configuration."
+        )
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == (1,)
+
+
+@pytest.mark.parametrize("look", ["SELECT * FROM pg_file_settings", "ALTER SYSTEM SET flake.node_id = 1"])
+def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
+    """PostgreSQL asks the library whether they are valid, as if they came from the configuration."""
+    server = servers(*NODE_1_OF_2)
+    server.restart()
+    with server.connect(options="-c flake.node_id=0 -c flake.node_count=2") as db:
+        db.execute("LOAD 'flake'")
+        db.execute(look)
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+@pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
+def test_a_setting_that_is_removed_from_the_file(servers, preload):
+    server = servers("flake.node_id=5", f"shared_preload_libraries={preload}")
+    server.restart()
+    with server.connect() as db:
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            db.execute("SELECT flake_next('twitter')")
+        file = server.dir / "data" / "postgresql.conf"
+        file.write_text("".join(line for line in file.open() if not line.startswith("flake.node_id")))
+        server.reload()
+        for _ in range(3):
+            with server.connect() as other:
+                assert other.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+        assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
 def test_preloaded_a_client_is_refused(servers):
