@@ -8,6 +8,8 @@ import psycopg
 import pytest
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
+# What is in force; a session's workers alone could be those of another number by chance.
+NODE = "SELECT node_id, node_count FROM flake_stats"
 WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
 
 SHADOWS = {
@@ -39,6 +41,7 @@ def test_the_first_session_after_a_start(server_of_node_1, shadow):
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)
     assert server.value(WORKERS) == 1
+    assert server.sql(NODE) == [(1, 2)]
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)
 
@@ -103,10 +106,11 @@ def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
     """PostgreSQL asks the library whether they are valid, as if they came from the configuration."""
     server = servers(*NODE_1_OF_2)
     server.restart()
-    with server.connect(options="-c flake.node_id=0 -c flake.node_count=2") as db:
+    with server.connect(options="-c flake.node_id=0") as db:
         db.execute("LOAD 'flake'")
         db.execute(look)
         assert db.execute(WORKERS).fetchone() == (1,)
+        assert db.execute(NODE).fetchone() == (1, 2)
 
 
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
