@@ -3,95 +3,148 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::Ledger;
-use flake_core::timeline::AHEAD;
+use flake_core::marks::KnownMark;
+use flake_core::record::ExitNote;
+use flake_core::timeline::{AHEAD, MARGIN};
+use flake_core::{Ledger, Node};
 
 use super::attach::{Attachment, attach, control};
 use super::control::{Control, Guarded};
-use super::mark_file::{self, Durability};
+use super::node::node;
+use super::writer::Writer;
+use super::{mark_file, mark_page};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::{recovery, report};
 
-/// Opens the ledger of this server start, which continues from what is on disk, and raises it after a promotion.
-pub fn open(control: &Control) -> Result<(), Error> {
-    if control.with_lock(|guarded| guarded.ledger.is_some() && !guarded.opened_in_recovery) {
+/// Opens the ledger of this server start, and raises it above what this database knows of the node, once for each database
+/// and each start or promotion.
+pub fn open(control: &Control, node: Node) -> Result<(), Error> {
+    let in_recovery = recovery::is_in_progress();
+    let database = recovery::database();
+    let is_done = |guarded: &mut Guarded| {
+        guarded.ledger.is_some() && guarded.opened_in_recovery == in_recovery && guarded.compared.contains(database)
+    };
+    if control.with_lock(is_done) {
         return Ok(());
     }
-    // These may raise errors, so they come before the lock.
-    let in_recovery = recovery::is_in_progress();
-    let replayed = recovery::replayed_until();
-    control.with_lock(|guarded| match guarded.ledger {
-        None => first_open(control, guarded, in_recovery, replayed),
-        Some(ledger) if guarded.opened_in_recovery && !in_recovery => {
-            // After a promotion: the primary may have made IDs up to the last commit that was replayed.
-            guarded.replace(control, replayed.map_or(ledger, |instant| ledger.raised_above(instant)))?;
-            guarded.opened_in_recovery = false;
-            Ok(())
-        }
-        Some(_) => Ok(()),
-    })
-}
-
-fn first_open(control: &Control, guarded: &mut Guarded, in_recovery: bool, replayed: Option<i64>) -> Result<(), Error> {
-    let (mut ledger, mut exit_note) = match mark_file::load()? {
-        None => {
-            let is_preloaded = guarded.preloaded_at > 0;
-            (Ledger::new(if is_preloaded { guarded.preloaded_at } else { clock::now() }), None)
-        }
-        Some((half, record)) => {
-            guarded.record_number = record.number;
-            guarded.durable_half = half;
-            let boot_id = mark_file::boot_id();
-            let timeline = record.timeline().unwrap_or_else(|| unreachable!("a record is read with its timeline"));
-            let exit_note = record.exit_note.filter(|note| Some(&note.boot_id) == boot_id.as_ref());
-            (Ledger::reopened(timeline, exit_note.as_ref().map(|note| note.free_from)), exit_note)
-        }
+    // These may raise errors of PostgreSQL, so they come before the lock.
+    let wal_timeline = recovery::wal_timeline();
+    let known = mark_page::known(node)?;
+    let writer = control.writer();
+    if control.with_lock(is_done) {
+        return Ok(());
+    }
+    let present = control.ledger();
+    let (mut ledger, mut exit_note) = match present {
+        Some(ledger) => (ledger, None),
+        None => load(control, &writer, (node, wal_timeline), known)?,
     };
-    if let Some(instant) = replayed {
-        ledger = ledger.raised_above(instant);
+    if let Some(known) = known
+        && known.instant > ledger.greatest_mark()
+    {
+        ledger = ledger.raised_to(known.instant);
         exit_note = None;
     }
-    guarded.store(&ledger, exit_note, Durability::Flushed)?;
-    guarded.opened_at = ledger.floor();
-    guarded.opened_in_recovery = in_recovery;
-    guarded.ledger = Some(ledger);
-    guarded.clock_step();
-    control.window.write(&ledger);
+    let is_promoted = control.with_lock(|guarded| guarded.opened_in_recovery && !in_recovery);
+    if present != Some(ledger) || is_promoted {
+        writer.set_owner(node, wal_timeline);
+        writer.replace(ledger, exit_note)?;
+    }
+    control.with_lock(|guarded| {
+        if present != Some(ledger) {
+            guarded.opened_at = guarded.opened_at.max(ledger.floor());
+        }
+        if is_promoted {
+            guarded.compared = Default::default();
+        }
+        guarded.compared.add(database);
+        guarded.opened_in_recovery = in_recovery;
+        if present.is_none() {
+            guarded.clock_step();
+        }
+    });
     Ok(())
+}
+
+/// Returns the ledger that a server starts with, and the note of the last session to exit, as long as that counts.
+fn load(
+    control: &Control,
+    writer: &Writer,
+    (node, wal_timeline): (Node, u32),
+    known: Option<KnownMark>,
+) -> Result<(Ledger, Option<ExitNote>), Error> {
+    let record = writer.load()?;
+    let now = clock::now();
+    // How long another server that was the primary under this number may go on without being noticed.
+    let overlap = now.saturating_add(MARGIN);
+    let preloaded_at = control.with_lock(|guarded| guarded.preloaded_at);
+    let new = Ledger::new(if preloaded_at > 0 { preloaded_at } else { now });
+    let Some(record) = record else {
+        let has_predecessor = known.is_some_and(|known| known.is_listed);
+        return Ok((if has_predecessor { new.raised_to(overlap) } else { new }, None));
+    };
+    if !record.is_of(node) {
+        // A copy of another node's file says nothing of this node.
+        return Ok((new, None));
+    }
+    let timeline = record.timeline().unwrap_or_else(|| unreachable!("a record is read with its timeline"));
+    // A standby stays what it is, whatever timeline it follows, and so does its file.
+    if ![wal_timeline, 0].contains(&record.wal_timeline) && wal_timeline != 0 {
+        return Ok((Ledger::inherited(timeline).raised_to(overlap), None));
+    }
+    let boot_id = mark_file::boot_id();
+    let exit_note = record.exit_note.filter(|note| Some(&note.boot_id) == boot_id.as_ref());
+    Ok((Ledger::reopened(timeline, exit_note.as_ref().map(|note| note.free_from)), exit_note))
+}
+
+/// Writes this server's mark into the page of a database in which the extension has just been created.
+pub fn record_mark() -> Result<(), Error> {
+    let Attachment::Ledger(control, _) = attach()? else { return Ok(()) };
+    // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
+    let Ok(node) = node() else { return Ok(()) };
+    open(control, node)?;
+    let Some(ledger) = control.ledger() else { return Ok(()) };
+    mark_page::cover_anew(node, ledger.greatest_mark())
 }
 
 /// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
-    let Attachment::Ledger(control, _) = attach()? else { return Ok(clock::now()) };
-    open(control)?;
     let now = clock::now();
-    let (from, is_new) = control.with_lock(|guarded| {
-        let Some(ledger) = guarded.ledger else { return Ok((now, false)) };
-        let (new, from) = ledger.accepted(now);
-        if new != ledger {
-            guarded.replace(control, new)?;
-            guarded.opened_at = i64::MIN;
-        }
-        control.last_seen.fetch_min(from, Ordering::AcqRel);
-        Ok::<_, Error>((from, new != ledger))
-    })?;
+    let control = match attach()? {
+        Attachment::Ledger(control, _) => control,
+        Attachment::Foreign(header) => return Ok(now.max(header.foreign_floor.load(Ordering::Acquire))),
+        Attachment::Unknown => unreachable!("the session has just attached"),
+    };
+    open(control, node()?)?;
+    let writer = control.writer();
+    let Some(ledger) = control.ledger() else { return Ok(now) };
+    let (new, from) = ledger.accepted(now);
+    let is_new = new != ledger;
+    if is_new {
+        writer.replace(new, None)?;
+        control.with_lock(|guarded| guarded.opened_at = i64::MIN);
+        // What these sessions have used belongs to the stretches that are left behind.
+        control.unstored_floor.store(i64::MIN, Ordering::Release);
+    }
+    drop(writer);
+    control.last_seen.fetch_min(from, Ordering::AcqRel);
     if is_new {
         report::log("flake: the present clock was accepted although later IDs exist".to_owned());
     }
-    Ok(from)
+    Ok(from.max(control.untraced_floor()))
 }
 
-/// Returns how long a session has to wait for `until` because of a restart and not because of the clock.
+/// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.
 pub fn restart_wait(until: i64) -> Duration {
     let is_due = control().is_some_and(|control| control.with_lock(|guarded| until <= guarded.opened_at));
-    Duration::from_micros(if is_due { AHEAD as u64 } else { 0 })
+    Duration::from_micros(if is_due { (AHEAD + MARGIN) as u64 } else { 0 })
 }
 
-/// Counts and logs a step of the clock if there was one and the lock is free.
+/// Counts and logs a step of the clock if there was one.
 pub fn watch_clock() {
     if let Some(control) = control() {
-        report_clock_step(control, control.try_with_lock(Guarded::clock_step).unwrap_or(0));
+        report_clock_step(control, control.with_lock(Guarded::clock_step));
     }
 }
 

@@ -147,7 +147,7 @@ impl Server {
             Some(disk) => Ledger::reopened(disk.timeline, disk.exit_note),
         };
         if self.copied && self.latest > i64::MIN {
-            ledger = ledger.raised_above(self.latest);
+            ledger = ledger.raised_to(self.latest + 1);
         }
         // The mark is on disk before the first ID, also after a promotion.
         *self.disk.borrow_mut() =
@@ -245,8 +245,8 @@ impl Server {
                 *free_from = last.progress.free_from().max(*free_from);
             }
         } else {
-            progress[slot].abandon(ledger.era(), ledger.mark());
-            *free_from = ledger.mark().max(*free_from);
+            progress[slot].abandon(ledger.era(), ledger.granted_until());
+            *free_from = ledger.granted_until().max(*free_from);
         }
         joined.remove(&slot);
         if joined.is_empty()
