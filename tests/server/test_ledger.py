@@ -174,8 +174,11 @@ void _PG_init(void)
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     control = ShmemInitStruct("flake", 4096, &found);
     memset(control, 0xff, 4096);
-    *control = 99;
-    *(int64 *) (control + 2) = PG_INT64_MIN;
+    control[0] = 99; /* version */
+    control[1] = 1; /* rule for shares */
+    control[2] = control[3] = 0; /* node, not yet pinned */
+    *(int64 *) (control + 4) = PG_INT64_MIN; /* floor of other versions' sessions */
+    control[6] = 0; /* how many of them */
     LWLockRelease(AddinShmemInitLock);
 }
 """
