@@ -231,6 +231,12 @@ COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahe
 REVOKE ALL ON flake_stats FROM PUBLIC;
 GRANT SELECT ON flake_stats TO pg_monitor;
 
+CREATE FUNCTION flake_check(OUT "check" text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 6
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_check';
+COMMENT ON FUNCTION flake_check() IS
+    'returns what an operator should know before and after a change; "ok" is NULL where this session cannot tell';
+
 CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';

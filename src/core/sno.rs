@@ -21,6 +21,8 @@ const EPOCH: i64 = 1_262_304_000_000_000;
 /// The length of a unit in microseconds.
 const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
+/// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
+pub const LAST: i64 = start_of(LAST_UNIT);
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
 const AUTOMATIC: u64 = 1 << 15;
@@ -124,7 +126,7 @@ impl Sno {
 
     /// Returns the unit that holds an instant, or [`Error::InstantOutOfRange`].
     pub fn unit_at(at: i64) -> Result<u64, Error> {
-        let end = start_of(LAST_UNIT) + UNIT;
+        let end = LAST + UNIT;
         if !(EPOCH..end).contains(&at) {
             return Err(Error::InstantOutOfRange { layout: NAME, at, first: EPOCH, end });
         }
@@ -197,7 +199,7 @@ pub fn key(partition: Option<i32>) -> u64 {
 
 /// Returns the error for a clock past the last unit.
 pub fn exhausted() -> Error {
-    Error::Exhausted { layout: NAME, end: start_of(LAST_UNIT) + UNIT }
+    Error::Exhausted { layout: NAME, end: LAST + UNIT }
 }
 
 /// The layout's name in error messages.

@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering;
 
 use flake_core::{Ledger, Node};
 
+use self::attach::Attachment;
+use crate::error::Error;
+
 pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
@@ -44,4 +47,12 @@ pub fn snapshot() -> Option<Snapshot> {
         sessions: control.sessions.load(Ordering::Relaxed),
         counters: &control.counters,
     })
+}
+
+/// Returns the version of the control block if it is that of another version of the library.
+pub fn foreign_version() -> Result<Option<u32>, Error> {
+    match attach::attach()? {
+        Attachment::Foreign(header) => Ok(Some(header.version)),
+        _ => Ok(None),
+    }
 }
