@@ -255,5 +255,11 @@ CREATE FUNCTION flake_record_mark() RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_record_mark';
 COMMENT ON FUNCTION flake_record_mark() IS 'writes this server''s mark into flake_mark; CREATE EXTENSION calls it';
 
+CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
+COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
+    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+
 -- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.
 SELECT flake_record_mark();

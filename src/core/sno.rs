@@ -118,6 +118,11 @@ impl Sno {
         start_of(self.parts().unit)
     }
 
+    /// The first instant after the unit of time in which it was made.
+    pub const fn end(&self) -> i64 {
+        self.instant() + UNIT
+    }
+
     /// The same sno with another metabyte.
     pub const fn with_metabyte(mut self, metabyte: u8) -> Self {
         self.0[5] = metabyte;

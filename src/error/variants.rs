@@ -30,6 +30,14 @@ pub enum Error {
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 },
 
+    /// A session cannot change what another version of the library keeps in memory.
+    #[error("another version of the flake library is in use")]
+    OtherVersion { found: u32 },
+    #[error("ID is too far ahead of the clock")]
+    TooFarAhead { by: Duration, until: i64 },
+    #[error("must be superuser to call {function}")]
+    NotSuperuser { function: &'static str },
+
     // IDs from their parts.
     #[error("fields must be a JSON object")]
     FieldsNotAnObject,

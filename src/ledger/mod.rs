@@ -11,6 +11,7 @@ mod mark_page;
 mod membership;
 mod node;
 mod open;
+mod operator;
 mod seqlock;
 mod writer;
 
@@ -25,7 +26,8 @@ pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
 pub use self::membership::{join, leave};
-pub use self::open::{accept_clock, record_mark, restart_wait, watch_clock};
+pub use self::open::{record_mark, restart_wait, watch_clock};
+pub use self::operator::{accept_clock, start_above};
 
 /// What the view flake_stats shows of the ledger.
 pub struct Snapshot {

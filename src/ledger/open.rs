@@ -1,4 +1,4 @@
-//! Opens the ledger once per server start, and changes what is in force on request.
+//! Opens the ledger once per server start, and raises it above what each database knows.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -106,33 +106,6 @@ pub fn record_mark() -> Result<(), Error> {
     open(control, node)?;
     let Some(ledger) = control.ledger() else { return Ok(()) };
     mark_page::cover_anew(node, ledger.greatest_mark())
-}
-
-/// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
-pub fn accept_clock() -> Result<i64, Error> {
-    let now = clock::now();
-    let control = match attach()? {
-        Attachment::Ledger(control, _) => control,
-        Attachment::Foreign(header) => return Ok(now.max(header.foreign_floor.load(Ordering::Acquire))),
-        Attachment::Unknown => unreachable!("the session has just attached"),
-    };
-    open(control, node()?)?;
-    let writer = control.writer();
-    let Some(ledger) = control.ledger() else { return Ok(now) };
-    let (new, from) = ledger.accepted(now);
-    let is_new = new != ledger;
-    if is_new {
-        writer.replace(new, None)?;
-        control.with_lock(|guarded| guarded.opened_at = i64::MIN);
-        // What these sessions have used belongs to the stretches that are left behind.
-        control.unstored_floor.store(i64::MIN, Ordering::Release);
-    }
-    drop(writer);
-    control.last_seen.fetch_min(from, Ordering::AcqRel);
-    if is_new {
-        report::log("flake: the present clock was accepted although later IDs exist".to_owned());
-    }
-    Ok(from.max(control.untraced_floor()))
 }
 
 /// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.

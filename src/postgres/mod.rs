@@ -9,6 +9,7 @@ pub mod lwlock;
 pub mod ranges;
 pub mod recovery;
 pub mod report;
+pub mod role;
 pub mod rows;
 pub mod sequence_page;
 pub mod settings;

@@ -233,6 +233,8 @@ def test_a_thousand_connections(servers):
 def test_stats(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
+    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("open", 1, 0, 0)]
+    server.restart()
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
     with server.connect() as db, server.connect() as other:
         db.execute(MAKE, (1000,))

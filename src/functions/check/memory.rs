@@ -52,9 +52,6 @@ pub fn library() -> Finding {
             ),
             "Restart the server, so that all sessions use the library that is installed.",
         ),
-        Err(_) => Finding::wrong(
-            "There is no shared memory for the control block, and without it this session makes no IDs.",
-            "Add flake to shared_preload_libraries, which reserves the memory, and restart the server.",
-        ),
+        Err(error) => Finding::from(&error),
     }
 }

@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks};
-use self::node::{fault, node_number, node_settings};
+use self::node::{fault, node_number, node_settings, pair};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::settings;
 use crate::{clock, ledger};
@@ -22,7 +22,7 @@ fn flake_check() -> TableIterator<
     (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
 > {
     let snapshot = ledger::snapshot();
-    let in_force = snapshot.as_ref().and_then(|snapshot| snapshot.node);
+    let in_force = snapshot.as_ref().and_then(|snapshot| snapshot.node).map(pair);
     let configured = settings::node();
     let layouts = Layouts::of_this_database();
     let unless_unknown = |check: &dyn Fn(&ledger::Snapshot) -> Finding| match &snapshot {
@@ -33,7 +33,7 @@ fn flake_check() -> TableIterator<
     };
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
-        ("settings", unless_unknown(&|snapshot| node_settings(snapshot.node, configured))),
+        ("settings", unless_unknown(&|snapshot| node_settings(snapshot.node.map(pair), configured))),
         ("shares", layouts.shares(in_force, configured)),
         ("end of layouts", layouts.ends(clock::now())),
         ("marks", unless_unknown(&|snapshot| marks(snapshot.ledger.as_ref(), clock::now()))),
