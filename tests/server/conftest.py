@@ -1,10 +1,12 @@
 """Throwaway servers for tests. scripts/cluster makes and removes them; here they get a face in Python."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 
 import psycopg
 import pytest
@@ -17,33 +19,41 @@ LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seat
 SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
 
 
-def pg_config(option):
-    found = subprocess.run([os.environ["PG_CONFIG"], option], check=True, capture_output=True, text=True)
+def pg_config(option, program=None):
+    found = subprocess.run([program or os.environ["PG_CONFIG"], option], check=True, capture_output=True, text=True)
     return pathlib.Path(found.stdout.strip())
 
 
-def bindir():
-    return pg_config("--bindir")
+def bindir(program=None):
+    return pg_config("--bindir", program)
 
 
 class Server:
-    """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given."""
+    """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given.
 
-    def __init__(self, *settings, clock=None, standby_of=None):
+    It is new, or a standby of a running server, or one that `launch` starts: a copy of a running server, or what a stopped one of
+    an older version becomes."""
+
+    def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, upgrade_of=None, pg_config=None):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir="/tmp"))
         self.base.chmod(0o755)
+        self.pg_config = pg_config or os.environ["PG_CONFIG"]
         self.dir = self.base / "pg"
-        self.environment = dict(os.environ)
+        self.environment = os.environ | {"PG_CONFIG": str(self.pg_config)}
         if clock is not None:
             self.set_clock(clock)
             self.environment["SERVER_ENV"] = " ".join([
                 f"LD_PRELOAD={os.environ['FAKETIME_LIBRARY']}", f"FAKETIME_TIMESTAMP_FILE={self.base / 'clock'}",
                 "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
             ])  # fmt: skip
-        if standby_of is None:
-            self._cluster("start", *settings)
-        else:
+        if standby_of is not None:
             self._cluster("standby", standby_of.dir, *settings)
+        elif copy_of is not None:
+            self._cluster("copy", copy_of.dir, *settings)
+        elif upgrade_of is not None:
+            self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings)
+        else:
+            self._cluster("start", *settings)
 
     def _cluster(self, command, *arguments, **environment):
         subprocess.run(
@@ -58,16 +68,41 @@ class Server:
         new.write_text(clock + "\n")
         new.replace(self.base / "clock")
 
-    def restart(self, *settings, mode="fast", while_stopped=lambda: None):
-        self._cluster("stop", MODE=mode)
-        while_stopped()
+    def stop(self, mode="fast"):
+        if (self.dir / "data" / "postmaster.pid").exists():
+            self._cluster("stop", MODE=mode)
+
+    def launch(self, *settings):
         self._cluster("launch", *settings)
+
+    def restart(self, *settings, mode="fast", while_stopped=lambda: None):
+        self.stop(mode)
+        while_stopped()
+        self.launch(*settings)
 
     def reload(self, *settings):
         self._cluster("reload", *settings)
 
     def promote(self):
         self._cluster("promote")
+
+    def rewind(self, primary):
+        self._cluster("rewind", primary.dir)
+
+    def write(self, name, text=""):
+        """A file in the data directory."""
+        file = self.dir / "data" / name
+        file.write_text(text)
+        owner = file.parent.stat()
+        os.chown(file, owner.st_uid, owner.st_gid)
+
+    def wait_for_replay(self, primary):
+        """Waits until this standby has replayed what its primary has written so far."""
+        end = primary.value("SELECT pg_current_wal_flush_lsn()")
+        deadline = time.monotonic() + 60
+        while not self.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end):
+            assert time.monotonic() < deadline, "the standby does not follow"
+            time.sleep(0.02)
 
     def remove(self):
         self._cluster("remove")
@@ -117,20 +152,36 @@ class Server:
         return output
 
 
-@pytest.fixture(scope="module")
-def servers():
-    """Makes servers that end with the module."""
+@contextlib.contextmanager
+def made_servers():
+    """Makes servers that end with the block."""
     made = []
 
     def make(*settings, extension=True, **options):
         made.append(Server(*settings, **options))
-        if extension and "standby_of" not in options:
+        if extension and options.keys().isdisjoint(["standby_of", "copy_of", "upgrade_of"]):
             made[-1].sql("CREATE EXTENSION flake")
         return made[-1]
 
-    yield make
-    for server in reversed(made):
-        server.remove()
+    try:
+        yield make
+    finally:
+        for server in reversed(made):
+            server.remove()
+
+
+@pytest.fixture(scope="module")
+def servers():
+    """Makes servers that end with the module."""
+    with made_servers() as make:
+        yield make
+
+
+@pytest.fixture
+def own_servers():
+    """Makes servers that end with the test."""
+    with made_servers() as make:
+        yield make
 
 
 @pytest.fixture(scope="module")

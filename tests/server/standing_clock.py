@@ -1,0 +1,115 @@
+"""Servers whose clocks stand still, so that nothing depends on how fast the machine is.
+
+All IDs of an instant lie in one tick. A server has few slots, and all of them are in use at once, so that two servers, or a server
+before and after a fault, make the same IDs unless something prevents it.
+"""
+
+import concurrent.futures
+import contextlib
+import datetime
+import threading
+import time
+
+import psycopg
+
+from clients import KINDS
+
+START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
+SESSIONS = 6
+SETTINGS = [
+    "max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "max_prepared_transactions=2",
+    "autovacuum=off", "wal_keep_size=64MB", "wal_sender_timeout=0", "wal_receiver_timeout=0", "wal_retrieve_retry_interval=100ms",
+]  # fmt: skip
+TABLE = f"CREATE TABLE kept ({', '.join(f'{kind} text DEFAULT {call}' for kind, call in KINDS.items())})"
+ROWS = "generate_series(1, 20)"
+# How long a session tries to make IDs at an instant, in seconds. The clock stands, so waiting longer changes nothing.
+PATIENCE = 0.3
+# What a session is told that may not make IDs at an instant: an error, or nothing until it is cancelled.
+REFUSED = (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
+
+
+def at(seconds):
+    """A clock that stands still so long after the start of 2030."""
+    return (START + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def running(seconds):
+    """A clock that shows now what `at` shows, and goes on."""
+    return f"{START.timestamp() + seconds - time.time():+f}"
+
+
+def server_at_0(servers, *settings):
+    """A server with the extension and a table, which made its first ID two hours ago."""
+    server = servers(*SETTINGS, *settings, clock=running(-7200))
+    server.sql(TABLE)
+    server.sql("SELECT flake_next('twitter')")
+    server.set_clock(at(0))
+    return server
+
+
+@contextlib.contextmanager
+def sessions(server, **options):
+    """As many sessions as there are slots, or nearly."""
+    with contextlib.ExitStack() as opened:
+        yield [opened.enter_context(server.connect(**options)) for _ in range(SESSIONS)]
+
+
+def insert(server, made, **options):
+    """Rows with IDs of every kind, from all slots."""
+    with sessions(server, **options) as dbs:
+        for db in dbs:
+            made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING *").fetchall())
+
+
+@contextlib.contextmanager
+def cancelled(db):
+    """Cancels what lasts longer than a session tries."""
+    timer = threading.Timer(PATIENCE, db.cancel)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def attempt(db, made, rows=ROWS):
+    """IDs of each kind; says which kinds it was not given."""
+    refused = []
+    for kind, call in KINDS.items():
+        with cancelled(db):
+            try:
+                new = db.execute(f"SELECT {call} FROM {rows}").fetchall()
+            except REFUSED:
+                refused.append(kind)
+                continue
+        made.add(new, [kind])
+    return refused
+
+
+def attempts(server, made, rows=ROWS, **options):
+    """All sessions try to make IDs; says which kinds one of them was not given."""
+    with sessions(server, **options) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
+        refused = list(pool.map(lambda db: attempt(db, made, rows), dbs))
+    return {kind for kinds in refused for kind in kinds}
+
+
+def pass_through(server, made, *instants, rows=ROWS, **options):
+    """The clock comes to instants at which IDs may exist. Eight seconds after the last one all is over."""
+    for seconds in instants:
+        server.set_clock(at(seconds))
+        attempts(server, made, rows, **options)
+    server.set_clock(running(instants[-1] + 8))
+    before = len(made)
+    with sessions(server, **options) as dbs:
+        for db in dbs:
+            for kind, call in KINDS.items():
+                made.add(db.execute(f"SELECT {call} FROM {rows}").fetchall(), [kind])
+    assert len(made) >= before + 60 * SESSIONS
+
+
+def fail_over(primary, standby):
+    """The standby has all that was committed, and goes on alone."""
+    standby.wait_for_replay(primary)
+    primary.stop("immediate")
+    standby.promote()

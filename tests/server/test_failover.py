@@ -1,0 +1,534 @@
+"""A server that goes on with another's data makes none of its IDs again, whatever the clocks say.
+
+Every database keeps the mark in its WAL, so a server that has replayed a commit knows an instant above the commit's IDs.
+"""
+
+import os
+import pathlib
+import threading
+
+import psycopg
+import pytest
+
+from clients import KINDS, Load, Made
+from conftest import ROOT, bindir
+from standing_clock import (
+    SESSIONS,
+    TABLE,
+    at,
+    attempt,
+    attempts,
+    cancelled,
+    fail_over,
+    insert,
+    pass_through,
+    running,
+    server_at_0,
+    sessions,
+)
+
+SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
+# Workers make all IDs of a query, in which two of them read a table of 20 pages.
+PARALLEL = {
+    "options": "-c parallel_leader_participation=off -c parallel_setup_cost=0 -c parallel_tuple_cost=0 "
+    "-c min_parallel_table_scan_size=0 -c max_parallel_workers_per_gather=2",
+}
+WIDE = """CREATE TABLE wide AS SELECT repeat('x', 400) FROM generate_series(1, 400);
+          ALTER TABLE wide SET (parallel_workers = 2)"""
+
+
+def restart_with_nothing_to_replay(primary, standby):
+    """A standby replays from the last checkpoint, of which it knows no commit before it."""
+    standby.wait_for_replay(primary)
+    primary.sql("CHECKPOINT")
+    standby.wait_for_replay(primary)
+    standby.sql("CHECKPOINT")
+    standby.restart()
+    standby.wait_for_replay(primary)
+
+
+# What happens before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
+# the beginning. IDs are made at 0 and at 60, and the last commit's time is always 0.
+
+
+def commit_at_0_after_ids_at_60(primary, standby, made):
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    yield
+
+
+def commits_out_of_order(primary, standby, made):
+    """Records of commits are not in the order of their times where sessions commit together."""
+    primary.set_clock(at(0.005))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    yield
+    standby.set_clock(at(-1))
+    attempts(standby, made)
+    standby.set_clock(at(0.005))
+    attempts(standby, made)
+
+
+def clock_accepted(primary, standby, made):
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("SELECT flake_accept_clock()")
+    primary.set_clock(at(2))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    yield
+    attempts(standby, made)
+    standby.set_clock(at(2))
+    attempts(standby, made)
+
+
+def clock_accepted_on_the_standby(primary, standby, made):
+    """It knows the mark from the WAL only."""
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    yield
+    attempts(standby, made)
+    standby.sql("SELECT flake_accept_clock()")
+
+
+def prepared(primary, standby, made):
+    primary.sql("CREATE TABLE plain ()")
+    primary.set_clock(at(60))
+    with primary.connect() as db:
+        made.add(db.execute("BEGIN; INSERT INTO kept SELECT FROM generate_series(1, 20) RETURNING *").fetchall())
+        db.execute("PREPARE TRANSACTION 'p'")
+    yield
+    standby.sql("COMMIT PREPARED 'p'")
+    assert standby.value("SELECT count(*) FROM kept") == 20
+
+
+def standby_restarted(primary, standby, made):
+    insert(primary, made)
+    restart_with_nothing_to_replay(primary, standby)
+    yield
+
+
+def switchover(primary, standby, made):
+    insert(primary, made)
+    restart_with_nothing_to_replay(primary, standby)
+    primary.stop("fast")
+    yield
+
+
+def restarted_before_its_first_id(primary, standby, made):
+    insert(primary, made)
+    yield
+    standby.restart()
+
+
+def restarted_after_its_first_attempt(primary, standby, made):
+    commits = commit_at_0_after_ids_at_60(primary, standby, made)
+    next(commits)
+    yield
+    attempts(standby, made)
+    standby.restart(mode="immediate")
+
+
+def crashed_before_its_first_id(primary, standby, made):
+    insert(primary, made)
+    yield
+    standby.sql("CHECKPOINT")
+    standby.restart(mode="immediate")
+
+
+def read_only_transactions(primary, standby, made):
+    primary.sql("CREATE TABLE plain ()")
+    primary.set_clock(at(60))
+    with sessions(primary, options="-c default_transaction_read_only=on") as dbs:
+        for db in dbs:
+            assert attempt(db, made) == []
+    yield
+
+
+def parallel_workers(primary, standby, made):
+    primary.sql(WIDE)
+    primary.set_clock(at(60))
+    for _ in range(3):
+        with primary.connect(**PARALLEL) as db:
+            assert attempt(db, made, "wide") == []
+    yield {"rows": "wide"} | PARALLEL
+
+
+BEFORE_AND_AFTER = [
+    commit_at_0_after_ids_at_60, commits_out_of_order, clock_accepted, clock_accepted_on_the_standby, prepared, standby_restarted,
+    switchover, restarted_before_its_first_id, restarted_after_its_first_attempt, crashed_before_its_first_id,
+    read_only_transactions, parallel_workers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("behind", [3, 3600])
+@pytest.mark.parametrize("happens", BEFORE_AND_AFTER, ids=lambda happens: happens.__name__)
+def test_failover(own_servers, happens, behind):
+    """The clock of the standby is behind, and later comes to the instants at which the primary made IDs."""
+    primary, made = server_at_0(own_servers), Made()
+    standby = own_servers(standby_of=primary, clock=at(-behind))
+    steps = happens(primary, standby, made)
+    options = next(steps) or {}
+    if happens is not switchover:
+        fail_over(primary, standby)
+    else:
+        standby.promote()
+    assert next(steps, None) is None
+    pass_through(standby, made, -behind, 0, 60, **options)
+
+
+def test_the_error_says_how_far_the_clock_is_behind(own_servers):
+    primary, made = server_at_0(own_servers), Made()
+    standby = own_servers(standby_of=primary, clock=at(-3600))
+    insert(primary, made)
+    restart_with_nothing_to_replay(primary, standby)
+    fail_over(primary, standby)
+    with standby.connect() as db:
+        for kind in ["twitter", "base64id"]:
+            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT flake_next('{kind}')")
+            assert error.value.diag.message_primary == f'clock is behind the last ID of layout "{kind}"'
+
+
+def test_two_failovers(own_servers):
+    """The second new primary has replayed no commit but one of the first, whose clock was behind."""
+    first, made = server_at_0(own_servers), Made()
+    second = own_servers(standby_of=first, clock=at(0))
+    third = own_servers(standby_of=second, clock=at(0))
+    first.set_clock(at(60))
+    insert(first, made)
+    third.wait_for_replay(first)
+    fail_over(first, second)
+    second.sql("CREATE TABLE plain ()")
+    fail_over(second, third)
+    pass_through(third, made, 0, 60)
+
+
+def test_two_failovers_with_ids_of_both(own_servers):
+    first, made = server_at_0(own_servers), Made()
+    second = own_servers(standby_of=first, clock=at(0))
+    third = own_servers(standby_of=second, clock=at(0))
+    first.set_clock(at(60))
+    insert(first, made)
+    third.wait_for_replay(first)
+    fail_over(first, second)
+    second.set_clock(at(80))
+    attempts(second, made)
+    second.set_clock(at(120))
+    insert(second, made)
+    second.set_clock(at(0))
+    second.sql("CREATE TABLE plain ()")
+    fail_over(second, third)
+    pass_through(third, made, 0, 60, 80, 120)
+
+
+def become_standby(server, primary):
+    server.write("standby.signal")
+    server.launch(f"primary_conninfo=host={primary.dir} user=postgres", "recovery_target_timeline=latest")
+
+
+def test_there_and_back(own_servers):
+    """A switchover to the standby and one back. The first server's own file knows only what it did itself."""
+    first, made = server_at_0(own_servers), Made()
+    second = own_servers(standby_of=first, clock=at(10))
+    insert(first, made)
+    second.wait_for_replay(first)
+    first.stop("fast")
+    second.promote()
+    second.set_clock(at(50))
+    attempts(second, made)
+    second.set_clock(at(60))
+    insert(second, made)
+    (first.dir / "data" / "postgresql.auto.conf").write_text("")
+    become_standby(first, second)
+    restart_with_nothing_to_replay(second, first)
+    second.stop("fast")
+    first.promote()
+    pass_through(first, made, 0, 50, 60)
+
+
+@pytest.mark.parametrize("idle", [False, True], ids=["busy", "idle"])
+@pytest.mark.parametrize("lag", [0, 1])
+def test_the_old_primary_goes_on(own_servers, idle, lag):
+    """The new one starts two seconds after its own promotion, so that both can run for this long together, what was not replicated
+    included."""
+    old, made = server_at_0(own_servers), Made()
+    new = own_servers(standby_of=old, clock=at(100))
+    old.set_clock(at(100 - lag))
+    if not idle:
+        insert(old, made)
+    new.wait_for_replay(old)
+    new.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    new.reload()
+    while new.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
+        pass
+    if lag and not idle:
+        old.set_clock(at(99.5))
+        insert(old, made)
+    new.promote()
+    attempts(new, made)
+    for seconds in [100, 100.5] + [101, 101.9] * (not lag):
+        old.set_clock(at(seconds))
+        insert(old, made)
+    old.stop("immediate")
+    pass_through(new, made, 100, 100.5, 101, 101.9)
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_failover_under_load(own_servers, round):
+    """Of the old primary the IDs count too that were made after the promotion, and were returned but not committed. A wait of
+    some seconds is no error, whatever the sessions' patience."""
+    old, made = own_servers(clock="+0"), Made()
+    old.sql(TABLE)
+    new = own_servers(standby_of=old, clock="+0")
+    ends = threading.Event()
+
+    def commit():
+        with old.connect() as db:
+            while not ends.is_set():
+                db.execute("INSERT INTO kept SELECT FROM generate_series(1, 5)")
+
+    with Load(old, made, sessions=6):
+        inserting = [threading.Thread(target=commit) for _ in range(4)]
+        [thread.start() for thread in inserting]
+        ends.wait(2)
+        new.promote()
+        ends.set()
+        [thread.join() for thread in inserting]
+    old.stop("immediate")
+    replicated = new.sql("SELECT * FROM kept")
+    assert len(replicated) > 500
+    made.add(replicated)
+    # Each waits until the present is free, and makes IDs for a while.
+    failures = []
+
+    def make():
+        try:
+            with new.connect() as db:
+                db.execute("SET flake.max_clock_wait = 0")
+                for _ in range(20):
+                    made.make(db, 20)
+        except BaseException as failure:  # noqa: BLE001 - seen by whoever waits for this thread
+            failures.append(failure)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures, failures[0]
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_a_clock_that_passes_through_the_load_again(own_servers, round):
+    """Sessions of the primary commit together; the new primary makes IDs in the very milliseconds of the last ones."""
+    primary, replicated = own_servers(clock="+0"), Made()
+    primary.sql(TABLE)
+    standby = own_servers(standby_of=primary, clock="-3600")
+    ends = threading.Event()
+
+    def commit():
+        with primary.connect() as db:
+            while not ends.is_set():
+                db.execute("INSERT INTO kept SELECT FROM generate_series(1, 5)")
+
+    inserting = [threading.Thread(target=commit) for _ in range(8)]
+    [thread.start() for thread in inserting]
+    ends.wait(2)
+    ends.set()
+    [thread.join() for thread in inserting]
+    end = primary.value("SELECT extract(epoch FROM max(flake_timestamp(twitter::bigint)))::float FROM kept")
+    now = primary.value("SELECT extract(epoch FROM clock_timestamp())::float")
+    fail_over(primary, standby)
+    replicated.add(standby.sql("SELECT * FROM kept"))
+    with standby.connect() as db:
+        assert replicated.make_each(db, 1) == list(KINDS)
+    failures = []
+
+    def make():
+        try:
+            with standby.connect() as db:
+                db.execute("SET flake.max_clock_wait = '1min'")
+                for _ in range(20):
+                    replicated.make(db, 20)
+        except BaseException as failure:  # noqa: BLE001 - seen by whoever waits for this thread
+            failures.append(failure)
+
+    standby.set_clock(f"{end - now - 0.5:+f}")
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failures, failures[0]
+
+
+def test_each_database_keeps_its_own_mark(own_servers):
+    """One in which nothing was made does not wait for another one's IDs; the other keeps its promise."""
+    primary, made = server_at_0(own_servers), Made()
+    primary.sql("CREATE DATABASE other")
+    for statement in ["CREATE EXTENSION flake", TABLE]:
+        with primary.connect(dbname="other") as db:
+            db.execute(statement)
+    standby = own_servers(standby_of=primary, clock=at(0))
+    primary.set_clock(at(60))
+    with sessions(primary, dbname="other") as dbs:
+        for db in dbs:
+            assert attempt(db, made) == []
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    fail_over(primary, standby)
+    assert "twitter" in attempts(standby, made, dbname="other")
+    pass_through(standby, made, 0, 60, dbname="other")
+
+
+def test_a_database_without_ids_makes_the_first_ones(own_servers):
+    """It opens the ledger, and the database with IDs comes later."""
+    primary, made = server_at_0(own_servers), Made()
+    primary.sql("CREATE DATABASE other")
+    with primary.connect(dbname="other") as db:
+        db.execute("CREATE EXTENSION flake")
+    standby = own_servers(standby_of=primary, clock=at(-3600))
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    fail_over(primary, standby)
+    attempts(standby, made, dbname="other")
+    pass_through(standby, made, -3600, 0, 60)
+
+
+# Restored and upgraded servers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["lsn", "name"])
+def test_recovery_to_a_point_in_time(own_servers, target):
+    """It ends with the commit of the IDs, before anything else is replayed."""
+    server, made = server_at_0(own_servers), Made()
+    restored = own_servers(copy_of=server, clock=at(-3600))
+    server.sql("CREATE TABLE plain ()")
+    server.set_clock(at(60))
+    with sessions(server) as dbs:
+        for db in dbs:
+            db.execute("BEGIN")
+            made.add(db.execute("INSERT INTO kept SELECT FROM generate_series(1, 20) RETURNING *").fetchall())
+        for db in dbs:
+            end, = db.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+            db.execute("COMMIT")
+    server.set_clock(at(0))
+    if target == "name":
+        server.sql("SELECT pg_create_restore_point('here')")
+    server.sql("CREATE TABLE later ()")
+    server.stop()
+    restored.write("recovery.signal")
+    restored.launch(
+        f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote",
+        f"recovery_target_lsn={end}" if target == "lsn" else "recovery_target_name=here",
+    )  # fmt: skip
+    while restored.value("SELECT pg_is_in_recovery()"):
+        pass
+    assert restored.sql("SELECT count(*), to_regclass('later') FROM kept") == [(20 * SESSIONS, None)]
+    pass_through(restored, made, -3600, 0, 60)
+
+
+def older_version():
+    """The pg_config of a version to upgrade from, and why not."""
+    new = 18
+    if not os.environ["PG_CONFIG"].startswith("/") or f"-{new}" not in str(bindir()):
+        return None, f"pg_upgrade is tested from 17 to {new}, this is {bindir()}"
+    caches = [pathlib.Path("/var/cache/flake"), pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "flake"]
+    for config in [cache / "postgresql-17/bin/pg_config" for cache in caches] + [pathlib.Path("/usr/lib/postgresql/17/bin/pg_config")]:
+        if config.exists():
+            stage = ROOT / "target/stage-17"
+            return (config, None) if stage.exists() else (None, f"flake is not built for PostgreSQL 17: no {stage}")
+    return None, "no PostgreSQL 17 to upgrade from"
+
+
+def test_upgrade(own_servers):
+    """pg_upgrade takes no file of the data directory along that it does not know, and of a sequence the last value only."""
+    config, lacks = older_version()
+    if lacks:
+        pytest.skip(lacks)
+    old, made = server_at_0(lambda *settings, **options: own_servers(*settings, pg_config=config, **options)), Made()
+    old.set_clock(at(60))
+    insert(old, made)
+    old.set_clock(at(0))
+    old.stop()
+    new = own_servers(upgrade_of=old, clock=at(-3600))
+    new.launch("max_connections=8", "superuser_reserved_connections=0")
+    assert new.value("SELECT count(*) FROM kept") == 20 * SESSIONS
+    pass_through(new, made, -3600, 0, 60)
+
+
+# Servers with numbers of their own -----------------------------------------------------------------------------------------
+
+
+def test_a_standby_with_its_own_number_does_not_wait(own_servers):
+    """What the primary did with its clock ahead is no concern of another node."""
+    primary, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0"), Made()
+    primary.set_clock(at(40))
+    insert(primary, made)
+    standby = own_servers("flake.node_id=1", standby_of=primary, clock=at(0))
+    primary.set_clock(at(41))
+    insert(primary, made)
+    fail_over(primary, standby)
+    attempts(standby, made)  # begin above the present instant, which stands still
+    standby.set_clock(at(1.5))
+    assert attempts(standby, made) == set()
+    assert standby.value("SELECT (flake_decode(twitter::bigint)).worker < 512 FROM kept LIMIT 1")
+    assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
+
+
+def test_rewind_where_every_node_has_its_own_number(own_servers):
+    """A file that pg_rewind has brought is the other node's memory, not this one's."""
+    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
+    second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
+    first.set_clock(at(40))
+    insert(first, made)
+    second.wait_for_replay(first)
+    first.set_clock(at(0))
+    assert "twitter" in attempts(first, made)
+    first.sql("CREATE TABLE plain ()")
+    second.wait_for_replay(first)
+    second.promote()
+    first.sql("CREATE TABLE lost ()")
+    attempts(second, made)
+    second.set_clock(at(3))
+    insert(second, made)
+    first.stop("fast")
+    second.sql("CHECKPOINT")
+    first.rewind(second)
+    first.launch()
+    first.wait_for_replay(second)
+    assert first.value("SELECT pg_is_in_recovery()")
+    second.stop("fast")
+    first.promote()
+    pass_through(first, made, 3, 40)
+
+
+@pytest.mark.parametrize("way", ["restart", "without its file", "failover"])
+def test_another_node_count_counts_for_every_node(own_servers, way):
+    """The workers of a node may have been another's, so its marks hold for all."""
+    server, made = server_at_0(own_servers), Made()
+    numbers = ["flake.node_count=32", "flake.node_id=5"]
+    standby = own_servers(*numbers, standby_of=server, clock=at(0))
+    server.set_clock(at(3600))
+    insert(server, made)
+    server.set_clock(at(0))
+    server.sql("CREATE TABLE plain ()")
+    if way == "failover":
+        fail_over(server, standby)
+        server = standby
+    else:
+        server.stop()
+        if way == "without its file":
+            (server.dir / "data" / "flake.mark").unlink()
+        server.launch(*numbers)
+    with server.connect() as db:
+        for kind in ["twitter", "base64id"]:
+            with cancelled(db):
+                error = pytest.raises(psycopg.Error, db.execute, f"SELECT flake_next('{kind}')").value
+            assert isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState)
+    pass_through(server, made, 0, 3600)
