@@ -21,7 +21,7 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     let in_recovery = recovery::is_in_progress();
     let database = recovery::database();
     let is_done = |guarded: &mut Guarded| {
-        guarded.ledger.is_some() && guarded.opened_in_recovery == in_recovery && guarded.compared.contains(database)
+        guarded.ledger.is_some() && guarded.opened_in_recovery == in_recovery && guarded.databases.contains(database)
     };
     if control.with_lock(is_done) {
         return Ok(());
@@ -50,9 +50,9 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
             guarded.opened_at = guarded.opened_at.max(ledger.floor());
         }
         if is_promoted {
-            guarded.compared = Default::default();
+            guarded.databases = Default::default();
         }
-        guarded.compared.add(database);
+        guarded.databases.add(database);
         guarded.opened_in_recovery = in_recovery;
         if present.is_none() {
             guarded.clock_step();
@@ -68,7 +68,7 @@ pub fn record_mark() -> Result<(), Error> {
     let Ok(node) = node() else { return Ok(()) };
     open(control, node)?;
     let Some(ledger) = control.ledger() else { return Ok(()) };
-    mark_page::cover_anew(node, ledger.greatest_mark())
+    mark_page::cover_anew(control, node, ledger.greatest_mark())
 }
 
 /// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.
