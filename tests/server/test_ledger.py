@@ -1,5 +1,6 @@
 """The ledger: its file, its memory, what it shows, and what happens where there is none."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -68,6 +69,37 @@ def test_a_file_that_cannot_be_written(servers):
     with server.connect() as db:
         db.execute("SET flake.max_clock_wait = 0")  # not what a restart's wait depends on
         made.make(db, 10)
+
+
+def test_a_disk_that_is_stuck(server):
+    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    server.sql(MAKE, 1)
+    kept = mark(server).rename(mark(server).with_suffix(".kept"))
+    os.mkfifo(mark(server))  # Opening it lasts until somebody reads.
+    mark(server).chmod(0o666)
+
+    def make():
+        with server.connect() as db, contextlib.suppress(psycopg.Error):
+            while True:
+                db.execute(MAKE, (10,))
+
+    writer = threading.Thread(target=make)
+    writer.start()
+    try:
+        time.sleep(4)  # More than the time that was granted.
+        for _ in range(3):
+            with server.connect() as db:
+                threading.Timer(0.5, db.cancel).start()
+                pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
+        assert server.value("SELECT ledger FROM flake_stats") == "open"
+        assert writer.is_alive()
+    finally:
+        # Whoever waits for a reader goes on, and finds that this is no file.
+        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
+        writer.join()
+        os.close(reader)
+        kept.replace(mark(server))
+    server.sql(MAKE, 1)
 
 
 def test_a_file_that_cannot_be_read(servers):
@@ -196,6 +228,23 @@ def test_a_ledger_of_another_version(servers):
             assert db.execute("SELECT ledger FROM flake_stats").fetchone() == ("none",)
     with Load(server, made, sessions=4):
         time.sleep(1)
+
+
+def test_a_ledger_of_another_version_with_another_rule_for_shares(servers):
+    """Together the two versions could make the same IDs."""
+    server = servers()
+    server.restart()
+    other = NEWER.replace("control[1] = 1;", "control[1] = 999;")
+    server.sql(f"LOAD '{server.compile('other_rule', other)}'")
+    for call in ["flake_next('twitter')", "sno_next()", "flake_batch('tsid', 1)", "flake_accept_clock()"]:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+            server.sql(f"SELECT {call}")
+        assert error.value.diag.message_primary == "another version of the flake library is in use"
+        assert "by rule 999, this version by rule 1;" in error.value.diag.message_detail
+        assert error.value.diag.message_hint.startswith("Restart the server")
+    assert server.value("SELECT flake_timestamp(1)") is not None
+    server.restart()
+    assert server.value("SELECT flake_next('twitter')") > 0
 
 
 def test_more_layouts_than_a_slot_keeps_traces_of(server):

@@ -1,0 +1,110 @@
+"""flake_start_above: this server's next ID is above one that came from elsewhere."""
+
+import threading
+import time
+
+import psycopg
+import pytest
+
+from clients import Load, Made
+
+HOUR_AHEAD = "flake_max(clock_timestamp() + interval '1 hour', 'twitter')"
+
+
+@pytest.fixture
+def server(servers):
+    return servers(clock="+0")
+
+
+def above(server, id, *more):
+    arguments = ", ".join([f"{id}", "'twitter'", *more])
+    return server.value(f"SELECT flake_start_above({arguments})")
+
+
+@pytest.mark.parametrize("ahead", ["0.5 s", "4 s"])
+def test_the_next_ids_of_all_sessions_are_above(server, ahead):
+    made = Made()
+    with server.connect() as db, Load(server, made, sessions=4):
+        made.make(db, 10)
+        id = server.value(f"SELECT flake_max(clock_timestamp() + interval '{ahead}', 'twitter')")
+        before = server.value("SELECT clock_timestamp()")
+        from_when = above(server, id)
+        assert from_when > before
+        for session in [db, server.connect()]:
+            assert session.execute("SELECT flake_next('twitter')").fetchone()[0] > id
+            assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
+
+
+def test_nothing_happens_where_ids_are_above_already(server):
+    server.sql("SELECT flake_next('twitter')")
+    before = server.sql("SELECT floor, skipped FROM flake_stats")
+    assert above(server, "flake_make('2020-01-01', '{}')") <= server.value("SELECT clock_timestamp()")
+    assert server.sql("SELECT floor, skipped FROM flake_stats") == before
+    server.sql("SELECT flake_next('twitter')")
+
+
+def test_far_ahead_it_takes_force(server):
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
+        above(server, HOUR_AHEAD)
+    assert error.value.diag.message_primary == "ID is too far ahead of the clock"
+    assert error.value.diag.message_detail.endswith(" from now, no layout could make IDs.")
+    assert "force => true" in error.value.diag.message_hint
+    assert server.value("SELECT flake_next('twitter')") > 0
+
+    id = server.value(f"SELECT {HOUR_AHEAD}")
+    above(server, id, "force => true")
+    for layout in ["twitter", "base64id", "si"]:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            server.sql(f"SELECT flake_next('{layout}')")
+    pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT sno_next()")
+    # What was given up stays so, whatever is lost.
+    (server.dir / "data" / "flake.mark").unlink()
+    server.restart()
+    pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT flake_next('twitter')")
+    server.set_clock("+3606")
+    assert server.value("SELECT flake_next('twitter')") > id
+
+
+def test_a_dump_restored_where_the_clock_is_behind(server):
+    """Such as one of a server whose clock is right."""
+    id = server.value("SELECT flake_next('twitter')")
+    server.sql(f"CREATE TABLE restored AS SELECT {id} AS id")
+    server.restart(while_stopped=lambda: ((server.dir / "data" / "flake.mark").unlink(), server.set_clock("-3")))
+    server.sql("DROP EXTENSION flake; CREATE EXTENSION flake")
+    above(server, "(SELECT max(id) FROM restored)")
+    assert server.value("SELECT flake_next('twitter')") > id
+
+
+def test_snos(server):
+    id = server.value("SELECT sno_max(clock_timestamp() + interval '2 s')")
+    server.value("SELECT flake_start_above(%s::sno)", id)
+    assert server.value("SELECT sno_next() > %s::sno", id)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        server.sql("SELECT flake_start_above(sno_max(clock_timestamp() + interval '1 day'))")
+
+
+def test_who_may(server):
+    server.sql("CREATE ROLE nobody LOGIN")
+    with server.connect(user="nobody") as db:
+        for call in ["flake_start_above(1, 'twitter')", "flake_start_above(sno_min(now()))"]:
+            error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
+            assert error.message_primary == "must be superuser to call flake_start_above"
+
+
+def test_the_wait_can_be_cancelled(server):
+    """Sessions may use time that was granted to them; a clock that stands does not come to its end."""
+    with server.connect() as db:
+        db.execute("SELECT flake_next('twitter')")
+        server.set_clock("2031-01-01 00:00:00")
+        db.execute("SELECT flake_next('twitter')")
+        threading.Timer(0.5, db.cancel).start()
+        began = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            db.execute("SELECT flake_start_above(flake_max(clock_timestamp(), 'twitter'), 'twitter')")
+        assert time.monotonic() - began < 10
+
+
+def test_bad_arguments(server):
+    for call, state in [("flake_start_above(-1, 'twitter')", "22003"), ("flake_start_above(1, 'nothing')", "22023")]:
+        assert pytest.raises(psycopg.Error, server.sql, f"SELECT {call}").value.sqlstate == state
+    assert server.value("SELECT flake_start_above(NULL::bigint, 'twitter')") is None
