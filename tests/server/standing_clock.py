@@ -1,7 +1,7 @@
 """Servers whose clocks stand still, so that nothing depends on how fast the machine is.
 
-All IDs of an instant lie in one tick. A server has few slots, and all of them are in use at once, so that two servers, or a server
-before and after a fault, make the same IDs unless something prevents it.
+All IDs of an instant lie in one tick. A server has few slots, and most of them are in use at once, so that two servers, or a
+server before and after a fault, make the same IDs unless something prevents it.
 """
 
 import concurrent.futures
@@ -17,13 +17,15 @@ from clients import KINDS
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 SESSIONS = 6
 SETTINGS = [
-    "max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "max_prepared_transactions=2",
+    "max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "max_prepared_transactions=8",
     "autovacuum=off", "wal_keep_size=64MB", "wal_sender_timeout=0", "wal_receiver_timeout=0", "wal_retrieve_retry_interval=100ms",
 ]  # fmt: skip
 TABLE = f"CREATE TABLE kept ({', '.join(f'{kind} text DEFAULT {call}' for kind, call in KINDS.items())})"
 ROWS = "generate_series(1, 20)"
-# How long a session tries to make IDs at an instant, in seconds. The clock stands, so waiting longer changes nothing.
+# How long a session tries to make IDs that it may be refused, in seconds. As the clock stands, waiting longer changes nothing.
 PATIENCE = 0.3
+# And those that it must be given.
+LONG = 60
 # What a session is told that may not make IDs at an instant: an error, or nothing until it is cancelled.
 REFUSED = (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
@@ -47,24 +49,37 @@ def server_at_0(servers, *settings):
     return server
 
 
+def wait_until(condition):
+    deadline = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @contextlib.contextmanager
 def sessions(server, **options):
-    """As many sessions as there are slots, or nearly."""
+    """As many sessions as there are slots, or nearly; their processes have ended after the block."""
+
+    def connect():
+        deadline = time.monotonic() + LONG
+        while True:
+            try:
+                return server.connect(**options)
+            except psycopg.OperationalError:  # processes of earlier sessions may still be about to end
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
     with contextlib.ExitStack() as opened:
-        yield [opened.enter_context(server.connect(**options)) for _ in range(SESSIONS)]
-
-
-def insert(server, made, **options):
-    """Rows with IDs of every kind, from all slots."""
-    with sessions(server, **options) as dbs:
-        for db in dbs:
-            made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING *").fetchall())
+        dbs = [opened.enter_context(connect()) for _ in range(SESSIONS)]
+        pids = [db.info.backend_pid for db in dbs]
+        yield dbs
+    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = ANY (%s)", pids))
 
 
 @contextlib.contextmanager
-def cancelled(db):
-    """Cancels what lasts longer than a session tries."""
-    timer = threading.Timer(PATIENCE, db.cancel)
+def cancelled(db, patience=PATIENCE):
+    """Cancels what lasts longer."""
+    timer = threading.Timer(patience, db.cancel)
     timer.start()
     try:
         yield
@@ -73,11 +88,11 @@ def cancelled(db):
         timer.join()
 
 
-def attempt(db, made, rows=ROWS):
+def attempt(db, made, rows=ROWS, patience=PATIENCE):
     """IDs of each kind; says which kinds it was not given."""
     refused = []
     for kind, call in KINDS.items():
-        with cancelled(db):
+        with cancelled(db, patience):
             try:
                 new = db.execute(f"SELECT {call} FROM {rows}").fetchall()
             except REFUSED:
@@ -87,11 +102,39 @@ def attempt(db, made, rows=ROWS):
     return refused
 
 
-def attempts(server, made, rows=ROWS, **options):
+def attempts(server, made, rows=ROWS, patience=PATIENCE, **options):
     """All sessions try to make IDs; says which kinds one of them was not given."""
     with sessions(server, **options) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
-        refused = list(pool.map(lambda db: attempt(db, made, rows), dbs))
+        refused = list(pool.map(lambda db: attempt(db, made, rows, patience), dbs))
     return {kind for kinds in refused for kind in kinds}
+
+
+def make(db, made, rows=ROWS):
+    """IDs of each kind."""
+    assert attempt(db, made, rows, LONG) == []
+
+
+def make_in_all(server, made, **options):
+    """IDs of each kind, from all slots."""
+    assert attempts(server, made, patience=LONG, **options) == set()
+
+
+def insert(server, made, **options):
+    """Rows with IDs of each kind, from all slots."""
+    with sessions(server, **options) as dbs:
+        for db in dbs:
+            with cancelled(db, LONG):
+                made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING *").fetchall())
+
+
+def open_ledger(server, made):
+    """IDs are asked for at the present clock, whether they can be made or not."""
+
+    def opened():
+        attempts(server, made)
+        return server.value("SELECT ledger FROM flake_stats") == "open"
+
+    wait_until(opened)
 
 
 def pass_through(server, made, *instants, rows=ROWS, **options):

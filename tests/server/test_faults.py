@@ -326,63 +326,6 @@ def test_three_nodes_at_once(servers):
     assert len(made) > 3000
 
 
-@pytest.mark.parametrize("round", range(SOAK))
-def test_failover_to_a_standby_whose_clock_is_behind(servers, round):
-    primary = servers("max_prepared_transactions=10", clock="+0")
-    columns = [f"{name} text DEFAULT {call}" for name, call in KINDS.items()]
-    primary.sql(f"CREATE TABLE made ({', '.join(columns)}); CREATE TABLE prepared (LIKE made INCLUDING ALL)")
-    standby = servers(standby_of=primary, clock="-10")
-    with standby.connect() as db:
-        for call in KINDS.values():
-            pytest.raises(psycopg.errors.ReadOnlySqlTransaction, db.execute, f"SELECT {call}")
-    with primary.connect() as db:
-        db.execute("BEGIN; INSERT INTO prepared SELECT FROM generate_series(1, 1000); PREPARE TRANSACTION 'p'")
-
-    stop = threading.Event()
-
-    def insert():
-        try:
-            with primary.connect() as db:
-                while not stop.is_set():
-                    db.execute("INSERT INTO made SELECT FROM generate_series(1, 50)")
-        except psycopg.OperationalError:
-            pass
-
-    threads = [threading.Thread(target=insert) for _ in range(8)]
-    [thread.start() for thread in threads]
-    time.sleep(2)
-    standby.promote()  # while the primary goes on
-    replicated = Made()
-    with standby.connect() as db:
-        replicated.add(db.execute("SELECT * FROM made").fetchall())
-        assert len(replicated) > 1000
-        # Too far behind for the default of a second.
-        assert replicated.make_each(db, 1) == list(KINDS)
-    stop.set()
-    [thread.join() for thread in threads]
-
-    # The clock runs through the seconds in which the primary made IDs, and past them.
-    before, end, failures = len(replicated), time.monotonic() + 13, []
-
-    def make():
-        try:
-            with standby.connect() as db:
-                db.execute("SET flake.max_clock_wait = '30s'")
-                while time.monotonic() < end:
-                    replicated.make(db, 100)
-        except BaseException as failure:  # noqa: BLE001
-            failures.append(failure)
-
-    threads = [threading.Thread(target=make) for _ in range(8)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    assert not failures, failures[0]
-    assert len(replicated) > before + 3000
-    with standby.connect() as db:
-        db.execute("COMMIT PREPARED 'p'")
-        replicated.add(db.execute("SELECT * FROM prepared").fetchall())
-
-
 def test_a_standby_with_a_number_of_its_own(servers):
     primary = servers("flake.node_count=2", "flake.node_id=0")
     standby = servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary)

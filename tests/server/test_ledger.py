@@ -13,6 +13,20 @@ import pytest
 
 from clients import MAKE, Load, Made
 from conftest import bindir
+from standing_clock import (
+    LONG,
+    PATIENCE,
+    REFUSED,
+    at,
+    attempt,
+    attempts,
+    cancelled,
+    make_in_all,
+    pass_through,
+    server_at_0,
+    sessions,
+    wait_until,
+)
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
 
@@ -192,34 +206,36 @@ def test_no_memory_for_the_control_block(servers):
     assert server.value("SELECT flake_next('twitter')") > 0
 
 
-NEWER = """
+OTHER_VERSION = """
 #include "postgres.h"
 #include "fmgr.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 PG_MODULE_MAGIC;
+typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; } Header;
 void _PG_init(void);
 void _PG_init(void)
 {
     bool found;
-    uint32 *control;
+    Header *control;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     control = ShmemInitStruct("flake", 4096, &found);
     memset(control, 0xff, 4096);
-    control[0] = 99; /* version */
-    control[1] = 1; /* rule for shares */
-    control[2] = control[3] = 0; /* node, not yet pinned */
-    *(int64 *) (control + 4) = PG_INT64_MIN; /* floor of other versions' sessions */
-    control[6] = 0; /* how many of them */
+    *control = (Header) { 99, SHARE_RULE, 0, 1, PG_INT64_MIN };
     LWLockRelease(AddinShmemInitLock);
 }
 """
 
 
+def put_other_version(server, share_rule):
+    """Has the next sessions find what another version of the library has made."""
+    server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
+
+
 def test_a_ledger_of_another_version(servers):
     """An upgrade in a running server: the new library finds what the old one has made."""
     server, made = servers(), Made()
-    server.sql(f"LOAD '{server.compile('newer', NEWER)}'")
+    put_other_version(server, share_rule=1)
     for _ in range(4):
         with server.connect() as db:
             notices = warnings(db)
@@ -230,21 +246,72 @@ def test_a_ledger_of_another_version(servers):
         time.sleep(1)
 
 
-def test_a_ledger_of_another_version_with_another_rule_for_shares(servers):
-    """Together the two versions could make the same IDs."""
-    server = servers()
+def test_a_ledger_of_a_version_that_shares_otherwise(servers):
+    """Its sessions could have the same workers as this version's."""
+    server, made = servers(), Made()
+    put_other_version(server, share_rule=99)
+    for _ in range(2):
+        with server.connect() as db:
+            for _ in range(2):
+                error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1).value.diag
+                assert error.message_primary == "another version of the flake library is in use"
+                assert "by rule 99, this version by rule 1;" in error.message_detail
+                assert error.message_hint.startswith("Restart the server")
     server.restart()
-    other = NEWER.replace("control[1] = 1;", "control[1] = 999;")
-    server.sql(f"LOAD '{server.compile('other_rule', other)}'")
-    for call in ["flake_next('twitter')", "sno_next()", "flake_batch('tsid', 1)", "flake_accept_clock()"]:
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
-            server.sql(f"SELECT {call}")
-        assert error.value.diag.message_primary == "another version of the flake library is in use"
-        assert "by rule 999, this version by rule 1;" in error.value.diag.message_detail
-        assert error.value.diag.message_hint.startswith("Restart the server")
-    assert server.value("SELECT flake_timestamp(1)") is not None
+    with server.connect() as db:
+        made.make(db, 10)
+
+
+def test_a_restart_after_a_ledger_of_another_version(own_servers):
+    """Within the tick in which sessions made IDs that it could not record."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2025-01-01T00:00:00Z", "tick": "60s"}')""")
     server.restart()
-    assert server.value("SELECT flake_next('twitter')") > 0
+    put_other_version(server, share_rule=1)
+
+    def five(db, patience=PATIENCE):
+        with cancelled(db, patience), contextlib.suppress(*REFUSED):
+            made.add(db.execute("SELECT flake_next('slow')::text FROM generate_series(1, 5)").fetchall(), ["twitter"])
+
+    with server.connect() as db:
+        # They begin above the present instant, in the next tick.
+        for seconds in range(10, 600, 60):
+            server.set_clock(at(seconds))
+            five(db)
+            if len(made):
+                break
+    server.restart()
+    for later in [0, 48]:
+        server.set_clock(at(seconds + later))
+        with sessions(server) as dbs:
+            [five(db) for db in dbs]
+    server.set_clock(at(seconds + 180))
+    before = len(made)
+    with server.connect() as db:
+        five(db, LONG)
+    assert len(made) == before + 5 >= 10
+
+
+def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_servers):
+    """What such a session has used is skipped like the others' time, and not waited for."""
+    server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
+    segments = server.dir / "data" / "pg_dynshmem"
+    with server.connect() as db:
+        away = segments.rename(segments.with_suffix(".away"))
+        # It begins above the present instant.
+        for seconds in range(3600, 3660, 2):
+            server.set_clock(at(seconds))
+            if attempt(db, made) == []:
+                break
+        away.rename(segments)
+        pid = db.info.backend_pid
+    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
+    server.set_clock(at(10))
+    assert "twitter" in attempts(server, made)
+    assert server.value("SELECT flake_accept_clock() < now() + interval '5 s'")
+    server.set_clock(at(16))
+    make_in_all(server, made)
+    pass_through(server, made, seconds - 2, seconds)
 
 
 def test_more_layouts_than_a_slot_keeps_traces_of(server):

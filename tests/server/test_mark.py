@@ -1,0 +1,335 @@
+"""The mark of a database, the sequence flake_mark: what may happen to it, what it costs, and who can do what with it."""
+
+import subprocess
+
+import psycopg
+import pytest
+
+from clients import MAKE, Made
+from conftest import bindir
+from standing_clock import (
+    TABLE,
+    at,
+    attempt,
+    attempts,
+    fail_over,
+    insert,
+    make,
+    make_in_all,
+    open_ledger,
+    pass_through,
+    running,
+    server_at_0,
+    sessions,
+)
+
+FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
+
+# What happens to a database after its IDs were made at 60. The clock is at 0 then.
+
+
+def extension_recreated(server, made):
+    server.sql("ALTER TABLE kept ALTER twitter DROP DEFAULT, ALTER base64id DROP DEFAULT, ALTER sno DROP DEFAULT")
+    server.sql("DROP EXTENSION flake")
+    server.sql("CREATE EXTENSION flake")
+
+
+def extension_recreated_after_a_restart(server, made):
+    """In which no session has made an ID."""
+    server.restart()
+    extension_recreated(server, made)
+
+
+def extension_moved(server, made):
+    server.sql("CREATE SCHEMA other")
+    server.sql("ALTER EXTENSION flake SET SCHEMA other")
+    return {"options": "-c search_path=other,public"}
+
+
+def database_copied_as_wal(server, made):
+    server.sql("CREATE DATABASE copied TEMPLATE postgres STRATEGY wal_log")
+    return {"dbname": "copied"}
+
+
+def database_copied_as_files(server, made):
+    server.sql("CREATE DATABASE copied TEMPLATE postgres STRATEGY file_copy")
+    return {"dbname": "copied"}
+
+
+def sequence_altered(server, made):
+    """PostgreSQL makes a new file for it, with nothing but the last value."""
+    server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
+
+
+def sequence_altered_and_used(server, made):
+    server.sql("SELECT flake_accept_clock()")
+    server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
+    server.set_clock(at(2))
+    attempts(server, made)
+    server.set_clock(at(0))
+
+
+def sequence_set(server, made):
+    """The last value counts only where the marks are missing."""
+    server.sql("SELECT setval('flake_mark', 1)")
+    server.sql("SELECT nextval('flake_mark')")
+
+
+def maintained(server, made):
+    for command in ["VACUUM (FULL, FREEZE)", "REINDEX SYSTEM postgres", "CHECKPOINT"]:
+        server.sql(command)
+
+
+HAPPENINGS = [
+    extension_recreated, extension_recreated_after_a_restart, extension_moved, database_copied_as_wal, database_copied_as_files,
+    sequence_altered, sequence_altered_and_used, sequence_set, maintained,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("happens", HAPPENINGS, ids=lambda happens: happens.__name__)
+def test_failover_after(own_servers, happens):
+    """A failover to a server whose clock is behind, and comes to the instants at which IDs were made."""
+    primary, made = server_at_0(own_servers), Made()
+    standby = own_servers(standby_of=primary, clock=at(-3))
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    options = happens(primary, made) or {}
+    primary.sql("CREATE TABLE plain ()")
+    fail_over(primary, standby)
+    pass_through(standby, made, -3, 2, 60, **options)
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_without_its_file(own_servers, mode):
+    """The file was deleted while the server was stopped, and the clock set back."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("CREATE DATABASE other")
+    for statement in ["CREATE EXTENSION flake", TABLE]:
+        with server.connect(dbname="other") as db:
+            db.execute(statement)
+    insert(server, made)
+    server.set_clock(at(60))
+    insert(server, made, dbname="other")
+    server.stop(mode)
+    (server.dir / "data" / "flake.mark").unlink()
+    server.set_clock(at(-3600))
+    server.launch()
+    attempts(server, made)
+    assert "twitter" in attempts(server, made, dbname="other")
+    pass_through(server, made, -3600, 0, 60, dbname="other")
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restart_without_the_file_waits_for_two_seconds(own_servers, mode):
+    """Somebody else may have gone on under this number."""
+    server, made = server_at_0(own_servers), Made()
+    insert(server, made)
+    server.stop(mode)
+    (server.dir / "data" / "flake.mark").unlink()
+    server.set_clock(at(100))
+    server.launch()
+    open_ledger(server, made)
+    server.set_clock(at(101.9))
+    assert "twitter" in attempts(server, made)
+    server.set_clock(at(103))
+    make_in_all(server, made)
+
+
+def test_a_clean_restart_does_not_wait(own_servers):
+    """Neither in the database that made the last IDs, nor in another one, though their marks are seconds ahead."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("CREATE DATABASE other")
+    for statement in ["CREATE EXTENSION flake", TABLE]:
+        with server.connect(dbname="other") as db:
+            db.execute(statement)
+    for seconds in [0, 10, 20]:
+        for dbname in ["postgres", "other"]:
+            server.set_clock(at(seconds))
+            insert(server, made, dbname=dbname)
+        server.stop()
+        server.set_clock(at(seconds + 1))
+        server.launch()
+        for dbname in ["other", "postgres"]:
+            assert attempts(server, made, patience=10, dbname=dbname) == set()
+
+
+def test_a_last_value_far_ahead_is_ignored(own_servers):
+    """Where the marks are missing and somebody has set the sequence, one may not have to wait for years."""
+    server, made = server_at_0(own_servers), Made()
+    insert(server, made)
+    server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
+    server.sql(FAR_AHEAD)
+    server.restart(while_stopped=lambda: server.set_clock(running(20)))
+    with server.connect() as db:
+        notices = []
+        db.add_notice_handler(notices.append)
+        made.make(db, 20)
+    assert [notice.severity_nonlocalized for notice in notices] == ["WARNING"]
+    assert "flake_mark" in notices[0].message_primary
+    insert(server, made)
+
+
+def test_the_last_value_does_not_count_where_there_are_marks(own_servers):
+    server, made = server_at_0(own_servers), Made()
+    insert(server, made)
+    server.sql(FAR_AHEAD)
+    server.sql("SELECT nextval('flake_mark') FROM generate_series(1, 100)")
+    server.set_clock(at(10))
+    make_in_all(server, made)
+    server.restart(while_stopped=lambda: server.set_clock(at(20)))
+    with server.connect() as db:
+        notices = []
+        db.add_notice_handler(notices.append)
+        make(db, made)
+        assert notices == []
+    server.stop("immediate")
+    (server.dir / "data" / "flake.mark").unlink()
+    server.launch()
+    pass_through(server, made, 0, 10, 20)
+
+
+# What it costs -------------------------------------------------------------------------------------------------------------
+
+
+def generic_records(server, since):
+    """How many records of extensions the WAL has since then."""
+    server.sql("CREATE TABLE flushed (); DROP TABLE flushed")
+    end = server.value("SELECT pg_current_wal_flush_lsn()")
+    found = subprocess.run(
+        [bindir() / "pg_waldump", "--rmgr=Generic", f"--path={server.dir}/data/pg_wal", f"--start={since}", f"--end={end}"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return found.stdout.count("rmgr: Generic")
+
+
+def test_one_record_for_two_seconds(own_servers):
+    """However many sessions make IDs, and in each database for itself."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("CREATE DATABASE other")
+    with server.connect(dbname="other") as db:
+        db.execute("CREATE EXTENSION flake")
+    for databases in [["postgres"], ["postgres", "other"]]:
+        start = server.value("SELECT extract(epoch FROM clock_timestamp() - timestamptz '2030-01-01 00:00:00+00')::int")
+        since = server.value("SELECT pg_current_wal_insert_lsn()")
+        opened = [server.connect(dbname=dbname) for dbname in databases * 3]
+        for half_seconds in range(1, 41):
+            server.set_clock(at(start + half_seconds / 2))
+            for db in opened:
+                make(db, made)
+        [db.close() for db in opened]
+        assert 8 * len(databases) <= generic_records(server, since) <= 12 * len(databases)
+
+
+def test_an_idle_server_writes_nothing(own_servers):
+    """While sessions that have made IDs are connected, and the clock goes on."""
+    server, made = server_at_0(own_servers, "wal_level=minimal", "max_wal_senders=0", "wal_keep_size=0"), Made()
+    with sessions(server) as dbs, server.connect() as db:
+        for session in dbs:
+            make(session, made)
+        first = server.value("SELECT pg_current_wal_insert_lsn()")
+        look = "SELECT pg_current_wal_insert_lsn() FROM flake_stats"
+        before = [db.execute(look).fetchone()[0] for _ in range(2)][1]
+        for seconds in [3, 10, 20, 60]:
+            server.set_clock(at(seconds))
+            assert db.execute(look).fetchone()[0] == before
+        assert generic_records(server, first) == 0
+        make(db, made)
+        assert generic_records(server, first) == 1
+
+
+# Who can do what with it ---------------------------------------------------------------------------------------------------
+
+FORBIDDEN = [
+    "SELECT setval('flake_mark', 1)", "SELECT nextval('flake_mark')", FAR_AHEAD,
+    "ALTER SEQUENCE flake_mark INCREMENT BY 3", "ALTER SEQUENCE flake_mark RESTART", "ALTER SEQUENCE flake_mark OWNED BY NONE",
+    "ALTER SEQUENCE flake_mark OWNER TO CURRENT_USER", "ALTER SEQUENCE flake_mark RENAME TO mine",
+    "ALTER SEQUENCE flake_mark SET SCHEMA mine", "ALTER SEQUENCE flake_mark SET UNLOGGED",
+    "ALTER TABLE flake_mark SET TABLESPACE pg_default", "ALTER EXTENSION flake DROP SEQUENCE flake_mark",
+    "DROP SEQUENCE flake_mark", "DROP SEQUENCE flake_mark CASCADE", "LOCK TABLE flake_mark",
+    "LOCK TABLE flake_mark IN ACCESS SHARE MODE", "TRUNCATE flake_mark", "UPDATE flake_mark SET last_value = 1",
+    "DELETE FROM flake_mark", "SELECT * FROM flake_mark FOR UPDATE", "CREATE INDEX ON flake_mark (last_value)",
+    "CREATE RULE r AS ON UPDATE TO flake_mark DO NOTHING", "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
+    "COMMENT ON SEQUENCE flake_mark IS 'mine'", "REASSIGN OWNED BY postgres TO CURRENT_USER", "DROP OWNED BY postgres CASCADE",
+]  # fmt: skip
+REFUSALS = (
+    psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported,
+    psycopg.errors.DependentObjectsStillExist, psycopg.errors.SyntaxError,
+)  # fmt: skip
+# What they can do instead: objects of this name that come first.
+LIKE_IT = [
+    "CREATE TEMP SEQUENCE flake_mark", "CREATE SCHEMA AUTHORIZATION CURRENT_USER", "CREATE SEQUENCE flake_mark",
+    "CREATE TABLE mine.flake_mark (n int)", "SET search_path = pg_temp, mine, public",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("user, dbname", [("nobody", "postgres"), ("owner", "owned")])
+def test_only_a_superuser_can_change_it(own_servers, user, dbname):
+    """A role without rights, and the owner of a database who has created the extension, which is trusted, neither change it nor
+    keep others from making IDs."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("CREATE ROLE nobody LOGIN; CREATE ROLE owner LOGIN")
+    server.sql("GRANT CREATE ON DATABASE postgres TO nobody; GRANT CREATE ON SCHEMA public TO nobody")
+    server.sql("CREATE DATABASE owned OWNER owner")
+    if dbname == "owned":
+        for statement in ["CREATE EXTENSION flake", TABLE, "GRANT ALL ON kept TO PUBLIC"]:
+            with server.connect(user=user, dbname=dbname) as db:
+                db.execute(statement)
+    with server.connect(user=user, dbname=dbname) as db:
+        db.execute("CREATE SCHEMA mine")
+        server.set_clock(at(60))
+        make(db, made)
+    insert(server, made, dbname=dbname)
+    state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_mark, pg_class WHERE oid = 'flake_mark'::regclass"
+    with server.connect(dbname=dbname) as superuser, server.connect(user=user, dbname=dbname) as db:
+        before = superuser.execute(state).fetchone()
+        # All in one transaction, so that what was locked stays so.
+        db.execute("BEGIN")
+        for command in FORBIDDEN:
+            db.execute("SAVEPOINT s")
+            with pytest.raises(REFUSALS):
+                db.execute(command)
+            db.execute("ROLLBACK TO s")
+        for command in LIKE_IT:
+            db.execute("SAVEPOINT s")
+            try:
+                db.execute(command)
+            except (psycopg.errors.InsufficientPrivilege, psycopg.errors.DuplicateTable):
+                db.execute("ROLLBACK TO s")
+        assert superuser.execute(state).fetchone() == before
+        for seconds in [100, 200]:
+            server.set_clock(at(seconds))
+            for session in [superuser, db]:
+                make(session, made)
+            with server.connect(user="nobody", dbname=dbname) as new:
+                make(new, made)
+        db.execute("COMMIT")
+        # The last IDs are this user's, whose own objects of the name come first in its path.
+        server.set_clock(at(300))
+        make(db, made)
+    # They are in the mark all the same.
+    server.stop()
+    (server.dir / "data" / "flake.mark").unlink()
+    server.set_clock(at(60))
+    server.launch()
+    pass_through(server, made, 60, 100, 300, dbname=dbname)
+
+
+def test_it_is_not_dumped(own_servers):
+    """What is restored elsewhere is another server's."""
+    server = own_servers()
+    server.sql(MAKE, 10)
+    assert server.value("SELECT count(*) FROM flake_mark") == 1
+    assert "flake_mark" not in server.run("pg_dump").stdout
+
+
+def test_nobody_waits_behind_a_lock_for_good(own_servers):
+    """A superuser who holds a lock on the sequence can be waited for, and the wait can be cancelled."""
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as holder, server.connect() as db:
+        make(db, made)
+        holder.execute("BEGIN; ALTER SEQUENCE flake_mark INCREMENT BY 3")
+        server.set_clock(at(60))
+        attempt(db, made)
+        holder.execute("ROLLBACK")
+        make(db, made)
