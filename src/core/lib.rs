@@ -20,6 +20,7 @@ mod generator;
 mod layout;
 pub mod ledger;
 pub mod marks;
+pub mod opening;
 mod path;
 pub mod record;
 pub mod resume;

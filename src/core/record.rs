@@ -58,9 +58,10 @@ impl Record {
         self.node.1 != node.count() || self.node.0 == node.id()
     }
 
-    /// Returns its timeline, or none if its stretches are not in order.
-    pub fn timeline(&self) -> Option<Timeline> {
-        Timeline::of(&self.stretches, self.open)
+    /// Returns its timeline.
+    pub fn timeline(&self) -> Timeline {
+        // Records are made of a timeline, or decoded if they have one.
+        Timeline::of(&self.stretches, self.open).unwrap_or_else(|| unreachable!("a record has a timeline"))
     }
 
     /// Returns the bytes of one half of the file.
@@ -81,6 +82,6 @@ impl Record {
         let (checksum, json) = line.strip_prefix(MAGIC)?.trim_start().split_once(' ')?;
         let is_whole = u64::from_str_radix(checksum, 16).ok()? == xxh3_64(json.as_bytes());
         let record: Self = is_whole.then(|| serde_json::from_str(json).ok())??;
-        record.timeline().map(|_| record)
+        Timeline::of(&record.stretches, record.open).map(|_| record)
     }
 }

@@ -50,7 +50,7 @@ impl LedgerAccess for SharedLedger {
                     None => above_now(ledger.floor().max(floor)),
                     Some(progress) => progress.start(&ledger, key, floor),
                 };
-                let is_covered = mark_page::is_covered(self.node, ledger.mark()).or_raise();
+                let is_covered = mark_page::is_covered(Some(control), self.node, ledger.mark()).or_raise();
                 Beginning {
                     start,
                     last_seen: control.last_seen.load(Ordering::Acquire),
@@ -89,7 +89,7 @@ impl LedgerAccess for SharedLedger {
             }
         };
         if let Grant::Window(..) = grant {
-            mark_page::cover(self.node, mark)?;
+            mark_page::cover(Some(control), self.node, mark)?;
         }
         Ok(grant)
     }
@@ -103,7 +103,7 @@ impl SharedLedger {
         let granted_until = || mark_page::covered().saturating_sub(MARGIN);
         if granted_until() <= now {
             let known = mark_page::known(self.node)?.map_or(i64::MIN, |known| known.instant.saturating_add(1));
-            mark_page::cover(self.node, now.saturating_add(AHEAD + MARGIN).max(known))?;
+            mark_page::cover(None, self.node, now.saturating_add(AHEAD + MARGIN).max(known))?;
         }
         let until = if recovery::is_in_progress() { now.saturating_add(AHEAD) } else { granted_until() };
         Ok(Grant::Window(Window { until, ..Window::ALL }, 0))
@@ -111,13 +111,7 @@ impl SharedLedger {
 }
 
 /// Extends the ledger for a tick. Returns the answer, and the mark that the page needs before anybody acts on it.
-fn extend(
-    control: &Control,
-    writer: &Writer,
-    now: i64,
-    tick_end: i64,
-    goes_back: bool,
-) -> Result<(Grant, i64), Error> {
+fn extend(control: &Control, writer: &Writer, now: i64, tick_end: i64, goes_back: bool) -> Result<(Grant, i64), Error> {
     let Some(ledger) = control.ledger() else { unreachable!("generators begin after the ledger was opened") };
     let window = without_reserve(ledger.window());
     if now >= window.from && now < window.until && tick_end <= window.skip {

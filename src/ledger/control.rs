@@ -66,7 +66,7 @@ pub struct Guarded {
     pub opened_at: i64,
     pub opened_in_recovery: bool,
     /// The databases whose marks the ledger is above.
-    pub compared: Databases,
+    pub databases: Databases,
     /// Sessions that have exited have used only ticks that start before this instant.
     pub free_from: i64,
     /// The clock minus the steady clock, and the latter, when they were last compared.
@@ -122,7 +122,7 @@ impl Control {
                 ledger: None,
                 opened_at: i64::MIN,
                 opened_in_recovery: false,
-                compared: Databases::default(),
+                databases: Databases::default(),
                 free_from: i64::MIN,
                 clock_offset: None,
             }),

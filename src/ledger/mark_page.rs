@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use flake_core::Node;
 use flake_core::marks::{KnownMark, Marks};
 
+use super::control::Control;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::sequence_page::{SequencePage, flush};
@@ -54,17 +55,24 @@ fn sane(last_value: i64) -> Option<i64> {
 }
 
 /// Returns whether the mark of a node in the page is on disk, and at this instant or above. A standby cannot write to the
-/// page, so there it has to do without.
-pub fn is_covered(node: Node, mark: i64) -> Result<bool, Error> {
+/// page, so there it has to do without. Where there is a control block, what other sessions found saves looking.
+pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bool, Error> {
     if mark <= COVERED.get() || recovery::is_in_progress() {
         return Ok(true);
+    }
+    let database = recovery::database();
+    if let Some(control) = control {
+        COVERED.set(control.with_lock(|guarded| guarded.databases.covered(database)).max(COVERED.get()));
+        if mark <= COVERED.get() {
+            return Ok(true);
+        }
     }
     if let Some((marks, lsn)) = open()?.read()
         && checked(marks)?.own(node) >= Some(mark)
     {
         // Another session has written it, and may not have flushed it yet.
         flush(lsn);
-        COVERED.set(mark);
+        remember(control, mark);
         return Ok(true);
     }
     Ok(false)
@@ -75,17 +83,17 @@ pub fn covered() -> i64 {
     COVERED.get()
 }
 
-/// Does what [`cover`] does, although this session may know another page, which was dropped with the extension.
-pub fn cover_anew(node: Node, mark: i64) -> Result<(), Error> {
-    COVERED.set(i64::MIN);
-    cover(node, mark)
+/// Raises the mark of a node to an instant, whatever is known of another page, which was dropped with the extension.
+pub fn cover_anew(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
+    raise(Some(control), node, mark)
 }
 
 /// Raises the mark of a node to an instant and waits until it is on disk, unless it is there already.
-pub fn cover(node: Node, mark: i64) -> Result<(), Error> {
-    if is_covered(node, mark)? {
-        return Ok(());
-    }
+pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
+    if is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
+}
+
+fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
     let page = open()?;
     let last_value = page.last_value().and_then(sane);
     let lsn = page.change(|marks| {
@@ -94,6 +102,13 @@ pub fn cover(node: Node, mark: i64) -> Result<(), Error> {
     });
     drop(page);
     flush(lsn);
-    COVERED.set(mark);
+    remember(control, mark);
     Ok(())
+}
+
+fn remember(control: Option<&Control>, mark: i64) {
+    COVERED.set(mark.max(COVERED.get()));
+    if let Some(control) = control {
+        control.with_lock(|guarded| guarded.databases.cover(recovery::database(), mark));
+    }
 }

@@ -75,7 +75,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
     writer.replace(new, None)?;
     control.with_lock(|guarded| guarded.opened_at = guarded.opened_at.max(new.floor()));
     drop(writer);
-    mark_page::cover(node, new.mark())?;
+    mark_page::cover(Some(control), node, new.mark())?;
     report::log(format!(
         "flake: no IDs are made before {}, because flake_start_above was called",
         Timestamptz::from_instant(new.floor()).to_text()

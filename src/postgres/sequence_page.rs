@@ -42,7 +42,8 @@ impl<T: Copy> SequencePage<T> {
                     continue;
                 }
                 let form = &*(*relation).rd_rel;
-                if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name {
+                if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name
+                {
                     FOUND.set(oid);
                     return Some(Self { relation, holds: PhantomData });
                 }
@@ -153,7 +154,8 @@ impl Buffer {
         // SAFETY: every page begins with the header. The special space is as large as the `T` that was written there.
         unsafe {
             let header = &*self.page().cast::<pg_sys::PageHeaderData>();
-            let has_room = header.pd_upper > 0 && header.pd_special as usize + size_of::<T>() <= pg_sys::BLCKSZ as usize;
+            let has_room =
+                header.pd_upper > 0 && header.pd_special as usize + size_of::<T>() <= pg_sys::BLCKSZ as usize;
             has_room.then(|| content::<T>(self.page()).read())
         }
     }
@@ -215,8 +217,8 @@ fn look_up(extension: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
         let index = pg_sys::Oid::from(pg_sys::ExtensionNameIndexId);
         let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
         let row = pg_sys::systable_getnext(scan);
-        let schema = (!row.is_null())
-            .then(|| (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_extension>()).extnamespace);
+        let schema =
+            (!row.is_null()).then(|| (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_extension>()).extnamespace);
         pg_sys::systable_endscan(scan);
         pg_sys::table_close(catalog, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let oid = pg_sys::get_relname_relid(name.as_ptr(), schema?);

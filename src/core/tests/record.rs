@@ -15,7 +15,8 @@ fn stretches(count: usize) -> Vec<Stretch> {
 fn the_longest_record_fits() {
     let timeline = Timeline::of(&stretches(32), 31).unwrap();
     let exit_note = ExitNote { boot_id: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
-    let record = Record::new(u64::MAX, (Node::new(u32::MAX - 1, u32::MAX).unwrap(), u32::MAX), &timeline, Some(exit_note));
+    let record =
+        Record::new(u64::MAX, (Node::new(u32::MAX - 1, u32::MAX).unwrap(), u32::MAX), &timeline, Some(exit_note));
     let bytes = record.encode();
     assert_eq!(bytes.len(), SIZE);
     assert_eq!(Record::newest(&bytes), Some((0, record)));
