@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use flake_core::{Ledger, Node, SHARE_RULE};
 
 use super::databases::Databases;
+use super::mark_file::FileState;
 use super::seqlock::WindowSeqlock;
-use super::writer::{FileState, Writer};
 use crate::clock;
 use crate::postgres::lwlock::LwLock;
 
@@ -38,7 +38,7 @@ pub struct Control {
     /// Guards what lies in memory. It is held for moments only, and never while something is read or written.
     lock: LwLock,
     /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
-    pub(super) writer: LwLock,
+    pub(super) file_lock: LwLock,
     /// The handle of the segment with the slots' progress.
     pub segment: AtomicU32,
     /// How many sessions have generators.
@@ -60,7 +60,7 @@ const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
 pub struct Guarded {
     /// When the preloaded library created the control block; 0 if it was not preloaded.
     pub preloaded_at: i64,
-    /// The ledger, once it is open. Only a [`Writer`] replaces it.
+    /// The ledger, once it is open. Only who holds the lock of the file replaces it.
     pub ledger: Option<Ledger>,
     /// Ticks before this instant may be closed because of a restart or a promotion, not because of the clock.
     pub opened_at: i64,
@@ -113,7 +113,7 @@ impl Control {
                 foreign_sessions: AtomicU32::new(0),
             },
             lock: LwLock::new(),
-            writer: LwLock::new(),
+            file_lock: LwLock::new(),
             segment: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
             unstored_floor: AtomicI64::new(i64::MIN),
@@ -136,7 +136,7 @@ impl Control {
     /// Gives the locks their names in this session.
     pub fn register_locks(&self) {
         self.lock.register(c"FlakeLedger");
-        self.writer.register(c"FlakeMark");
+        self.file_lock.register(c"FlakeMark");
     }
 
     /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long.
@@ -144,16 +144,6 @@ impl Control {
         let _guard = self.lock.take();
         // SAFETY: this session holds the lock, so no other one uses the cell.
         act(unsafe { &mut *self.guarded.get() })
-    }
-
-    /// Waits for the right to change the ledger and its file. The wait can be canceled.
-    pub fn writer(&self) -> Writer<'_> {
-        Writer::new(self, self.writer.take_interruptibly())
-    }
-
-    /// Takes the right to change the ledger and its file if nobody has it.
-    pub fn try_writer(&self) -> Option<Writer<'_>> {
-        Some(Writer::new(self, self.writer.try_take()?))
     }
 
     /// Returns the ledger, once it is open.

@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
+use flake_core::Node;
 use flake_core::record::{Record, SIZE};
 
 use crate::error::Error;
@@ -21,6 +22,18 @@ pub enum Durability {
     Flushed,
     /// The operating system writes it to disk later.
     Buffered,
+}
+
+/// What sessions know of the file, in shared memory.
+#[derive(Default)]
+pub struct FileState {
+    /// Who writes, and on which timeline of the WAL; none before the ledger is open.
+    pub owner: Option<(Node, u32)>,
+    /// The number of the last record.
+    pub record_number: u64,
+    /// The half of the file that holds the last record that is on disk.
+    pub durable_half: usize,
+    pub has_exit_note: bool,
 }
 
 /// Reads the newest record and the number of its half, and flushes it to disk; none if there is no file.

@@ -5,21 +5,9 @@ use flake_core::record::{ExitNote, Record};
 use flake_core::{Ledger, Node};
 
 use super::control::Control;
-use super::mark_file::{self, Durability};
+use super::mark_file::{self, Durability, FileState};
 use crate::error::Error;
 use crate::postgres::lwlock;
-
-/// What the session that writes knows of the file.
-#[derive(Default)]
-pub struct FileState {
-    /// Who writes, and on which timeline of the WAL; none before the ledger is open.
-    owner: Option<(Node, u32)>,
-    /// The number of the last record.
-    record_number: u64,
-    /// The half of the file that holds the last record that is on disk.
-    durable_half: usize,
-    has_exit_note: bool,
-}
 
 /// The right to change the ledger, which one session has at a time. It is held while the file is written, so nothing may
 /// raise an error of PostgreSQL meanwhile.
@@ -28,11 +16,19 @@ pub struct Writer<'a> {
     _guard: lwlock::Guard<'a>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(control: &'a Control, guard: lwlock::Guard<'a>) -> Self {
-        Self { control, _guard: guard }
+impl Control {
+    /// Waits for the right to change the ledger and its file. The wait can be canceled.
+    pub fn writer(&self) -> Writer<'_> {
+        Writer { control: self, _guard: self.file_lock.take_interruptibly() }
     }
 
+    /// Takes the right to change the ledger and its file if nobody has it.
+    pub fn try_writer(&self) -> Option<Writer<'_>> {
+        Some(Writer { control: self, _guard: self.file_lock.try_take()? })
+    }
+}
+
+impl Writer<'_> {
     #[allow(clippy::mut_from_ref, reason = "this session holds the lock")]
     fn file(&self) -> &mut FileState {
         // SAFETY: this session holds the lock, so no other one uses the cell; no two of these borrows live at a time.
