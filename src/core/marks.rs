@@ -5,7 +5,7 @@
 use crate::Node;
 
 /// How many nodes are listed. When there is no room for another, the lowest mark counts for all nodes that are not listed.
-const MAX_LISTED: usize = 400;
+const MAX_LISTED: usize = 300;
 const MAGIC: u32 = 0x464c_4d31;
 
 /// One node's mark.
@@ -15,6 +15,9 @@ struct Mark {
     node_id: u32,
     node_count: u32,
     instant: i64,
+    /// The memory that wrote it.
+    memory: u32,
+    unused: u32,
 }
 
 /// The marks of a database. They consist of plain numbers, so that they can lie in a page.
@@ -31,16 +34,21 @@ pub struct Marks {
 /// What the marks say of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownMark {
-    /// IDs that could be this node's reach no further than this instant.
-    pub instant: i64,
-    /// Whether a server with this node's number, or with another division of the workers, has made IDs here.
+    /// The mark that was raised for the node itself, and the memory that did so.
+    pub own: Option<(i64, u32)>,
+    /// What else counts for the node: marks made under another number of nodes, as any of the workers may have been this
+    /// node's, and that of all nodes that are not listed. [`i64::MIN`] if there is none.
+    pub inherited: i64,
+    /// Whether a server with this node's number, or with another number of nodes, has made IDs here.
     pub is_listed: bool,
+    /// The greatest mark that was raised for another node; [`i64::MIN`] if there is none.
+    pub of_others: i64,
 }
 
 impl Marks {
     /// Creates marks that list no node. `unlisted` counts for all of them.
     pub fn new(unlisted: Option<i64>) -> Self {
-        let none = Mark { node_id: 0, node_count: 0, instant: i64::MIN };
+        let none = Mark { node_id: 0, node_count: 0, instant: i64::MIN, memory: 0, unused: 0 };
         Self { magic: MAGIC, count: 0, unlisted: unlisted.unwrap_or(i64::MIN), listed: [none; MAX_LISTED] }
     }
 
@@ -53,20 +61,29 @@ impl Marks {
         &self.listed[..self.count as usize]
     }
 
-    /// Returns what is known of a node, if anything is. Marks made under another number of nodes count for every node,
-    /// because any of the workers may have been this node's.
-    pub fn of(&self, node: Node) -> Option<KnownMark> {
-        let counting = |mark: &&Mark| mark.node_count != node.count() || mark.node_id == node.id();
-        let listed = self.listed().iter().filter(counting).map(|mark| mark.instant).max();
-        let unlisted = if self.own(node).is_some() { i64::MIN } else { self.unlisted };
-        let instant = listed.unwrap_or(i64::MIN).max(unlisted);
-        (instant > i64::MIN).then_some(KnownMark { instant, is_listed: listed.is_some() })
+    fn find(&self, node: Node) -> Option<usize> {
+        self.listed().iter().position(|mark| (mark.node_id, mark.node_count) == (node.id(), node.count()))
+    }
+
+    /// Returns what is known of a node.
+    pub fn of(&self, node: Node) -> KnownMark {
+        let greatest = |wanted: &dyn Fn(&Mark) -> bool| {
+            self.listed().iter().filter(|mark| wanted(mark)).map(|mark| mark.instant).max().unwrap_or(i64::MIN)
+        };
+        let own = self.find(node).map(|index| (self.listed[index].instant, self.listed[index].memory));
+        let of_other_counts = greatest(&|mark| mark.node_count != node.count());
+        KnownMark {
+            own,
+            inherited: if own.is_some() { of_other_counts } else { of_other_counts.max(self.unlisted) },
+            is_listed: own.is_some() || of_other_counts > i64::MIN,
+            of_others: greatest(&|mark| (mark.node_id, mark.node_count) != (node.id(), node.count()))
+                .max(self.unlisted),
+        }
     }
 
     /// Returns the mark that was raised for a node itself.
     pub fn own(&self, node: Node) -> Option<i64> {
-        let is_own = |mark: &&Mark| (mark.node_id, mark.node_count) == (node.id(), node.count());
-        self.listed().iter().find(is_own).map(|mark| mark.instant)
+        self.find(node).map(|index| self.listed[index].instant)
     }
 
     /// Returns the greatest mark of all nodes.
@@ -74,18 +91,20 @@ impl Marks {
         self.listed().iter().map(|mark| mark.instant).max().unwrap_or(i64::MIN).max(self.unlisted)
     }
 
-    /// Raises the mark of a node to an instant; it never lowers one. Returns whether anything has changed.
-    pub fn raise(&mut self, node: Node, instant: i64) -> bool {
-        let (node_id, node_count) = (node.id(), node.count());
-        let is_own = |mark: &Mark| (mark.node_id, mark.node_count) == (node_id, node_count);
-        if let Some(index) = self.listed().iter().position(is_own) {
+    /// Raises the mark of a node to an instant; it never lowers one. `memory` is the number of the ledger's memory, or 0.
+    /// Returns whether anything has changed.
+    pub fn raise(&mut self, node: Node, instant: i64, memory: u32) -> bool {
+        if let Some(index) = self.find(node) {
             let mark = &mut self.listed[index];
             let is_higher = instant > mark.instant;
-            mark.instant = mark.instant.max(instant);
+            if is_higher {
+                (mark.instant, mark.memory) = (instant, memory);
+            }
             return is_higher;
         }
         // What counted for all nodes that are not listed goes on counting for this one.
-        let new = Mark { node_id, node_count, instant: instant.max(self.unlisted) };
+        let instant = instant.max(self.unlisted);
+        let new = Mark { node_id: node.id(), node_count: node.count(), instant, memory, unused: 0 };
         if self.listed().len() < MAX_LISTED {
             self.listed[self.count as usize] = new;
             self.count += 1;

@@ -1,7 +1,7 @@
 //! Opening the ledger: what a server that starts, or is promoted, has to be above.
 
 use crate::marks::KnownMark;
-use crate::record::{ExitNote, Record};
+use crate::record::{ExitNote, Owner, Record};
 use crate::timeline::MARGIN;
 use crate::{Ledger, Node};
 
@@ -16,46 +16,68 @@ pub struct Opening {
     pub node: Node,
     /// The timeline of the WAL; 0 on a standby.
     pub wal_timeline: u32,
+    /// A number for the memory that begins, if one does.
+    pub new_memory: u32,
     /// What the page of a database says of the node.
     pub known: Option<KnownMark>,
 }
 
 impl Opening {
-    /// Returns the ledger that continues from the record in the file, if there is one, and the record's exit note as long as
-    /// it counts. `boot_id` identifies the run of the operating system.
-    pub fn ledger(&self, record: Option<Record>, boot_id: Option<&str>) -> (Ledger, Option<ExitNote>) {
-        let new = Ledger::new(self.started_at.unwrap_or(self.now));
+    /// Returns the ledger that continues from the record in the file, if there is one; in whose name it does; and the
+    /// record's exit note as long as that counts. `boot_id` identifies the run of the operating system.
+    pub fn ledger(&self, record: Option<Record>, boot_id: Option<&str>) -> (Ledger, Owner, Option<ExitNote>) {
+        let own = record.as_ref().filter(|record| record.owner.counts_for(self.node));
+        let copied = own.filter(|record| self.is_of_another_server(record));
         // Another server that was the primary under this number may go on unnoticed for as long.
         let overlap = self.now.saturating_add(MARGIN);
-        let (ledger, exit_note) = match record {
-            None if self.known.is_some_and(|known| known.is_listed) => (new.raised_to(overlap), None),
-            None => (new, None),
-            // A copy of another node's file says nothing of this node.
-            Some(record) if !record.is_of(self.node) => (new, None),
-            Some(record) if self.is_of_another_server(&record) => {
-                (Ledger::inherited(record.timeline()).raised_to(overlap), None)
+        let mut owner = Owner {
+            node: (self.node.id(), self.node.count()),
+            wal_timeline: self.wal_timeline,
+            memory: self.new_memory,
+            of_others: record.as_ref().map_or(i64::MIN, |record| record.owner.of_others),
+        };
+        let (ledger, exit_note) = match own {
+            // What is not this node's memory is none.
+            None => {
+                let new = Ledger::new(self.started_at.unwrap_or(self.now));
+                let has_predecessor = self.known.is_some_and(|known| known.is_listed);
+                (if has_predecessor { new.raised_to(overlap) } else { new }, None)
             }
+            Some(record) if copied.is_some() => (Ledger::inherited(record.timeline()).raised_to(overlap), None),
             Some(record) => {
+                owner.memory = record.owner.memory;
                 let exit_note = record.exit_note.clone().filter(|note| Some(note.boot_id.as_str()) == boot_id);
                 let free_from = exit_note.as_ref().map(|note| note.free_from);
                 (Ledger::reopened(record.timeline(), free_from), exit_note)
             }
         };
-        let raised = self.raised(ledger);
-        (raised, exit_note.filter(|_| raised == ledger))
+        let (raised, owner) = self.raised(ledger, owner);
+        (raised, owner, exit_note.filter(|_| raised == ledger))
     }
 
-    /// Returns the ledger above what the page knows of the node, where that is more than the ledger does.
-    pub fn raised(&self, ledger: Ledger) -> Ledger {
-        match self.known {
-            Some(known) if known.instant > ledger.greatest_mark() => ledger.raised_to(known.instant),
-            _ => ledger,
+    /// Returns the ledger above what the page knows of the node. What another memory wrote there, the ledger does not know,
+    /// so its floor has to be above. What its own memory wrote, it knows, whatever its floor is.
+    pub fn raised(&self, mut ledger: Ledger, mut owner: Owner) -> (Ledger, Owner) {
+        let Some(known) = self.known else { return (ledger, owner) };
+        owner.of_others = owner.of_others.max(known.of_others);
+        let of_own_memory = known.own.filter(|&(_, memory)| memory == owner.memory).map(|(instant, _)| instant);
+        let of_another = known.own.filter(|&(_, memory)| memory != owner.memory).map(|(instant, _)| instant);
+        let unknown = of_another.unwrap_or(i64::MIN).max(known.inherited);
+        if unknown > ledger.floor() {
+            ledger = ledger.raised_to(unknown);
         }
+        if let Some(instant) = of_own_memory
+            && instant > ledger.greatest_mark()
+        {
+            ledger = ledger.raised_to(instant);
+        }
+        (ledger, owner)
     }
 
     /// Returns whether a record was copied from a server whose WAL this one continues. A standby stays what it is, whatever
     /// timeline it follows, and so does its file.
     const fn is_of_another_server(&self, record: &Record) -> bool {
-        self.wal_timeline != 0 && record.wal_timeline != 0 && record.wal_timeline != self.wal_timeline
+        let written_on = record.owner.wal_timeline;
+        self.wal_timeline != 0 && written_on != 0 && written_on != self.wal_timeline
     }
 }

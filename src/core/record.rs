@@ -19,15 +19,34 @@ const MAGIC: &str = "flake 1";
 pub struct Record {
     /// Increases with every record.
     pub number: u64,
-    /// The number of the node that wrote it, and the number of nodes.
-    node: (u32, u32),
-    /// The timeline of the WAL on which it was written; 0 on a standby, where it is not the server's own.
-    pub wal_timeline: u32,
+    /// In whose name it was written.
+    pub owner: Owner,
     stretches: Vec<Stretch>,
     open: usize,
     /// Written by the last session that exited; none while sessions make IDs.
     #[serde(rename = "left")]
     pub exit_note: Option<ExitNote>,
+}
+
+/// In whose name a record is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// The number of the node, and the number of nodes.
+    pub node: (u32, u32),
+    /// The timeline of the WAL; 0 on a standby, where it is not the server's own.
+    pub wal_timeline: u32,
+    /// The number of the memory, which lasts as long as each server start continues from the file of the one before.
+    pub memory: u32,
+    /// The greatest mark of another node that was seen in any database; [`i64::MIN`] if there was none.
+    pub of_others: i64,
+}
+
+impl Owner {
+    /// Returns whether this may be the memory of a node. What was made under another number of nodes counts for every node.
+    pub fn counts_for(&self, node: Node) -> bool {
+        self.node.1 != node.count() || self.node.0 == node.id()
+    }
 }
 
 /// A note that is not flushed to disk: it counts as long as the operating system that took it runs.
@@ -43,19 +62,8 @@ pub struct ExitNote {
 
 impl Record {
     /// Creates the record of a timeline.
-    pub fn new(
-        number: u64,
-        (node, wal_timeline): (Node, u32),
-        timeline: &Timeline,
-        exit_note: Option<ExitNote>,
-    ) -> Self {
-        let (stretches, open) = (timeline.stretches().to_vec(), timeline.open_index());
-        Self { number, node: (node.id(), node.count()), wal_timeline, stretches, open, exit_note }
-    }
-
-    /// Returns whether this may be the memory of a node. A record made under another number of nodes counts for every node.
-    pub fn is_of(&self, node: Node) -> bool {
-        self.node.1 != node.count() || self.node.0 == node.id()
+    pub fn new(number: u64, owner: Owner, timeline: &Timeline, exit_note: Option<ExitNote>) -> Self {
+        Self { number, owner, stretches: timeline.stretches().to_vec(), open: timeline.open_index(), exit_note }
     }
 
     /// Returns its timeline.

@@ -1,6 +1,7 @@
 //! The ledger as this session's generators reach it.
 #![allow(unsafe_code, reason = "the progress of this session's slot in shared memory")]
 
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
@@ -20,6 +21,16 @@ use crate::postgres::recovery;
 /// When less than this remains of the time that was granted, one session asks for more while the others continue. In
 /// microseconds.
 const RESERVE: i64 = 1_000_000;
+
+thread_local! {
+    /// Until when time was granted to this session without a ledger.
+    static GRANTED_UNTIL: Cell<i64> = const { Cell::new(i64::MIN) };
+}
+
+/// Returns until when time was granted to this session without a ledger.
+pub fn granted_without_ledger() -> i64 {
+    GRANTED_UNTIL.get()
+}
 
 /// The ledger that all sessions share.
 pub struct SharedLedger {
@@ -47,7 +58,8 @@ impl LedgerAccess for SharedLedger {
                 let floor = control.untraced_floor();
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 let start = match unsafe { progress.as_ref() } {
-                    None => above_now(ledger.floor().max(floor)),
+                    // Without its slot's progress, it begins above whatever was used.
+                    None => above_now(ledger.floor().max(floor).max(control.with_lock(|guarded| guarded.free_from))),
                     Some(progress) => progress.start(&ledger, key, floor),
                 };
                 let is_covered = mark_page::is_covered(Some(control), self.node, ledger.mark()).or_raise();
@@ -100,12 +112,13 @@ impl SharedLedger {
     /// database knows of this time. So its mark has to be above any that a ledger knows of.
     fn grant_without_ledger(&self, now: i64) -> Result<Grant, Error> {
         recovery::refuse(self.function);
-        let granted_until = || mark_page::covered().saturating_sub(MARGIN);
-        if granted_until() <= now {
-            let known = mark_page::known(self.node)?.map_or(i64::MIN, |known| known.instant.saturating_add(1));
-            mark_page::cover(None, self.node, now.saturating_add(AHEAD + MARGIN).max(known))?;
+        if GRANTED_UNTIL.get() <= now {
+            let known = mark_page::known(self.node)?.own.map_or(i64::MIN, |(instant, _)| instant.saturating_add(1));
+            let mark = now.saturating_add(AHEAD + MARGIN).max(known);
+            mark_page::cover(None, self.node, mark)?;
+            GRANTED_UNTIL.set(mark - MARGIN);
         }
-        let until = if recovery::is_in_progress() { now.saturating_add(AHEAD) } else { granted_until() };
+        let until = if recovery::is_in_progress() { now.saturating_add(AHEAD) } else { GRANTED_UNTIL.get() };
         Ok(Grant::Window(Window { until, ..Window::ALL }, 0))
     }
 }

@@ -45,6 +45,10 @@ pub struct Control {
     pub sessions: AtomicU32,
     /// Sessions that could not store their progress have used only ticks that start before this instant.
     pub unstored_floor: AtomicI64,
+    /// The number of the ledger's memory, once the ledger is open.
+    pub memory: AtomicU32,
+    /// The greatest mark of another node that was seen in any database.
+    pub mark_of_others: AtomicI64,
     guarded: UnsafeCell<Guarded>,
     pub(super) file: UnsafeCell<FileState>,
     /// The guarded ledger's window and era.
@@ -67,8 +71,11 @@ pub struct Guarded {
     pub opened_in_recovery: bool,
     /// The databases whose marks the ledger is above.
     pub databases: Databases,
-    /// Sessions that have exited have used only ticks that start before this instant.
+    /// Sessions that have exited have used only ticks that start before this instant in this era, and earlier eras' time
+    /// is not used any more.
     pub free_from: i64,
+    /// Until this instant, sessions may use time that was granted to them in earlier eras.
+    pub granted_before: i64,
     /// The clock minus the steady clock, and the latter, when they were last compared.
     pub clock_offset: Option<(i64, i64)>,
 }
@@ -117,6 +124,8 @@ impl Control {
             segment: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
             unstored_floor: AtomicI64::new(i64::MIN),
+            memory: AtomicU32::new(0),
+            mark_of_others: AtomicI64::new(i64::MIN),
             guarded: UnsafeCell::new(Guarded {
                 preloaded_at: 0,
                 ledger: None,
@@ -124,6 +133,7 @@ impl Control {
                 opened_in_recovery: false,
                 databases: Databases::default(),
                 free_from: i64::MIN,
+                granted_before: i64::MIN,
                 clock_offset: None,
             }),
             file: UnsafeCell::new(FileState::default()),

@@ -6,8 +6,7 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
-use flake_core::Node;
-use flake_core::record::{Record, SIZE};
+use flake_core::record::{Owner, Record, SIZE};
 
 use crate::error::Error;
 
@@ -27,8 +26,8 @@ pub enum Durability {
 /// What sessions know of the file, in shared memory.
 #[derive(Default)]
 pub struct FileState {
-    /// Who writes, and on which timeline of the WAL; none before the ledger is open.
-    pub owner: Option<(Node, u32)>,
+    /// In whose name records are written; none before the ledger is open.
+    pub owner: Option<Owner>,
     /// The number of the last record.
     pub record_number: u64,
     /// The half of the file that holds the last record that is on disk.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::atomic::Ordering;
 
 use flake_core::Node;
 use flake_core::marks::{KnownMark, Marks};
@@ -33,21 +34,22 @@ fn checked(marks: Marks) -> Result<Marks, Error> {
 
 /// Returns what the page says of a node. Where there is no page, because pg_upgrade does not copy it, the sequence's last
 /// value counts for every node.
-pub fn known(node: Node) -> Result<Option<KnownMark>, Error> {
+pub fn known(node: Node) -> Result<KnownMark, Error> {
     let page = open()?;
     if let Some((marks, _)) = page.read() {
         return Ok(checked(marks)?.of(node));
     }
-    let Some(last_value) = page.last_value() else { return Ok(None) };
-    let instant = sane(last_value);
-    if instant.is_none() {
+    let last_value = page.last_value();
+    let inherited = last_value.and_then(sane);
+    if let Some(ignored) = last_value.filter(|_| inherited.is_none()) {
         report::warning(
             "the last value of sequence \"flake_mark\" is ignored".to_owned(),
-            Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(last_value).to_text())),
+            Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
             "Only flake should set it.",
         );
     }
-    Ok(instant.map(|instant| KnownMark { instant, is_listed: true }))
+    let (instant, is_listed) = (inherited.unwrap_or(i64::MIN), inherited.is_some());
+    Ok(KnownMark { own: None, inherited: instant, is_listed, of_others: instant })
 }
 
 fn sane(last_value: i64) -> Option<i64> {
@@ -67,24 +69,20 @@ pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bo
             return Ok(true);
         }
     }
-    if let Some((marks, lsn)) = open()?.read()
+    let page = open()?;
+    if let Some((marks, lsn)) = page.read()
         && checked(marks)?.own(node) >= Some(mark)
     {
         // Another session has written it, and may not have flushed it yet.
         flush(lsn);
-        remember(control, mark);
+        remember(control, &page, mark);
         return Ok(true);
     }
     Ok(false)
 }
 
-/// Returns the mark that this session has found in the page or written there.
-pub fn covered() -> i64 {
-    COVERED.get()
-}
-
-/// Raises the mark of a node to an instant, whatever is known of another page, which was dropped with the extension.
-pub fn cover_anew(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
+/// Raises the mark of a node in a page that has just been created, and keeps there what was seen of other nodes' marks.
+pub fn begin(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
     raise(Some(control), node, mark)
 }
 
@@ -95,18 +93,23 @@ pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Err
 
 fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
     let page = open()?;
-    let last_value = page.last_value().and_then(sane);
+    let of_others = control.map_or(i64::MIN, |control| control.mark_of_others.load(Ordering::Acquire));
+    let memory = control.map_or(0, |control| control.memory.load(Ordering::Acquire));
+    let unlisted = page.last_value().and_then(sane).max(Some(of_others).filter(|&mark| mark > i64::MIN));
     let lsn = page.change(|marks| {
-        let mut marks = marks.unwrap_or_else(|| Marks::new(last_value));
-        marks.raise(node, mark).then_some((marks, marks.greatest()))
+        let mut marks = marks.unwrap_or_else(|| Marks::new(unlisted));
+        marks.raise(node, mark, memory).then_some((marks, marks.greatest()))
     });
-    drop(page);
     flush(lsn);
-    remember(control, mark);
+    remember(control, &page, mark);
     Ok(())
 }
 
-fn remember(control: Option<&Control>, mark: i64) {
+fn remember(control: Option<&Control>, page: &SequencePage<Marks>, mark: i64) {
+    // Should the transaction that created this page be rolled back, another page would count.
+    if page.is_new_in_transaction() {
+        return;
+    }
     COVERED.set(mark.max(COVERED.get()));
     if let Some(control) = control {
         control.with_lock(|guarded| guarded.databases.cover(recovery::database(), mark));

@@ -5,13 +5,12 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use flake_core::record::ExitNote;
-use flake_core::timeline::MARGIN;
 use flake_core::{FinalProgress, Node};
 
+use super::access::granted_without_ledger;
 use super::attach::{Attachment, attach_slot, attached};
 use super::control::Control;
 use super::mark_file::{self, Durability};
-use super::mark_page;
 use super::node::node;
 use super::open::open;
 use crate::clock;
@@ -49,25 +48,19 @@ pub fn join() -> Result<Node, Error> {
 /// session. `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
     let latest = |all: &mut dyn Iterator<Item = &FinalProgress>| all.map(|last| last.progress.free_from()).max();
-    let used_before = |granted_until: i64| match progress {
-        Some(all) => latest(&mut all.iter()).unwrap_or(i64::MIN),
-        // The unfinished ID cannot be beyond the time that was granted.
-        None => granted_until,
-    };
     match attached() {
         Attachment::Ledger(control, slot) => {
             control.with_lock(|guarded| {
                 let Some(ledger) = guarded.ledger else { return };
-                let free_from = used_before(ledger.granted_until());
                 let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era());
+                // What an earlier era used, no later one uses.
+                let free_from = match progress {
+                    Some(_) => latest(&mut of_this_era()).unwrap_or(i64::MIN),
+                    None => ledger.granted_until(),
+                };
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 match (unsafe { slot.as_mut() }, progress) {
-                    (None, Some(_)) => {
-                        // What an earlier era used, no later one uses.
-                        let free_from = latest(&mut of_this_era()).unwrap_or(i64::MIN);
-                        control.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
-                    }
-                    (None, None) => {
+                    (None, _) => {
                         control.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
                     }
                     (Some(slot), None) => slot.abandon(ledger.era(), free_from),
@@ -84,8 +77,9 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
             }
         }
         Attachment::Foreign(header) => {
-            let granted_until = mark_page::covered().saturating_sub(MARGIN).max(clock::now());
-            header.foreign_floor.fetch_max(used_before(granted_until), Ordering::AcqRel);
+            let granted_until = granted_without_ledger().max(clock::now());
+            let used_before = progress.map_or(granted_until, |all| latest(&mut all.iter()).unwrap_or(i64::MIN));
+            header.foreign_floor.fetch_max(used_before, Ordering::AcqRel);
         }
         Attachment::Unknown => {}
     }

@@ -33,16 +33,23 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     if control.with_lock(is_done) {
         return Ok(());
     }
-    let present = control.ledger();
+    let present = control.ledger().zip(writer.owner());
     let started_at = control.with_lock(|guarded| Some(guarded.preloaded_at).filter(|&at| at > 0));
-    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, known };
-    let (ledger, exit_note) = match present {
-        Some(ledger) => (opening.raised(ledger), None),
+    let new_memory = rand::random::<u32>().max(1);
+    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, new_memory, known: Some(known) };
+    let (ledger, mut owner, exit_note) = match present {
+        Some((ledger, owner)) => {
+            let (raised, owner) = opening.raised(ledger, owner);
+            (raised, owner, None)
+        }
         None => opening.ledger(writer.load()?, mark_file::boot_id().as_deref()),
     };
+    // A promoted server keeps its memory, and writes it on a timeline of its own from now on.
+    owner.wal_timeline = wal_timeline;
     let is_promoted = control.with_lock(|guarded| guarded.opened_in_recovery && !in_recovery);
+    let present = present.map(|(ledger, _)| ledger);
+    writer.set_owner(owner);
     if present != Some(ledger) || is_promoted {
-        writer.set_owner(node, wal_timeline);
         writer.replace(ledger, exit_note)?;
     }
     control.with_lock(|guarded| {
@@ -68,7 +75,7 @@ pub fn record_mark() -> Result<(), Error> {
     let Ok(node) = node() else { return Ok(()) };
     open(control, node)?;
     let Some(ledger) = control.ledger() else { return Ok(()) };
-    mark_page::cover_anew(control, node, ledger.greatest_mark())
+    mark_page::begin(control, node, ledger.greatest_mark())
 }
 
 /// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.

@@ -31,8 +31,8 @@ pub fn accept_clock() -> Result<i64, Error> {
     let is_new = new != ledger;
     if is_new {
         writer.replace(new, None)?;
-        control.with_lock(|guarded| guarded.opened_at = i64::MIN);
-        // What these sessions have used belongs to the stretches that are left behind.
+        // What sessions have used so far belongs to the stretches that are left behind.
+        control.with_lock(|guarded| (guarded.opened_at, guarded.free_from) = (i64::MIN, i64::MIN));
         control.unstored_floor.store(i64::MIN, Ordering::Release);
     }
     drop(writer);
@@ -69,7 +69,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
     let writer = control.writer();
     let Some(ledger) = control.ledger() else { unreachable!("the ledger has just been opened") };
     if ledger.floor() >= instant {
-        return Ok(Beginning { floor: now.max(ledger.floor()), granted_until: i64::MIN });
+        return Ok(Beginning { floor: now.max(ledger.floor()), granted_until: granted_before(control) });
     }
     let new = ledger.raised_to(instant);
     writer.replace(new, None)?;
@@ -80,7 +80,11 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
         "flake: no IDs are made before {}, because flake_start_above was called",
         Timestamptz::from_instant(new.floor()).to_text()
     ));
-    Ok(Beginning { floor: new.floor(), granted_until: ledger.granted_until() })
+    Ok(Beginning { floor: new.floor(), granted_until: granted_before(control) })
+}
+
+fn granted_before(control: &Control) -> i64 {
+    control.with_lock(|guarded| guarded.granted_before)
 }
 
 fn own_control() -> Result<&'static Control, Error> {

@@ -1,8 +1,10 @@
 //! The right to change the ledger: what is in its file comes first, then what is in memory.
 #![allow(unsafe_code, reason = "memory that a lock guards")]
 
-use flake_core::record::{ExitNote, Record};
-use flake_core::{Ledger, Node};
+use std::sync::atomic::Ordering;
+
+use flake_core::Ledger;
+use flake_core::record::{ExitNote, Owner, Record};
 
 use super::control::Control;
 use super::mark_file::{self, Durability, FileState};
@@ -44,15 +46,28 @@ impl Writer<'_> {
         }))
     }
 
+    /// Returns in whose name records are written, once the ledger is open.
+    pub fn owner(&self) -> Option<Owner> {
+        self.file().owner
+    }
+
     /// Says in whose name records are written from now on.
-    pub fn set_owner(&self, node: Node, wal_timeline: u32) {
-        self.file().owner = Some((node, wal_timeline));
+    pub fn set_owner(&self, owner: Owner) {
+        self.file().owner = Some(owner);
+        self.control.memory.store(owner.memory, Ordering::Release);
+        self.control.mark_of_others.fetch_max(owner.of_others, Ordering::AcqRel);
     }
 
     /// Writes the ledger to disk, then puts it in force.
     pub fn replace(&self, ledger: Ledger, exit_note: Option<ExitNote>) -> Result<(), Error> {
         self.store(&ledger, exit_note, Durability::Flushed)?;
         self.control.with_lock(|guarded| {
+            if let Some(old) = guarded.ledger
+                && old.era() != ledger.era()
+                && old.floor() < old.granted_until()
+            {
+                guarded.granted_before = guarded.granted_before.max(old.granted_until());
+            }
             guarded.ledger = Some(ledger);
             self.control.window.write(&ledger);
         });

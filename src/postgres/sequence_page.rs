@@ -53,6 +53,17 @@ impl<T: Copy> SequencePage<T> {
         None
     }
 
+    /// Returns whether the present transaction has created the page's file, which a rollback would remove.
+    pub fn is_new_in_transaction(&self) -> bool {
+        // SAFETY: the relation is open.
+        let relation = unsafe { &*self.relation };
+        #[cfg(feature = "pg15")]
+        let new_file = relation.rd_firstRelfilenodeSubid;
+        #[cfg(not(feature = "pg15"))]
+        let new_file = relation.rd_firstRelfilelocatorSubid;
+        [relation.rd_createSubid, new_file].iter().any(|&subtransaction| subtransaction != 0)
+    }
+
     fn has_page(&self) -> bool {
         // SAFETY: the relation is open.
         unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.relation, MAIN) > BLOCK }

@@ -10,25 +10,32 @@ fn node(id: u32, count: u32) -> Node {
     Node::new(id, count).unwrap()
 }
 
+fn counting(marks: &Marks, node: Node) -> i64 {
+    let known = marks.of(node);
+    known.own.map_or(i64::MIN, |(instant, _)| instant).max(known.inherited)
+}
+
 #[test]
 fn every_node_has_its_own_mark() {
     let mut marks = Marks::new(None);
     assert!(marks.is_valid());
-    assert_eq!(marks.of(node(0, 2)), None);
-    assert!(marks.raise(node(0, 2), 40));
-    assert!(!marks.raise(node(0, 2), 30), "marks are never lowered");
-    assert_eq!(marks.of(node(1, 2)), None);
-    assert_eq!(marks.of(node(0, 2)).map(|known| (known.instant, known.is_listed)), Some((40, true)));
+    assert!(marks.raise(node(0, 2), 40, 7));
+    assert!(!marks.raise(node(0, 2), 30, 8), "marks are never lowered");
+    let other = marks.of(node(1, 2));
+    assert_eq!((other.own, other.inherited, other.is_listed, other.of_others), (None, i64::MIN, false, 40));
+    let own = marks.of(node(0, 2));
+    assert_eq!((own.own, own.inherited, own.is_listed, own.of_others), (Some((40, 7)), i64::MIN, true, i64::MIN));
     // With another number of nodes, any of them may have had any worker.
-    assert_eq!(marks.of(node(5, 32)).map(|known| known.instant), Some(40));
+    let other_count = marks.of(node(5, 32));
+    assert_eq!((other_count.own, other_count.inherited, other_count.is_listed), (None, 40, true));
     assert_eq!(marks.own(node(5, 32)), None);
 }
 
 #[test]
 fn what_a_sequence_says_counts_for_nodes_that_are_not_listed() {
     let mut marks = Marks::new(Some(50));
-    assert_eq!(marks.of(node(7, 9)).map(|known| (known.instant, known.is_listed)), Some((50, false)));
-    marks.raise(node(7, 9), 10);
+    assert_eq!((marks.of(node(7, 9)).inherited, marks.of(node(7, 9)).is_listed), (50, false));
+    marks.raise(node(7, 9), 10, 7);
     assert_eq!(marks.own(node(7, 9)), Some(50), "it goes on counting");
     assert_eq!(marks.greatest(), 50);
 }
@@ -44,16 +51,16 @@ proptest! {
         let mut wanted = HashMap::new();
         for (id, instant, other_count) in raised {
             let node = node(id, if other_count && is_mixed { 1500 } else { 2000 });
-            marks.raise(node, instant);
+            marks.raise(node, instant, 7);
             prop_assert!(marks.own(node).unwrap() >= instant);
             let wanted = wanted.entry((node.id(), node.count())).or_insert(instant);
             *wanted = instant.max(*wanted);
         }
         prop_assert!(marks.is_valid());
         for ((id, count), instant) in wanted {
-            prop_assert!(marks.of(node(id, count)).unwrap().instant >= instant);
+            prop_assert!(counting(&marks, node(id, count)) >= instant);
             let other = node(id, 3000);
-            prop_assert!(marks.of(other).unwrap().instant >= instant);
+            prop_assert!(counting(&marks, other) >= instant);
             prop_assert!(marks.greatest() >= instant);
         }
     }

@@ -9,17 +9,18 @@ use std::ops::Range;
 
 use flake_core::marks::Marks;
 use flake_core::opening::Opening;
-use flake_core::record::{ExitNote, Record};
+use flake_core::record::{ExitNote, Owner, Record};
 use flake_core::resume::{Beginning, Grant, LedgerAccess, Origin, Resumable};
 use flake_core::timeline::Stretch;
 use flake_core::{
     Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, SlotProgress, Sno, SnoGenerator,
-    Step,
+    Step, Window,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const SLOTS: usize = 3;
+const DATABASES: usize = 2;
 /// Three layouts, and more partitions of sno than a slot stores the progress of.
 const KINDS: usize = 12;
 const SECOND: i64 = 1_000_000;
@@ -46,6 +47,8 @@ fn layouts() -> [Layout; 3] {
 /// What a server keeps in memory.
 struct Memory {
     ledger: Ledger,
+    owner: Owner,
+    compared: [bool; DATABASES],
     last_seen: i64,
     /// Sessions that have exited have used only ticks that start before this instant.
     free_from: i64,
@@ -53,6 +56,11 @@ struct Memory {
     sessions: [Option<Generators>; SLOTS],
     /// The slots of sessions that have made IDs.
     joined: HashSet<usize>,
+}
+
+/// What a slot's sessions are connected to.
+const fn database_of(slot: usize) -> usize {
+    slot % DATABASES
 }
 
 const BOOT: &str = "boot";
@@ -67,13 +75,18 @@ struct Generators {
     sno: [Option<Resumable<SnoGenerator>>; KINDS - 3],
 }
 
+/// All IDs, by their database: what an old primary made in another one, a new primary cannot know.
+type Made = HashSet<(usize, [u8; 10])>;
+
 struct Server {
     node: Node,
     clock: i64,
     /// The timeline of its WAL.
     wal_timeline: u32,
-    /// The page of its database, which its standby has too.
-    page: RefCell<Marks>,
+    /// How many memories there have been.
+    memories: Cell<u32>,
+    /// The pages of its databases, which its standby has too.
+    pages: RefCell<[Marks; DATABASES]>,
     /// What its file holds.
     file: RefCell<Option<Record>>,
     /// The file of its standby.
@@ -95,7 +108,9 @@ impl LedgerAccess for SlotAccess<'_> {
         let memory = self.0.memory.borrow();
         let Memory { ledger, last_seen, progress, .. } = memory.as_ref().unwrap();
         let start = progress[self.1].start(ledger, key, i64::MIN);
-        Beginning { start, last_seen: *last_seen, era: ledger.era(), window: ledger.window() }
+        let is_covered = self.0.pages.borrow()[database_of(self.1)].own(self.0.node) >= Some(ledger.mark());
+        let window = if is_covered { ledger.window() } else { Window { until: i64::MIN, ..Window::ALL } };
+        Beginning { start, last_seen: *last_seen, era: ledger.era(), window }
     }
 
     fn era(&self) -> u64 {
@@ -104,7 +119,7 @@ impl LedgerAccess for SlotAccess<'_> {
 
     fn grant(&self, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, DiskFails> {
         let mut memory = self.0.memory.borrow_mut();
-        let Memory { ledger, last_seen, .. } = memory.as_mut().unwrap();
+        let Memory { ledger, owner, last_seen, .. } = memory.as_mut().unwrap();
         let window = ledger.window();
         let granted = if goes_back && now < window.from {
             ledger.covered(now, tick_end)
@@ -118,10 +133,11 @@ impl LedgerAccess for SlotAccess<'_> {
         if self.0.disk_fails.get() {
             return Err(DiskFails);
         }
-        self.0.store(&new, None);
+        self.0.store(&new, *owner, None);
         *last_seen = now.max(*last_seen);
         *ledger = new;
-        self.0.page.borrow_mut().raise(self.0.node, ledger.mark());
+        let mark = ledger.mark();
+        self.0.pages.borrow_mut()[database_of(self.1)].raise(self.0.node, mark, owner.memory);
         Ok(Grant::Window(window, ledger.era()))
     }
 }
@@ -132,7 +148,8 @@ impl Server {
             node: Node::new(id, count).unwrap(),
             clock: MORNING,
             wal_timeline: 1,
-            page: RefCell::new(Marks::new(None)),
+            memories: Cell::new(100 * id + 1),
+            pages: RefCell::new([Marks::new(None); DATABASES]),
             file: RefCell::default(),
             copy: None,
             disk_fails: Cell::default(),
@@ -140,14 +157,14 @@ impl Server {
         }
     }
 
-    fn store(&self, ledger: &Ledger, exit_note: Option<ExitNote>) {
-        *self.file.borrow_mut() = Some(Record::new(1, (self.node, self.wal_timeline), ledger.timeline(), exit_note));
+    fn store(&self, ledger: &Ledger, owner: Owner, exit_note: Option<ExitNote>) {
+        *self.file.borrow_mut() = Some(Record::new(1, owner, ledger.timeline(), exit_note));
     }
 
-    /// The first session that needs the ledger opens it.
-    fn open(&self) {
+    /// The first session that needs the ledger opens it, and the first one of each database raises it.
+    fn open(&self, database: usize) {
         let mut memory = self.memory.borrow_mut();
-        if memory.is_some() {
+        if memory.as_ref().is_some_and(|memory| memory.compared[database]) {
             return;
         }
         let opening = Opening {
@@ -155,13 +172,24 @@ impl Server {
             started_at: None,
             node: self.node,
             wal_timeline: self.wal_timeline,
-            known: self.page.borrow().of(self.node),
+            new_memory: self.memories.replace(self.memories.get() + 1),
+            known: Some(self.pages.borrow()[database].of(self.node)),
         };
-        let (ledger, exit_note) = opening.ledger(self.file.borrow().clone(), Some(BOOT));
+        if let Some(memory) = &mut *memory {
+            (memory.ledger, memory.owner) = opening.raised(memory.ledger, memory.owner);
+            memory.compared[database] = true;
+            self.store(&memory.ledger, memory.owner, None);
+            return;
+        }
+        let (ledger, owner, exit_note) = opening.ledger(self.file.borrow().clone(), Some(BOOT));
         // What was opened is on disk before the first ID, also after a promotion.
-        self.store(&ledger, exit_note);
+        self.store(&ledger, owner, exit_note);
+        let mut compared = [false; DATABASES];
+        compared[database] = true;
         *memory = Some(Memory {
             ledger,
+            owner,
+            compared,
             last_seen: i64::MIN,
             free_from: i64::MIN,
             progress: Default::default(),
@@ -171,14 +199,9 @@ impl Server {
     }
 
     /// Makes up to `count` IDs; it stops early where the session would have to wait.
-    fn make(
-        &mut self,
-        slot: usize,
-        kind: usize,
-        count: usize,
-        made: &mut HashSet<[u8; 10]>,
-    ) -> Result<(), TestCaseError> {
-        self.open();
+    fn make(&mut self, slot: usize, kind: usize, count: usize, made: &mut Made) -> Result<(), TestCaseError> {
+        let database = database_of(slot);
+        self.open(database);
         let mut generators = {
             let mut memory = self.memory.borrow_mut();
             let memory = memory.as_mut().unwrap();
@@ -229,7 +252,11 @@ impl Server {
                 }
             };
             let Some(id) = id else { break };
-            prop_assert!(made.insert(id), "{id:02x?} a second time, on {:?} slot {slot} at {clock}", self.node);
+            prop_assert!(
+                made.insert((database, id)),
+                "{id:02x?} a second time, on {:?} slot {slot} at {clock}",
+                self.node
+            );
         }
         self.clock = clock;
         self.memory.borrow_mut().as_mut().unwrap().sessions[slot] = Some(generators);
@@ -239,7 +266,9 @@ impl Server {
     /// The session of this slot exits, in order or in the middle of making an ID.
     fn close(&mut self, slot: usize, in_order: bool) {
         let mut memory = self.memory.borrow_mut();
-        let Some(Memory { ledger, last_seen, free_from, progress, sessions, joined }) = memory.as_mut() else { return };
+        let Some(Memory { ledger, last_seen, free_from, progress, sessions, joined, .. }) = memory.as_mut() else {
+            return;
+        };
         let Some(generators) = sessions[slot].take() else { return };
         if in_order {
             let of_layouts = generators.layouts.iter().flatten().map(Resumable::final_progress);
@@ -263,7 +292,7 @@ impl Server {
     }
 
     /// Every session makes an ID of every kind.
-    fn make_all(&mut self, made: &mut HashSet<[u8; 10]>) -> Result<(), TestCaseError> {
+    fn make_all(&mut self, made: &mut Made) -> Result<(), TestCaseError> {
         for (slot, kind) in (0..SLOTS).flat_map(|slot| (0..KINDS).map(move |kind| (slot, kind))) {
             let before = made.len();
             self.make(slot, kind, 1, made)?;
@@ -361,11 +390,14 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                 }
             }
             Event::Accept { go_on } => {
-                let owner = (server.node, server.wal_timeline);
+                // What another memory has used ahead, according to a database, cannot be given back.
+                if server.memory.get_mut().is_some() {
+                    (0..DATABASES).for_each(|database| server.open(database));
+                }
                 if let Some(memory) = server.memory.get_mut() {
                     let (ledger, from) = memory.ledger.accepted(server.clock);
                     if ledger != memory.ledger {
-                        *server.file.get_mut() = Some(Record::new(1, owner, ledger.timeline(), None));
+                        *server.file.get_mut() = Some(Record::new(1, memory.owner, ledger.timeline(), None));
                         memory.ledger = ledger;
                     }
                     memory.last_seen = memory.last_seen.min(from);
@@ -402,7 +434,7 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
     // Once every clock is past all used time, every session can make IDs again.
     for server in &mut servers {
         server.disk_fails.set(false);
-        server.open();
+        (0..DATABASES).for_each(|database| server.open(database));
         let used = server
             .file
             .get_mut()
@@ -454,4 +486,27 @@ fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
         sno,
     ];
     play(story.into_iter().map(|event| (0, event)).collect()).unwrap();
+}
+
+/// The new primary has been making IDs in one database when its first session of another one comes: what the old primary
+/// made there, the ledger still does not know.
+#[test]
+fn a_database_that_is_used_later_raises_the_ledger_too() {
+    let make = |slot, kind, count| Event::Make { slot, kind, count };
+    let story = [
+        make(1, 1, 1),
+        Event::Clock { by: SECOND + SECOND / 5 },
+        make(1, 1, 4),
+        Event::FailOver { clock: -3 * SECOND - SECOND / 5 },
+        make(0, 0, 1),
+        Event::Clock { by: 3 * SECOND + SECOND / 3 },
+        make(0, 0, 2),
+        make(1, 1, 4),
+    ];
+    for keeps_file in [false, true] {
+        let copied = keeps_file.then_some(Event::Copy);
+        let story = story.clone().into_iter();
+        let story = story.clone().take(1).chain(copied).chain(story.skip(1));
+        play(story.map(|event| (0, event)).collect()).unwrap();
+    }
 }
