@@ -224,11 +224,18 @@ COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up
 COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';
 COMMENT ON COLUMN flake_stats.clock_steps IS 'how often the server''s clock was set';
 COMMENT ON COLUMN flake_stats.longest_wait IS 'the longest wait for either reason';
-COMMENT ON COLUMN flake_stats.mark IS 'no ID carries this time or a later one before the mark has moved further ahead on disk';
+COMMENT ON COLUMN flake_stats.mark IS
+    'IDs stay at least 2 seconds below this time until it has been moved further ahead on disk, to 5 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 REVOKE ALL ON flake_stats FROM PUBLIC;
 GRANT SELECT ON flake_stats TO pg_monitor;
+
+CREATE FUNCTION flake_check(OUT "check" text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 6
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_check';
+COMMENT ON FUNCTION flake_check() IS
+    'returns what an operator should know before and after a change; "ok" is NULL where this session cannot tell';
 
 CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
@@ -236,3 +243,23 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
 COMMENT ON FUNCTION flake_accept_clock() IS
     'continues at the present clock although a clock that was ahead has made later IDs; returns when IDs can be made again';
 REVOKE EXECUTE ON FUNCTION flake_accept_clock() FROM PUBLIC;
+
+-- The mark ---------------------------------------------------------------------------------------------------------------
+
+CREATE SEQUENCE flake_mark;
+COMMENT ON SEQUENCE flake_mark IS
+    'how far the IDs of each node may reach, in a page of its own that is replicated with the data; not for use';
+
+CREATE FUNCTION flake_record_mark() RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_record_mark';
+COMMENT ON FUNCTION flake_record_mark() IS 'writes this server''s mark into flake_mark; CREATE EXTENSION calls it';
+
+CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
+COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
+    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+
+-- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.
+SELECT flake_record_mark();

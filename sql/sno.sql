@@ -308,3 +308,9 @@ CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
     RETURN id >= sno_first(span) AND id <= sno_last(span);
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
+
+CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
+COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
+    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';

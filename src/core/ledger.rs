@@ -3,7 +3,7 @@
 //! The ledger consists of plain numbers, so that it can lie in shared memory. Its users keep two rules: one session at a
 //! time replaces the [`Ledger`], and the new timeline is on disk before any session acts on it.
 
-use crate::timeline::{Stretch, Timeline};
+use crate::timeline::{MARGIN, Stretch, Timeline};
 
 /// How far a generator has got: what its successor continues from.
 #[repr(C)]
@@ -89,16 +89,23 @@ impl Ledger {
         Self { timeline, floor: timeline.open().until, era: 0 }
     }
 
-    /// Continues after a restart: above the mark, or from `free_from` when the last session to exit noted it.
+    /// Continues after a restart: above the open stretch, or from `free_from` when the last session to exit noted it.
     pub fn reopened(timeline: Timeline, free_from: Option<i64>) -> Self {
-        let mark = timeline.open().until;
-        Self { timeline, floor: free_from.map_or(mark, |free_from| free_from.min(mark)), era: 0 }
+        let until = timeline.open().until;
+        Self { timeline, floor: free_from.map_or(until, |free_from| free_from.min(until)), era: 0 }
     }
 
-    /// Returns the ledger with its floor above an instant up to which another server may have made this server's IDs.
+    /// Continues from a copy of another server's timeline, which is out of date: above its open stretch. What that server
+    /// has skipped does not count, because time below it may have been used since.
+    pub fn inherited(mut timeline: Timeline) -> Self {
+        timeline.forget_skipped();
+        Self::reopened(timeline, None)
+    }
+
+    /// Returns the ledger with its floor at an instant or above: another server may have made this server's IDs before it.
     #[must_use]
-    pub fn raised_above(mut self, instant: i64) -> Self {
-        self.timeline.use_until(instant.saturating_add(1));
+    pub fn raised_to(mut self, instant: i64) -> Self {
+        self.timeline.use_until(instant);
         self.floor = self.timeline.open().until;
         self.era += 1;
         self
@@ -109,9 +116,19 @@ impl Ledger {
         &self.timeline
     }
 
-    /// No ID carries this instant or a later one until the mark has moved.
-    pub const fn mark(&self) -> i64 {
+    /// No generator uses a tick that starts at or after this instant until the ledger is extended.
+    pub const fn granted_until(&self) -> i64 {
         self.timeline.open().until
+    }
+
+    /// The mark: no ID comes nearer to it than [`MARGIN`] until it has moved.
+    pub const fn mark(&self) -> i64 {
+        self.granted_until().saturating_add(MARGIN)
+    }
+
+    /// The mark of the latest time that was ever used, which a clock that was ahead may have left above the present one.
+    pub fn greatest_mark(&self) -> i64 {
+        self.timeline.stretches().last().map_or(i64::MIN, |last| last.until).saturating_add(MARGIN)
     }
 
     /// New generators use no tick that starts before this instant.
@@ -124,13 +141,13 @@ impl Ledger {
         self.era
     }
 
-    /// The time that generators may use without moving the mark.
+    /// The time that generators may use without extending the ledger.
     pub fn window(&self) -> Window {
         let Stretch { from, until } = self.timeline.open();
         Window { from, until, skip: self.timeline.skipped().map_or(i64::MAX, |skipped| skipped.from) }
     }
 
-    /// Returns the ledger with its mark ahead of `now`, for a tick that ends at `tick_end`.
+    /// Returns the ledger with its open stretch ahead of `now`, for a tick that ends at `tick_end`.
     ///
     /// # Errors
     /// The instant to wait for.

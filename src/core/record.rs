@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::Node;
 use crate::timeline::{Stretch, Timeline};
 
 /// Bytes of each half; a record needs at most half of them.
@@ -18,6 +19,10 @@ const MAGIC: &str = "flake 1";
 pub struct Record {
     /// Increases with every record.
     pub number: u64,
+    /// The number of the node that wrote it, and the number of nodes.
+    node: (u32, u32),
+    /// The timeline of the WAL on which it was written; 0 on a standby, where it is not the server's own.
+    pub wal_timeline: u32,
     stretches: Vec<Stretch>,
     open: usize,
     /// Written by the last session that exited; none while sessions make IDs.
@@ -38,13 +43,25 @@ pub struct ExitNote {
 
 impl Record {
     /// Creates the record of a timeline.
-    pub fn new(number: u64, timeline: &Timeline, exit_note: Option<ExitNote>) -> Self {
-        Self { number, stretches: timeline.stretches().to_vec(), open: timeline.open_index(), exit_note }
+    pub fn new(
+        number: u64,
+        (node, wal_timeline): (Node, u32),
+        timeline: &Timeline,
+        exit_note: Option<ExitNote>,
+    ) -> Self {
+        let (stretches, open) = (timeline.stretches().to_vec(), timeline.open_index());
+        Self { number, node: (node.id(), node.count()), wal_timeline, stretches, open, exit_note }
     }
 
-    /// Returns its timeline, or none if its stretches are not in order.
-    pub fn timeline(&self) -> Option<Timeline> {
-        Timeline::of(&self.stretches, self.open)
+    /// Returns whether this may be the memory of a node. A record made under another number of nodes counts for every node.
+    pub fn is_of(&self, node: Node) -> bool {
+        self.node.1 != node.count() || self.node.0 == node.id()
+    }
+
+    /// Returns its timeline.
+    pub fn timeline(&self) -> Timeline {
+        // Records are made of a timeline, or decoded if they have one.
+        Timeline::of(&self.stretches, self.open).unwrap_or_else(|| unreachable!("a record has a timeline"))
     }
 
     /// Returns the bytes of one half of the file.
@@ -65,6 +82,6 @@ impl Record {
         let (checksum, json) = line.strip_prefix(MAGIC)?.trim_start().split_once(' ')?;
         let is_whole = u64::from_str_radix(checksum, 16).ok()? == xxh3_64(json.as_bytes());
         let record: Self = is_whole.then(|| serde_json::from_str(json).ok())??;
-        record.timeline().map(|_| record)
+        Timeline::of(&record.stretches, record.open).map(|_| record)
     }
 }

@@ -2,6 +2,10 @@
 
 use crate::{Error, Layout};
 
+/// The number of the rule by which shares are computed. Sessions of one server that follow different rules could make the
+/// same IDs, so a released rule never changes: another rule gets another number.
+pub const SHARE_RULE: u32 = 1;
+
 /// One server of a deployment: number `id` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
@@ -13,6 +17,16 @@ impl Node {
     /// Creates a node. `id` has to be less than `count`, else [`Error::NodeOutOfRange`].
     pub fn new(id: u32, count: u32) -> Result<Self, Error> {
         if id < count { Ok(Self { id, count }) } else { Err(Error::NodeOutOfRange { id, count }) }
+    }
+
+    /// Its number.
+    pub const fn id(self) -> u32 {
+        self.id
+    }
+
+    /// How many nodes there are.
+    pub const fn count(self) -> u32 {
+        self.count
     }
 }
 

@@ -21,6 +21,8 @@ const EPOCH: i64 = 1_262_304_000_000_000;
 /// The length of a unit in microseconds.
 const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
+/// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
+pub const LAST: i64 = start_of(LAST_UNIT);
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
 const AUTOMATIC: u64 = 1 << 15;
@@ -116,6 +118,11 @@ impl Sno {
         start_of(self.parts().unit)
     }
 
+    /// The first instant after the unit of time in which it was made.
+    pub const fn end(&self) -> i64 {
+        self.instant() + UNIT
+    }
+
     /// The same sno with another metabyte.
     pub const fn with_metabyte(mut self, metabyte: u8) -> Self {
         self.0[5] = metabyte;
@@ -124,7 +131,7 @@ impl Sno {
 
     /// Returns the unit that holds an instant, or [`Error::InstantOutOfRange`].
     pub fn unit_at(at: i64) -> Result<u64, Error> {
-        let end = start_of(LAST_UNIT) + UNIT;
+        let end = LAST + UNIT;
         if !(EPOCH..end).contains(&at) {
             return Err(Error::InstantOutOfRange { layout: NAME, at, first: EPOCH, end });
         }
@@ -197,7 +204,7 @@ pub fn key(partition: Option<i32>) -> u64 {
 
 /// Returns the error for a clock past the last unit.
 pub fn exhausted() -> Error {
-    Error::Exhausted { layout: NAME, end: start_of(LAST_UNIT) + UNIT }
+    Error::Exhausted { layout: NAME, end: LAST + UNIT }
 }
 
 /// The layout's name in error messages.

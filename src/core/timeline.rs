@@ -1,13 +1,17 @@
 //! Used time: the stretches of time in which IDs may have been made.
 //!
-//! IDs are made only in the *open* stretch. Its end, the *mark*, moves ahead on disk before the clock reaches it. No
-//! stretch is ever removed, so time outside all stretches is unused, whatever a server has lost from memory. Stretches
-//! above the open one were used by a clock that was ahead; they are skipped.
+//! IDs are made only in the *open* stretch. Its end moves ahead on disk before the clock reaches it. No stretch is ever
+//! removed, so time outside all stretches is unused, whatever a server has lost from memory. Stretches above the open one
+//! were used by a clock that was ahead; they are skipped.
+//!
+//! The *mark* is [`MARGIN`] above the end of a stretch. It is what other servers are told, which learn of it late.
 
 use serde::{Deserialize, Serialize};
 
-/// How far ahead of the clock the mark is set, in microseconds. A crash can cost this much time.
+/// How far ahead of the clock the end of the open stretch is set, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
+/// How far the mark is above the end of a stretch, in microseconds: the time by which another server's knowledge may lag.
+pub const MARGIN: i64 = 2_000_000;
 /// How many stretches a timeline holds.
 const MAX_STRETCHES: usize = 32;
 
@@ -70,6 +74,11 @@ impl Timeline {
         self.stretches().get(self.open + 1).copied()
     }
 
+    /// Forgets the stretches above the open one, for a copy of another server's timeline.
+    pub fn forget_skipped(&mut self) {
+        self.count = self.open + 1;
+    }
+
     /// Counts all time before this instant as used.
     pub fn use_until(&mut self, instant: i64) {
         while self.open > 0 {
@@ -84,7 +93,7 @@ impl Timeline {
         }
     }
 
-    /// Moves the mark ahead of `now`, so that a tick that ends at `tick_end` can be used.
+    /// Moves the end of the open stretch ahead of `now`, so that a tick that ends at `tick_end` can be used.
     ///
     /// # Errors
     /// The instant to wait for, when the tick lies in another stretch; nothing has changed then.

@@ -5,4 +5,5 @@ mod table;
 mod variants;
 
 pub use self::raise::{OrRaise, errsave, raise};
+pub use self::table::row;
 pub use self::variants::Error;

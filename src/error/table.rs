@@ -130,6 +130,18 @@ pub fn row(error: &Error) -> Row {
         NoControlBlock { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "A session makes IDs only if it shares memory with the others, as no other could know of its IDs.",
             "Add flake to shared_preload_libraries, which reserves the memory, and restart the server."),
+        OtherShareRule { found, own } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("It divides the IDs of a tick by rule {found}, this version by rule {own}; together they could make the same IDs."),
+            "Restart the server, so that all sessions use the new version."),
+        OtherVersion { found } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("The control block in shared memory has version {found}."),
+            "Restart the server, so that all sessions use the same version."),
+        TooFarAhead { by, until } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("Until {}, which is {by:?} from now, no layout could make IDs.", time(*until)),
+            "Check the ID, its layout, and the clock. If this is what you want, pass force => true."),
+        NotSuperuser { .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
+            "The marks belong to the whole server.",
+            ""),
         NodeUnknown { has_run: false } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
              started to read the server's.",
@@ -167,6 +179,13 @@ pub fn row(error: &Error) -> Row {
         MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged or was cut off, or a newer version of flake has written it.",
             "Restore the file. You can delete it if the clock has not been set back since the last ID was made."),
+        NoMarkSequence => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "flake makes IDs only while this sequence can record the time that they use.",
+            "Run ALTER EXTENSION flake UPDATE, or create the extension again."),
+        MarkPageCorrupted => row!(ERRCODE_DATA_CORRUPTED,
+            "The page is damaged, or a newer version of flake has written it.",
+            "Use the newer version. If the page is damaged and the clock has not been set back since the last ID was made, \
+             ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without it."),
 
         // The type sno.
         Core(CoreError::SnoText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,

@@ -26,6 +26,18 @@ pub enum Error {
     #[error("number of this node is not known")]
     NodeUnknown { has_run: bool },
 
+    /// Another version of the library, which computes shares in another way, serves this server start.
+    #[error("another version of the flake library is in use")]
+    OtherShareRule { found: u32, own: u32 },
+
+    /// A session cannot change what another version of the library keeps in memory.
+    #[error("another version of the flake library is in use")]
+    OtherVersion { found: u32 },
+    #[error("ID is too far ahead of the clock")]
+    TooFarAhead { by: Duration, until: i64 },
+    #[error("must be superuser to call {function}")]
+    NotSuperuser { function: &'static str },
+
     // IDs from their parts.
     #[error("fields must be a JSON object")]
     FieldsNotAnObject,
@@ -49,4 +61,8 @@ pub enum Error {
     MarkFile { operation: &'static str, file: &'static str, reason: String, kind: std::io::ErrorKind },
     #[error("file \"{file}\" contains no valid record")]
     MarkCorrupted { file: &'static str },
+    #[error("sequence \"flake_mark\" of extension \"flake\" does not exist")]
+    NoMarkSequence,
+    #[error("second page of sequence \"flake_mark\" contains no marks")]
+    MarkPageCorrupted,
 }

@@ -4,13 +4,29 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
-use crate::ledger;
+use crate::layouts::by_name;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
+use crate::{ledger, session};
+
+#[pg_extern(sql = "")]
+fn flake_record_mark() {
+    ledger::record_mark().or_raise()
+}
 
 #[pg_extern(sql = "")]
 fn flake_accept_clock() -> TimestampWithTimeZone {
     from_instant(ledger::accept_clock().or_raise())
 }
 
+#[pg_extern(sql = "")]
+fn flake_start_above(id: i64, layout: &str, force: bool) -> TimestampWithTimeZone {
+    let layout = by_name(layout.as_bytes());
+    let tick = layout.unpack(id as u64).or_raise().tick;
+    let end = layout.start_of(tick).saturating_add(layout.tick_length());
+    from_instant(session::start_above(end, force).or_raise())
+}
+
+c_symbol!(flake_record_mark);
 c_symbol!(flake_accept_clock);
+c_symbol!(flake_start_above);

@@ -3,6 +3,7 @@
 mod admin;
 mod batch;
 mod batch_support;
+mod check;
 mod convert;
 mod custom_layouts;
 mod decode;

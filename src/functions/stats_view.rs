@@ -42,8 +42,8 @@ fn flake_stats() -> TableIterator<
     });
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
-        now.node.map(|(id, _)| id.into()),
-        now.node.map(|(_, count)| count.into()),
+        now.node.map(|node| node.id().into()),
+        now.node.map(|node| node.count().into()),
         Some(now.sessions as i32),
         count(&now.counters.issued),
         count(&now.counters.overflow_waits),

@@ -5,22 +5,28 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
 use flake_core::resume::{Beginning, Grant, LedgerAccess};
-use flake_core::{Start, Window};
+use flake_core::timeline::{AHEAD, MARGIN};
+use flake_core::{Node, Start, Window};
 
 use super::attach::{Attachment, attached, control};
-use super::control::Header;
+use super::control::{Control, Guarded};
+use super::mark_page;
 use super::open::{open, report_clock_step};
+use super::writer::Writer;
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::postgres::recovery;
 
-/// When less than this remains until the mark, one session moves the mark while the others continue. In microseconds.
+/// When less than this remains of the time that was granted, one session asks for more while the others continue. In
+/// microseconds.
 const RESERVE: i64 = 1_000_000;
 
 /// The ledger that all sessions share.
 pub struct SharedLedger {
     /// The SQL function that makes IDs, for error messages.
     pub function: &'static CStr,
+    /// The node that IDs are made for.
+    pub node: Node,
 }
 
 impl LedgerAccess for SharedLedger {
@@ -29,21 +35,28 @@ impl LedgerAccess for SharedLedger {
     fn begin(&self, key: u64) -> Beginning {
         match attached() {
             Attachment::Unknown => unreachable!("generators begin after the session has joined the ledger"),
-            Attachment::Foreign(header) => without_ledger(header),
+            Attachment::Foreign(header) => Beginning {
+                start: above_now(header.foreign_floor.load(Ordering::Acquire)),
+                last_seen: i64::MIN,
+                era: 0,
+                window: NONE,
+            },
             Attachment::Ledger(control, progress) => {
-                open(control).or_raise();
-                let Some(ledger) = control.with_lock(|guarded| guarded.ledger) else {
-                    return without_ledger(&control.header);
-                };
+                open(control, self.node).or_raise();
+                let Some(ledger) = control.ledger() else { unreachable!("the ledger has just been opened") };
+                let floor = control.untraced_floor();
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 let start = match unsafe { progress.as_ref() } {
-                    None => above_now(&control.header, ledger.floor()),
-                    Some(progress) => {
-                        progress.start(&ledger, key, control.header.unstored_floor.load(Ordering::Acquire))
-                    }
+                    None => above_now(ledger.floor().max(floor)),
+                    Some(progress) => progress.start(&ledger, key, floor),
                 };
-                let last_seen = control.last_seen.load(Ordering::Acquire);
-                Beginning { start, last_seen, era: ledger.era(), window: without_reserve(ledger.window()) }
+                let is_covered = mark_page::is_covered(Some(control), self.node, ledger.mark()).or_raise();
+                Beginning {
+                    start,
+                    last_seen: control.last_seen.load(Ordering::Acquire),
+                    era: ledger.era(),
+                    window: if is_covered { without_reserve(ledger.window()) } else { NONE },
+                }
             }
         }
     }
@@ -53,57 +66,85 @@ impl LedgerAccess for SharedLedger {
     }
 
     fn grant(&self, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, Error> {
-        let Some(control) = control() else { return Ok(Grant::Window(Window::ALL, 0)) };
+        let control = match attached() {
+            Attachment::Ledger(control, _) => control,
+            Attachment::Foreign(_) => return self.grant_without_ledger(now),
+            Attachment::Unknown => unreachable!("generators begin after the session has joined the ledger"),
+        };
         let is_in = |window: Window| now >= window.from && now < window.until && tick_end <= window.skip;
         let (window, era) = control.window.read();
-        if is_in(without_reserve(window)) {
-            return Ok(Grant::Window(without_reserve(window), era));
-        }
-        recovery::refuse(self.function);
-        let extend = |guarded: &mut super::control::Guarded| {
-            let Some(ledger) = guarded.ledger else { return Ok((Grant::Window(Window::ALL, 0), 0)) };
-            if is_in(without_reserve(ledger.window())) {
-                return Ok((Grant::Window(without_reserve(ledger.window()), ledger.era()), 0));
+        let (grant, mark) = if is_in(without_reserve(window)) {
+            (Grant::Window(without_reserve(window), era), mark_of(window))
+        } else {
+            recovery::refuse(self.function);
+            // While granted time remains, nobody waits for the session that asks for more.
+            let writer = if is_in(window) { control.try_writer() } else { Some(control.writer()) };
+            let extended = writer.map(|writer| extend(control, &writer, now, tick_end, goes_back));
+            report_clock_step(control, control.with_lock(Guarded::clock_step));
+            match extended {
+                Some(Ok(extended)) => extended,
+                Some(Err(error)) if !is_in(window) => return Err(error),
+                // The next attempt may succeed.
+                _ => (Grant::Window(window, era), mark_of(window)),
             }
-            let granted = if goes_back && now < ledger.window().from {
-                ledger.covered(now, tick_end)
-            } else {
-                ledger.extended(now, tick_end).map(|new| (new, without_reserve(new.window())))
-            };
-            let (new, window) = match granted {
-                Ok(granted) => granted,
-                Err(until) => return Ok((Grant::After(until), guarded.clock_step())),
-            };
-            guarded.replace(control, new)?;
-            control.last_seen.fetch_max(now, Ordering::AcqRel);
-            Ok((Grant::Window(window, new.era()), guarded.clock_step()))
         };
-        // While time remains until the mark, nobody waits for the session that moves it.
-        let extended = if is_in(window) { control.try_with_lock(extend) } else { Some(control.with_lock(extend)) };
-        match extended {
-            None => Ok(Grant::Window(window, era)),
-            Some(Ok((grant, step))) => {
-                report_clock_step(control, step);
-                Ok(grant)
-            }
-            // Time remains until the mark, and the next attempt may succeed.
-            Some(Err(_)) if is_in(window) => Ok(Grant::Window(window, era)),
-            Some(Err(error)) => Err(error),
+        if let Grant::Window(..) = grant {
+            mark_page::cover(Some(control), self.node, mark)?;
         }
+        Ok(grant)
     }
 }
 
-/// How a generator begins in a session that does without the ledger.
-fn without_ledger(header: &Header) -> Beginning {
-    Beginning { start: above_now(header, i64::MIN), last_seen: i64::MIN, era: 0, window: Window::ALL }
+impl SharedLedger {
+    /// Grants time to a session that met the control block of another version, which it cannot read: only the page of the
+    /// database knows of this time. So its mark has to be above any that a ledger knows of.
+    fn grant_without_ledger(&self, now: i64) -> Result<Grant, Error> {
+        recovery::refuse(self.function);
+        let granted_until = || mark_page::covered().saturating_sub(MARGIN);
+        if granted_until() <= now {
+            let known = mark_page::known(self.node)?.map_or(i64::MIN, |known| known.instant.saturating_add(1));
+            mark_page::cover(None, self.node, now.saturating_add(AHEAD + MARGIN).max(known))?;
+        }
+        let until = if recovery::is_in_progress() { now.saturating_add(AHEAD) } else { granted_until() };
+        Ok(Grant::Window(Window { until, ..Window::ALL }, 0))
+    }
 }
 
-fn above_now(header: &Header, floor: i64) -> Start {
-    let unstored_floor = header.unstored_floor.load(Ordering::Acquire);
-    Start { free_from: clock::now().saturating_add(1).max(unstored_floor).max(floor), resumed: None }
+/// Extends the ledger for a tick. Returns the answer, and the mark that the page needs before anybody acts on it.
+fn extend(control: &Control, writer: &Writer, now: i64, tick_end: i64, goes_back: bool) -> Result<(Grant, i64), Error> {
+    let Some(ledger) = control.ledger() else { unreachable!("generators begin after the ledger was opened") };
+    let window = without_reserve(ledger.window());
+    if now >= window.from && now < window.until && tick_end <= window.skip {
+        // Another session was faster.
+        return Ok((Grant::Window(window, ledger.era()), ledger.mark()));
+    }
+    let granted = if goes_back && now < ledger.window().from {
+        ledger.covered(now, tick_end)
+    } else {
+        ledger.extended(now, tick_end).map(|new| (new, without_reserve(new.window())))
+    };
+    let (new, window) = match granted {
+        Ok(granted) => granted,
+        Err(until) => return Ok((Grant::After(until), i64::MIN)),
+    };
+    writer.replace(new, None)?;
+    control.last_seen.fetch_max(now, Ordering::AcqRel);
+    Ok((Grant::Window(window, new.era()), new.mark()))
+}
+
+/// No time at all.
+const NONE: Window = Window { from: i64::MIN, until: i64::MIN, skip: i64::MAX };
+
+fn above_now(floor: i64) -> Start {
+    Start { free_from: clock::now().saturating_add(1).max(floor), resumed: None }
 }
 
 /// Returns the window without its end, in which sessions ask for more time if there is any.
 fn without_reserve(window: Window) -> Window {
     if window.until >= window.skip { window } else { Window { until: window.until - RESERVE, ..window } }
+}
+
+/// Returns the mark that belongs to the end of a window.
+fn mark_of(window: Window) -> i64 {
+    window.until.saturating_add(MARGIN)
 }

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use flake_core::SlotProgress;
+use flake_core::{SHARE_RULE, SlotProgress};
 
 use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
 use crate::clock;
@@ -41,6 +41,15 @@ fn control_block() -> Result<&'static Control, String> {
     unsafe { shared_memory::main_segment_block(c"flake", CONTROL_SIZE, Control::new) }
 }
 
+/// Returns the beginning of the control block, whatever version of the library created it.
+pub fn header() -> Result<&'static Header, Error> {
+    match attach()? {
+        Attachment::Ledger(control, _) => Ok(&control.header),
+        Attachment::Foreign(header) => Ok(header),
+        Attachment::Unknown => unreachable!("the session has just attached"),
+    }
+}
+
 /// Returns the control block, or none where this session does without the ledger.
 pub fn control() -> Option<&'static Control> {
     match attach() {
@@ -63,11 +72,14 @@ pub fn attached() -> Attachment {
 pub fn attach() -> Result<Attachment, Error> {
     if let Attachment::Unknown = ATTACHMENT.get() {
         let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
+        if control.header.share_rule != SHARE_RULE {
+            return Err(Error::OtherShareRule { found: control.header.share_rule, own: SHARE_RULE });
+        }
         ATTACHMENT.set(if control.header.version != VERSION {
             warn("another version of the library is in use");
             Attachment::Foreign(&control.header)
         } else {
-            control.register_lock();
+            control.register_locks();
             Attachment::Ledger(control, ptr::null_mut())
         });
     }

@@ -1,17 +1,16 @@
-//! The control block: what all sessions share except the slots' progress, and the lock that guards it.
-#![allow(unsafe_code, reason = "PostgreSQL's locks, and the memory that they guard")]
+//! The control block: what all sessions share except the slots' progress, and the locks that guard it.
+#![allow(unsafe_code, reason = "memory that locks guard")]
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use flake_core::Ledger;
-use flake_core::record::{ExitNote, Record};
-use pgrx::pg_sys;
+use flake_core::{Ledger, Node, SHARE_RULE};
 
-use super::mark_file::{self, Durability};
+use super::databases::Databases;
 use super::seqlock::WindowSeqlock;
+use super::writer::{FileState, Writer};
 use crate::clock;
-use crate::error::Error;
+use crate::postgres::lwlock::LwLock;
 
 /// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
 pub const CONTROL_SIZE: usize = 4096;
@@ -22,20 +21,32 @@ pub const VERSION: u32 = 1;
 #[repr(C)]
 pub struct Header {
     pub version: u32,
-    /// Sessions that could not store their progress have used only ticks that start before this instant.
-    pub unstored_floor: AtomicI64,
+    /// The rule for shares that all sessions of this server start follow.
+    pub share_rule: u32,
+    /// The node's number in the lower half, the number of nodes in the upper one; 0 before they are pinned.
+    node: AtomicU64,
+    /// Sessions of other versions have used only ticks that start before this instant.
+    pub foreign_floor: AtomicI64,
+    /// How many sessions of other versions there have been.
+    pub foreign_sessions: AtomicU32,
 }
 
 /// The control block.
 #[repr(C)]
 pub struct Control {
     pub header: Header,
-    lock: UnsafeCell<pg_sys::LWLock>,
+    /// Guards what lies in memory. It is held for moments only, and never while something is read or written.
+    lock: LwLock,
+    /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
+    pub(super) writer: LwLock,
     /// The handle of the segment with the slots' progress.
     pub segment: AtomicU32,
     /// How many sessions have generators.
     pub sessions: AtomicU32,
+    /// Sessions that could not store their progress have used only ticks that start before this instant.
+    pub unstored_floor: AtomicI64,
     guarded: UnsafeCell<Guarded>,
+    pub(super) file: UnsafeCell<FileState>,
     /// The guarded ledger's window and era.
     pub window: WindowSeqlock,
     /// The latest present instant that a session has seen.
@@ -47,22 +58,17 @@ const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
 
 /// What the lock guards.
 pub struct Guarded {
-    /// The node's number and the number of nodes in force; 0 nodes before they are pinned.
-    pub node: (u32, u32),
     /// When the preloaded library created the control block; 0 if it was not preloaded.
     pub preloaded_at: i64,
-    /// The ledger, once it is open.
+    /// The ledger, once it is open. Only a [`Writer`] replaces it.
     pub ledger: Option<Ledger>,
-    /// Ticks before this instant may be closed because of a restart, not because of the clock.
+    /// Ticks before this instant may be closed because of a restart or a promotion, not because of the clock.
     pub opened_at: i64,
     pub opened_in_recovery: bool,
+    /// The databases whose marks the ledger is above.
+    pub databases: Databases,
     /// Sessions that have exited have used only ticks that start before this instant.
     pub free_from: i64,
-    /// The number of the last record in the mark's file.
-    pub record_number: u64,
-    /// The half of the file that holds the last record that is on disk.
-    pub durable_half: usize,
-    pub has_exit_note: bool,
     /// The clock minus the steady clock, and the latter, when they were last compared.
     pub clock_offset: Option<(i64, i64)>,
 }
@@ -78,93 +84,90 @@ pub struct Counters {
     pub longest_wait: AtomicU64,
 }
 
-// SAFETY: the cells are used only under the lock.
+// SAFETY: the cells are used only under their locks.
 unsafe impl Sync for Control {}
+
+impl Header {
+    /// Returns the node's number and the number of nodes in force, once they are pinned.
+    pub fn node(&self) -> Option<Node> {
+        let node = self.node.load(Ordering::Acquire);
+        Node::new(node as u32, (node >> 32) as u32).ok()
+    }
+
+    /// Pins a node unless one is pinned.
+    pub fn pin(&self, node: Node) {
+        let new = u64::from(node.count()) << 32 | u64::from(node.id());
+        // Whoever was faster has pinned it.
+        let _ = self.node.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
 
 impl Control {
     pub fn new() -> Self {
-        // SAFETY: nobody uses the lock before it lies in shared memory.
-        let lock = unsafe {
-            let mut lock = std::mem::zeroed();
-            pg_sys::LWLockInitialize(&mut lock, pg_sys::LWLockNewTrancheId());
-            lock
-        };
         Self {
-            header: Header { version: VERSION, unstored_floor: AtomicI64::new(i64::MIN) },
-            lock: UnsafeCell::new(lock),
+            header: Header {
+                version: VERSION,
+                share_rule: SHARE_RULE,
+                node: AtomicU64::new(0),
+                foreign_floor: AtomicI64::new(i64::MIN),
+                foreign_sessions: AtomicU32::new(0),
+            },
+            lock: LwLock::new(),
+            writer: LwLock::new(),
             segment: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
+            unstored_floor: AtomicI64::new(i64::MIN),
             guarded: UnsafeCell::new(Guarded {
-                node: (0, 0),
                 preloaded_at: 0,
                 ledger: None,
                 opened_at: i64::MIN,
                 opened_in_recovery: false,
+                databases: Databases::default(),
                 free_from: i64::MIN,
-                record_number: 0,
-                durable_half: 0,
-                has_exit_note: false,
                 clock_offset: None,
             }),
+            file: UnsafeCell::new(FileState::default()),
             window: WindowSeqlock::default(),
             last_seen: AtomicI64::new(i64::MIN),
             counters: Counters::default(),
         }
     }
 
-    /// Gives the lock's tranche its name in this session.
-    pub fn register_lock(&self) {
-        // SAFETY: the lock was initialized with its tranche; the name lives as long as the library.
-        unsafe { pg_sys::LWLockRegisterTranche((*self.lock.get()).tranche.into(), c"FlakeLedger".as_ptr()) };
+    /// Gives the locks their names in this session.
+    pub fn register_locks(&self) {
+        self.lock.register(c"FlakeLedger");
+        self.writer.register(c"FlakeMark");
     }
 
-    /// Acts under the lock. `act` must not raise an error of PostgreSQL.
+    /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long.
     pub fn with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
-        // SAFETY: the lock is in shared memory.
-        unsafe { pg_sys::LWLockAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
-        self.act_and_release(act)
-    }
-
-    /// Acts under the lock if it is free. `act` must not raise an error of PostgreSQL.
-    pub fn try_with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> Option<R> {
-        // SAFETY: the lock is in shared memory.
-        let is_free = unsafe { pg_sys::LWLockConditionalAcquire(self.lock.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
-        is_free.then(|| self.act_and_release(act))
-    }
-
-    fn act_and_release<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
+        let _guard = self.lock.take();
         // SAFETY: this session holds the lock, so no other one uses the cell.
-        unsafe {
-            let result = act(&mut *self.guarded.get());
-            pg_sys::LWLockRelease(self.lock.get());
-            result
-        }
+        act(unsafe { &mut *self.guarded.get() })
+    }
+
+    /// Waits for the right to change the ledger and its file. The wait can be canceled.
+    pub fn writer(&self) -> Writer<'_> {
+        Writer::new(self, self.writer.take_interruptibly())
+    }
+
+    /// Takes the right to change the ledger and its file if nobody has it.
+    pub fn try_writer(&self) -> Option<Writer<'_>> {
+        Some(Writer::new(self, self.writer.try_take()?))
+    }
+
+    /// Returns the ledger, once it is open.
+    pub fn ledger(&self) -> Option<Ledger> {
+        self.with_lock(|guarded| guarded.ledger)
+    }
+
+    /// No session without progress of its own in the ledger has used a tick that starts at or after this instant.
+    pub fn untraced_floor(&self) -> i64 {
+        self.unstored_floor.load(Ordering::Acquire).max(self.header.foreign_floor.load(Ordering::Acquire))
     }
 }
 
 impl Guarded {
-    /// Writes the ledger to disk, then puts it in force.
-    pub fn replace(&mut self, control: &Control, ledger: Ledger) -> Result<(), Error> {
-        self.store(&ledger, None, Durability::Flushed)?;
-        self.ledger = Some(ledger);
-        control.window.write(&ledger);
-        Ok(())
-    }
-
-    /// Writes a record of the ledger, never over the last one that is on disk.
-    pub fn store(&mut self, ledger: &Ledger, exit_note: Option<ExitNote>, durability: Durability) -> Result<(), Error> {
-        let half = 1 - self.durable_half;
-        let has_exit_note = exit_note.is_some();
-        let record = Record::new(self.record_number + 1, ledger.timeline(), exit_note);
-        mark_file::store(half, &record, durability)?;
-        self.record_number += 1;
-        self.has_exit_note = has_exit_note;
-        if durability == Durability::Flushed {
-            self.durable_half = half;
-        }
-        Ok(())
-    }
-
     /// Returns by how many microseconds the clock was set since the last call; 0 if it was not.
     pub fn clock_step(&mut self) -> i64 {
         let (now, steady) = (clock::now(), clock::steady());

@@ -4,11 +4,15 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-use flake_core::FinalProgress;
 use flake_core::record::ExitNote;
+use flake_core::timeline::MARGIN;
+use flake_core::{FinalProgress, Node};
 
-use super::attach::{Attachment, attach, attach_slot, attached};
+use super::attach::{Attachment, attach_slot, attached};
+use super::control::Control;
 use super::mark_file::{self, Durability};
+use super::mark_page;
+use super::node::node;
 use super::open::open;
 use crate::clock;
 use crate::error::Error;
@@ -17,64 +21,90 @@ thread_local! {
     static HAS_JOINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Opens the ledger for a session that is about to create a generator, and counts the session once.
-pub fn join() -> Result<(), Error> {
+/// Opens the ledger for a session that is about to create a generator, counts the session once, and returns the node that
+/// it makes IDs for.
+pub fn join() -> Result<Node, Error> {
     let has_joined = HAS_JOINED.get();
-    if let Attachment::Ledger(control, _) = if has_joined { attach()? } else { attach_slot()? } {
-        open(control)?;
-        if !has_joined {
-            control.with_lock(|guarded| {
-                if let Some(ledger) = guarded.ledger
-                    && guarded.has_exit_note
-                {
-                    guarded.store(&ledger, None, Durability::Buffered)?;
-                }
+    let attachment = if has_joined { attached() } else { attach_slot()? };
+    let node = node()?;
+    match attachment {
+        Attachment::Ledger(control, _) => {
+            open(control, node)?;
+            if !has_joined {
+                let writer = control.writer();
+                writer.withdraw_exit_note()?;
                 control.sessions.fetch_add(1, Ordering::AcqRel);
-                Ok::<_, Error>(())
-            })?;
+            }
         }
+        Attachment::Foreign(header) if !has_joined => {
+            header.foreign_sessions.fetch_add(1, Ordering::AcqRel);
+        }
+        _ => {}
     }
     HAS_JOINED.set(true);
-    Ok(())
+    Ok(node)
 }
 
 /// Leaves the progress of this session's generators to later sessions, at exit, while the slot still belongs to this
 /// session. `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
-    let used_before = |mark: i64| match progress {
-        Some(all) => all.iter().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
-        // The unfinished ID cannot be beyond the mark.
-        None => mark,
+    let latest = |all: &mut dyn Iterator<Item = &FinalProgress>| all.map(|last| last.progress.free_from()).max();
+    let used_before = |granted_until: i64| match progress {
+        Some(all) => latest(&mut all.iter()).unwrap_or(i64::MIN),
+        // The unfinished ID cannot be beyond the time that was granted.
+        None => granted_until,
     };
     match attached() {
-        Attachment::Ledger(control, slot) => control.with_lock(|guarded| {
-            let Some(ledger) = guarded.ledger else { return };
-            let free_from = used_before(ledger.mark());
-            // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
-            match (unsafe { slot.as_mut() }, progress) {
-                (None, _) => {
-                    control.header.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
+        Attachment::Ledger(control, slot) => {
+            control.with_lock(|guarded| {
+                let Some(ledger) = guarded.ledger else { return };
+                let free_from = used_before(ledger.granted_until());
+                let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era());
+                // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
+                match (unsafe { slot.as_mut() }, progress) {
+                    (None, Some(_)) => {
+                        // What an earlier era used, no later one uses.
+                        let free_from = latest(&mut of_this_era()).unwrap_or(i64::MIN);
+                        control.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
+                    }
+                    (None, None) => {
+                        control.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
+                    }
+                    (Some(slot), None) => slot.abandon(ledger.era(), free_from),
+                    (Some(slot), Some(all)) => all.iter().for_each(|last| slot.store(last)),
                 }
-                (Some(slot), None) => slot.abandon(ledger.era(), free_from),
-                (Some(slot), Some(all)) => all.iter().for_each(|last| slot.store(last)),
+                let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
+                if present <= clock::now() {
+                    control.last_seen.fetch_max(present, Ordering::AcqRel);
+                }
+                guarded.free_from = guarded.free_from.max(free_from);
+            });
+            if control.sessions.fetch_sub(1, Ordering::AcqRel) == 1 {
+                write_exit_note(control);
             }
-            let of_this_era = progress.iter().copied().flatten().filter(|last| last.era == ledger.era());
-            let present = of_this_era.map(|last| last.progress.start).max().unwrap_or(i64::MIN);
-            if present <= clock::now() {
-                control.last_seen.fetch_max(present, Ordering::AcqRel);
-            }
-            guarded.free_from = guarded.free_from.max(free_from);
-            let is_last = control.sessions.fetch_sub(1, Ordering::AcqRel) == 1;
-            if is_last && let Some(boot_id) = mark_file::boot_id() {
-                let unstored_floor = control.header.unstored_floor.load(Ordering::Acquire);
-                let free_from = ledger.floor().max(guarded.free_from).max(unstored_floor);
-                // Without the note, the next start is above the mark, which is safe.
-                let _ = guarded.store(&ledger, Some(ExitNote { boot_id, free_from }), Durability::Buffered);
-            }
-        }),
+        }
         Attachment::Foreign(header) => {
-            header.unstored_floor.fetch_max(used_before(clock::now()), Ordering::AcqRel);
+            let granted_until = mark_page::covered().saturating_sub(MARGIN).max(clock::now());
+            header.foreign_floor.fetch_max(used_before(granted_until), Ordering::AcqRel);
         }
         Attachment::Unknown => {}
     }
+}
+
+/// Notes from when on time is free, once no session makes IDs any more. Without the note, the next server start waits for
+/// the end of the time that was granted, which is safe.
+fn write_exit_note(control: &Control) {
+    // Whoever has the right to write makes IDs, and leaves later.
+    let Some(writer) = control.try_writer() else { return };
+    // Sessions of other versions take no part in the count, nor in the ledger.
+    let is_last = control.sessions.load(Ordering::Acquire) == 0;
+    if !is_last || control.header.foreign_sessions.load(Ordering::Acquire) > 0 {
+        return;
+    }
+    let Some(boot_id) = mark_file::boot_id() else { return };
+    let Some((ledger, free_from)) = control.with_lock(|guarded| Some((guarded.ledger?, guarded.free_from))) else {
+        return;
+    };
+    let free_from = ledger.floor().max(free_from).max(control.untraced_floor());
+    let _ = writer.store(&ledger, Some(ExitNote { boot_id, free_from }), Durability::Buffered);
 }

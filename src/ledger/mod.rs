@@ -5,27 +5,34 @@
 mod access;
 mod attach;
 mod control;
+mod databases;
 mod mark_file;
+mod mark_page;
 mod membership;
 mod node;
 mod open;
+mod operator;
 mod seqlock;
+mod writer;
 
 use std::sync::atomic::Ordering;
 
-use flake_core::Ledger;
+use flake_core::{Ledger, Node};
+
+use self::attach::Attachment;
+use crate::error::Error;
 
 pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
 pub use self::membership::{join, leave};
-pub use self::node::node;
-pub use self::open::{accept_clock, restart_wait, watch_clock};
+pub use self::open::{record_mark, restart_wait, watch_clock};
+pub use self::operator::{accept_clock, start_above};
 
 /// What the view flake_stats shows of the ledger.
 pub struct Snapshot {
-    /// The node's number and the number of nodes in force; none before they are pinned.
-    pub node: Option<(u32, u32)>,
+    /// The node in force; none before it is pinned.
+    pub node: Option<Node>,
     /// The ledger, once it is open.
     pub ledger: Option<Ledger>,
     /// How many sessions have generators.
@@ -36,10 +43,18 @@ pub struct Snapshot {
 /// Returns the ledger's state, or none where this session does without it.
 pub fn snapshot() -> Option<Snapshot> {
     let control = attach::control()?;
-    Some(control.with_lock(|guarded| Snapshot {
-        node: Some(guarded.node).filter(|&(_, count)| count > 0),
-        ledger: guarded.ledger,
+    Some(Snapshot {
+        node: control.header.node(),
+        ledger: control.ledger(),
         sessions: control.sessions.load(Ordering::Relaxed),
         counters: &control.counters,
-    }))
+    })
+}
+
+/// Returns the version of the control block if it is that of another version of the library.
+pub fn foreign_version() -> Result<Option<u32>, Error> {
+    match attach::attach()? {
+        Attachment::Foreign(header) => Ok(Some(header.version)),
+        _ => Ok(None),
+    }
 }

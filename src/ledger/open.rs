@@ -1,97 +1,86 @@
-//! Opens the ledger once per server start, and changes what is in force on request.
+//! Opens the ledger once per server start, and raises it above what each database knows.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::Ledger;
-use flake_core::timeline::AHEAD;
+use flake_core::Node;
+use flake_core::opening::Opening;
+use flake_core::timeline::{AHEAD, MARGIN};
 
 use super::attach::{Attachment, attach, control};
 use super::control::{Control, Guarded};
-use super::mark_file::{self, Durability};
+use super::node::node;
+use super::{mark_file, mark_page};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::{recovery, report};
 
-/// Opens the ledger of this server start, which continues from what is on disk, and raises it after a promotion.
-pub fn open(control: &Control) -> Result<(), Error> {
-    if control.with_lock(|guarded| guarded.ledger.is_some() && !guarded.opened_in_recovery) {
+/// Opens the ledger of this server start, and raises it above what this database knows of the node, once for each database
+/// and each start or promotion.
+pub fn open(control: &Control, node: Node) -> Result<(), Error> {
+    let in_recovery = recovery::is_in_progress();
+    let database = recovery::database();
+    let is_done = |guarded: &mut Guarded| {
+        guarded.ledger.is_some() && guarded.opened_in_recovery == in_recovery && guarded.databases.contains(database)
+    };
+    if control.with_lock(is_done) {
         return Ok(());
     }
-    // These may raise errors, so they come before the lock.
-    let in_recovery = recovery::is_in_progress();
-    let replayed = recovery::replayed_until();
-    control.with_lock(|guarded| match guarded.ledger {
-        None => first_open(control, guarded, in_recovery, replayed),
-        Some(ledger) if guarded.opened_in_recovery && !in_recovery => {
-            // After a promotion: the primary may have made IDs up to the last commit that was replayed.
-            guarded.replace(control, replayed.map_or(ledger, |instant| ledger.raised_above(instant)))?;
-            guarded.opened_in_recovery = false;
-            Ok(())
-        }
-        Some(_) => Ok(()),
-    })
-}
-
-fn first_open(control: &Control, guarded: &mut Guarded, in_recovery: bool, replayed: Option<i64>) -> Result<(), Error> {
-    let (mut ledger, mut exit_note) = match mark_file::load()? {
-        None => {
-            let is_preloaded = guarded.preloaded_at > 0;
-            (Ledger::new(if is_preloaded { guarded.preloaded_at } else { clock::now() }), None)
-        }
-        Some((half, record)) => {
-            guarded.record_number = record.number;
-            guarded.durable_half = half;
-            let boot_id = mark_file::boot_id();
-            let timeline = record.timeline().unwrap_or_else(|| unreachable!("a record is read with its timeline"));
-            let exit_note = record.exit_note.filter(|note| Some(&note.boot_id) == boot_id.as_ref());
-            (Ledger::reopened(timeline, exit_note.as_ref().map(|note| note.free_from)), exit_note)
-        }
-    };
-    if let Some(instant) = replayed {
-        ledger = ledger.raised_above(instant);
-        exit_note = None;
+    // These may raise errors of PostgreSQL, so they come before the lock.
+    let wal_timeline = recovery::wal_timeline();
+    let known = mark_page::known(node)?;
+    let writer = control.writer();
+    if control.with_lock(is_done) {
+        return Ok(());
     }
-    guarded.store(&ledger, exit_note, Durability::Flushed)?;
-    guarded.opened_at = ledger.floor();
-    guarded.opened_in_recovery = in_recovery;
-    guarded.ledger = Some(ledger);
-    guarded.clock_step();
-    control.window.write(&ledger);
+    let present = control.ledger();
+    let started_at = control.with_lock(|guarded| Some(guarded.preloaded_at).filter(|&at| at > 0));
+    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, known };
+    let (ledger, exit_note) = match present {
+        Some(ledger) => (opening.raised(ledger), None),
+        None => opening.ledger(writer.load()?, mark_file::boot_id().as_deref()),
+    };
+    let is_promoted = control.with_lock(|guarded| guarded.opened_in_recovery && !in_recovery);
+    if present != Some(ledger) || is_promoted {
+        writer.set_owner(node, wal_timeline);
+        writer.replace(ledger, exit_note)?;
+    }
+    control.with_lock(|guarded| {
+        if present != Some(ledger) {
+            guarded.opened_at = guarded.opened_at.max(ledger.floor());
+        }
+        if is_promoted {
+            guarded.databases = Default::default();
+        }
+        guarded.databases.add(database);
+        guarded.opened_in_recovery = in_recovery;
+        if present.is_none() {
+            guarded.clock_step();
+        }
+    });
     Ok(())
 }
 
-/// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
-pub fn accept_clock() -> Result<i64, Error> {
-    let Attachment::Ledger(control, _) = attach()? else { return Ok(clock::now()) };
-    open(control)?;
-    let now = clock::now();
-    let (from, is_new) = control.with_lock(|guarded| {
-        let Some(ledger) = guarded.ledger else { return Ok((now, false)) };
-        let (new, from) = ledger.accepted(now);
-        if new != ledger {
-            guarded.replace(control, new)?;
-            guarded.opened_at = i64::MIN;
-        }
-        control.last_seen.fetch_min(from, Ordering::AcqRel);
-        Ok::<_, Error>((from, new != ledger))
-    })?;
-    if is_new {
-        report::log("flake: the present clock was accepted although later IDs exist".to_owned());
-    }
-    Ok(from)
+/// Writes this server's mark into the page of a database in which the extension has just been created.
+pub fn record_mark() -> Result<(), Error> {
+    let Attachment::Ledger(control, _) = attach()? else { return Ok(()) };
+    // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
+    let Ok(node) = node() else { return Ok(()) };
+    open(control, node)?;
+    let Some(ledger) = control.ledger() else { return Ok(()) };
+    mark_page::cover_anew(control, node, ledger.greatest_mark())
 }
 
-/// Returns how long a session has to wait for `until` because of a restart and not because of the clock.
+/// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.
 pub fn restart_wait(until: i64) -> Duration {
     let is_due = control().is_some_and(|control| control.with_lock(|guarded| until <= guarded.opened_at));
-    Duration::from_micros(if is_due { AHEAD as u64 } else { 0 })
+    Duration::from_micros(if is_due { (AHEAD + MARGIN) as u64 } else { 0 })
 }
 
-/// Counts and logs a step of the clock if there was one and the lock is free.
+/// Counts and logs a step of the clock if there was one.
 pub fn watch_clock() {
     if let Some(control) = control() {
-        report_clock_step(control, control.try_with_lock(Guarded::clock_step).unwrap_or(0));
+        report_clock_step(control, control.with_lock(Guarded::clock_step));
     }
 }
 

@@ -1,12 +1,11 @@
-//! Standbys: what they may do, and how far the primary got before one is promoted.
+//! Standbys: what they may do, and on which timeline of the WAL a server is.
 #![allow(unsafe_code, reason = "asks PostgreSQL about recovery")]
 
 use std::ffi::CStr;
 
-use pgrx::prelude::*;
+use pgrx::pg_sys;
 
 use super::settings;
-use super::timestamptz::Timestamptz;
 
 /// Returns whether this server is a standby, or in recovery for another reason.
 pub fn is_in_progress() -> bool {
@@ -23,18 +22,15 @@ pub fn refuse(function: &CStr) {
     }
 }
 
-/// Returns the latest instant of the replayed commits and prepared transactions; none if nothing was replayed. Another
-/// server can have made this server's IDs until then.
-pub fn replayed_until() -> Option<i64> {
-    // SAFETY: it reads shared memory.
-    let committed = unsafe { pg_sys::GetLatestXTime() };
-    if committed == 0 {
-        return None;
-    }
-    let query = "SELECT pg_catalog.max(prepared) FROM pg_catalog.pg_prepared_xacts";
-    let prepared =
-        Spi::connect(|client| client.select(query, Some(1), &[])?.first().get_one::<TimestampWithTimeZone>());
-    let committed = Timestamptz::from_raw(committed);
-    let latest = prepared.ok().flatten().map_or(committed, |prepared| committed.max(prepared.into()));
-    Some(latest.instant())
+/// Returns the timeline that this server writes its WAL on, which is a new one after each promotion and after each recovery
+/// to a point in time; 0 during recovery.
+pub fn wal_timeline() -> u32 {
+    // SAFETY: it reads shared memory, and may be asked once recovery is over.
+    if is_in_progress() { 0 } else { unsafe { pg_sys::GetWALInsertionTimeLine() } }
+}
+
+/// Returns the OID of this session's database.
+pub fn database() -> u32 {
+    // SAFETY: PostgreSQL sets it before a backend runs its first statement.
+    unsafe { pg_sys::MyDatabaseId }.to_u32()
 }

@@ -60,6 +60,7 @@ pub struct SessionGenerator<S: IdSource> {
     pub share: Share,
     pub resumable: Resumable<S::Generator>,
     pub delays: Delays,
+    ledger: SharedLedger,
     clock: TickClock,
 }
 
@@ -77,11 +78,12 @@ impl<S: IdSource> SessionGenerator<S> {
     fn new(source: S) -> Result<Self, Error> {
         recovery::refuse(S::FUNCTION);
         source.check(clock::now())?;
-        ledger::join()?;
+        let node = ledger::join()?;
         exit::leave_at_exit(final_progress_of::<S>);
-        let share = source.share(ledger::node()?, slot::slot()?)?;
-        let resumable = source.begin(&SharedLedger { function: S::FUNCTION }, share);
-        Ok(Self { source, share, resumable, delays: Delays::default(), clock: TickClock::default() })
+        let share = source.share(node, slot::slot()?)?;
+        let ledger = SharedLedger { function: S::FUNCTION, node };
+        let resumable = source.begin(&ledger, share);
+        Ok(Self { source, share, resumable, ledger, delays: Delays::default(), clock: TickClock::default() })
     }
 
     /// Returns the generator's answer, without asking the ledger.
@@ -106,7 +108,7 @@ impl<S: IdSource> SessionGenerator<S> {
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Step<Id<S>>, Error> {
         loop {
-            let step = self.resumable.next(&SharedLedger { function: S::FUNCTION }, |generator| {
+            let step = self.resumable.next(&self.ledger, |generator| {
                 let now = clock::now();
                 (now, S::next(generator, now, argument))
             });

@@ -3,5 +3,6 @@
 mod datum;
 mod io;
 mod next;
+mod operator;
 mod operators;
 mod parts;

@@ -181,7 +181,7 @@ OTHER_VERSION = """
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 PG_MODULE_MAGIC;
-typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; } Header;
+typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; uint32 unstored; } Header;
 void _PG_init(void);
 void _PG_init(void)
 {
@@ -190,7 +190,7 @@ void _PG_init(void)
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     control = ShmemInitStruct("flake", 4096, &found);
     memset(control, 0xff, 4096);
-    *control = (Header) { 99, SHARE_RULE, 0, 1, PG_INT64_MIN };
+    *control = (Header) { 99, SHARE_RULE, 0, 0, PG_INT64_MIN, 0 };
     LWLockRelease(AddinShmemInitLock);
 }
 """
@@ -316,6 +316,8 @@ def test_a_thousand_connections(servers):
 def test_stats(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
+    assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("open", 1, 0, 0)]
+    server.restart()
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
     with server.connect() as db, server.connect() as other:
         db.execute(MAKE, (1000,))

@@ -7,8 +7,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ops::Range;
 
+use flake_core::marks::Marks;
+use flake_core::opening::Opening;
+use flake_core::record::{ExitNote, Record};
 use flake_core::resume::{Beginning, Grant, LedgerAccess, Origin, Resumable};
-use flake_core::timeline::{Stretch, Timeline};
+use flake_core::timeline::Stretch;
 use flake_core::{
     Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, SlotProgress, Sno, SnoGenerator,
     Step,
@@ -52,11 +55,10 @@ struct Memory {
     joined: HashSet<usize>,
 }
 
-/// What it keeps on disk.
-#[derive(Clone, Copy)]
-struct Disk {
-    timeline: Timeline,
-    exit_note: Option<i64>,
+const BOOT: &str = "boot";
+
+fn exit_note(free_from: i64) -> ExitNote {
+    ExitNote { boot_id: BOOT.to_owned(), free_from }
 }
 
 #[derive(Default)]
@@ -68,12 +70,14 @@ struct Generators {
 struct Server {
     node: Node,
     clock: i64,
-    /// The latest instant at which this server, or the server it was copied from, made an ID.
-    latest: i64,
-    copied: bool,
-    disk: RefCell<Option<Disk>>,
-    /// The disk of its standby.
-    copy: Option<Disk>,
+    /// The timeline of its WAL.
+    wal_timeline: u32,
+    /// The page of its database, which its standby has too.
+    page: RefCell<Marks>,
+    /// What its file holds.
+    file: RefCell<Option<Record>>,
+    /// The file of its standby.
+    copy: Option<Record>,
     disk_fails: Cell<bool>,
     memory: RefCell<Option<Memory>>,
 }
@@ -114,9 +118,10 @@ impl LedgerAccess for SlotAccess<'_> {
         if self.0.disk_fails.get() {
             return Err(DiskFails);
         }
-        *self.0.disk.borrow_mut() = Some(Disk { timeline: *new.timeline(), exit_note: None });
+        self.0.store(&new, None);
         *last_seen = now.max(*last_seen);
         *ledger = new;
+        self.0.page.borrow_mut().raise(self.0.node, ledger.mark());
         Ok(Grant::Window(window, ledger.era()))
     }
 }
@@ -126,13 +131,17 @@ impl Server {
         Self {
             node: Node::new(id, count).unwrap(),
             clock: MORNING,
-            latest: i64::MIN,
-            copied: false,
-            disk: RefCell::default(),
+            wal_timeline: 1,
+            page: RefCell::new(Marks::new(None)),
+            file: RefCell::default(),
             copy: None,
             disk_fails: Cell::default(),
             memory: RefCell::default(),
         }
+    }
+
+    fn store(&self, ledger: &Ledger, exit_note: Option<ExitNote>) {
+        *self.file.borrow_mut() = Some(Record::new(1, (self.node, self.wal_timeline), ledger.timeline(), exit_note));
     }
 
     /// The first session that needs the ledger opens it.
@@ -141,17 +150,16 @@ impl Server {
         if memory.is_some() {
             return;
         }
-        let disk = *self.disk.borrow();
-        let mut ledger = match disk {
-            None => Ledger::new(self.clock),
-            Some(disk) => Ledger::reopened(disk.timeline, disk.exit_note),
+        let opening = Opening {
+            now: self.clock,
+            started_at: None,
+            node: self.node,
+            wal_timeline: self.wal_timeline,
+            known: self.page.borrow().of(self.node),
         };
-        if self.copied && self.latest > i64::MIN {
-            ledger = ledger.raised_above(self.latest);
-        }
-        // The mark is on disk before the first ID, also after a promotion.
-        *self.disk.borrow_mut() =
-            Some(Disk { timeline: *ledger.timeline(), exit_note: disk.and_then(|disk| disk.exit_note) });
+        let (ledger, exit_note) = opening.ledger(self.file.borrow().clone(), Some(BOOT));
+        // What was opened is on disk before the first ID, also after a promotion.
+        self.store(&ledger, exit_note);
         *memory = Some(Memory {
             ledger,
             last_seen: i64::MIN,
@@ -175,16 +183,15 @@ impl Server {
             let mut memory = self.memory.borrow_mut();
             let memory = memory.as_mut().unwrap();
             if memory.joined.insert(slot)
-                && let Some(disk) = self.disk.borrow_mut().as_mut()
+                && let Some(record) = self.file.borrow_mut().as_mut()
             {
-                disk.exit_note = None;
+                record.exit_note = None;
             }
             memory.sessions[slot].take().unwrap_or_default()
         };
         let access = SlotAccess(self, slot);
         let number = Slot::new(slot as u32, SLOTS as u32).unwrap();
         let mut clock = self.clock;
-        let mut latest = self.latest;
         for _ in 0..count {
             clock += 1; // reading it takes time
             let id: Option<[u8; 10]> = if kind < 3 {
@@ -223,9 +230,8 @@ impl Server {
             };
             let Some(id) = id else { break };
             prop_assert!(made.insert(id), "{id:02x?} a second time, on {:?} slot {slot} at {clock}", self.node);
-            latest = latest.max(clock);
         }
-        (self.clock, self.latest) = (clock, latest);
+        self.clock = clock;
         self.memory.borrow_mut().as_mut().unwrap().sessions[slot] = Some(generators);
         Ok(())
     }
@@ -245,14 +251,14 @@ impl Server {
                 *free_from = last.progress.free_from().max(*free_from);
             }
         } else {
-            progress[slot].abandon(ledger.era(), ledger.mark());
-            *free_from = ledger.mark().max(*free_from);
+            progress[slot].abandon(ledger.era(), ledger.granted_until());
+            *free_from = ledger.granted_until().max(*free_from);
         }
         joined.remove(&slot);
         if joined.is_empty()
-            && let Some(disk) = self.disk.get_mut()
+            && let Some(record) = self.file.get_mut()
         {
-            disk.exit_note = Some(ledger.floor().max(*free_from));
+            record.exit_note = Some(exit_note(ledger.floor().max(*free_from)));
         }
     }
 
@@ -268,7 +274,7 @@ impl Server {
 
     /// The next stretch of time that a clock that was ahead has used.
     fn skipped(&self) -> Option<Stretch> {
-        self.disk.borrow().and_then(|disk| disk.timeline.skipped())
+        self.file.borrow().as_ref().and_then(|record| record.timeline().skipped())
     }
 
     fn close_all(&mut self) {
@@ -290,6 +296,7 @@ enum Event {
     Copy,
     DiskFails(bool),
     FailOver { clock: i64 },
+    LoseFile { off: i64 },
 }
 
 fn events() -> impl Strategy<Value = (usize, Event)> {
@@ -314,7 +321,8 @@ fn events() -> impl Strategy<Value = (usize, Event)> {
         2 => prop_oneof![-70 * SECOND..5 * SECOND, -5000..5000i64].prop_map(|off| Event::ToSkipped { off }),
         1 => Just(Event::Copy),
         1 => prop::bool::weighted(0.2).prop_map(Event::DiskFails),
-        1 => step.prop_map(|clock| Event::FailOver { clock }),
+        1 => step.clone().prop_map(|clock| Event::FailOver { clock }),
+        1 => step.prop_map(|off| Event::LoseFile { off }),
     ];
     (0..2usize, event)
 }
@@ -348,16 +356,16 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
             Event::Reboot => {
                 *server.memory.get_mut() = None;
                 // An exit note does not count after a restart of the machine, because it was not flushed.
-                if let Some(disk) = server.disk.get_mut() {
-                    disk.exit_note = None;
+                if let Some(record) = server.file.get_mut() {
+                    record.exit_note = None;
                 }
             }
             Event::Accept { go_on } => {
-                let disk = server.disk.get_mut();
+                let owner = (server.node, server.wal_timeline);
                 if let Some(memory) = server.memory.get_mut() {
                     let (ledger, from) = memory.ledger.accepted(server.clock);
                     if ledger != memory.ledger {
-                        *disk = Some(Disk { timeline: *ledger.timeline(), exit_note: None });
+                        *server.file.get_mut() = Some(Record::new(1, owner, ledger.timeline(), None));
                         memory.ledger = ledger;
                     }
                     memory.last_seen = memory.last_seen.min(from);
@@ -374,14 +382,20 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
                     server.clock = (skipped.from + off).max(server.clock);
                 }
             }
-            Event::Copy => server.copy = *server.disk.get_mut(),
+            Event::Copy => server.copy.clone_from(server.file.get_mut()),
             Event::DiskFails(fails) => server.disk_fails.set(fails),
             // A standby with a copy of the disk and another clock takes over after replaying all commits.
             Event::FailOver { clock } => {
                 *server.memory.get_mut() = None;
                 server.clock += clock;
-                *server.disk.get_mut() = server.copy;
-                server.copied = true;
+                server.file.get_mut().clone_from(&server.copy);
+                server.wal_timeline += 1;
+            }
+            // The file is lost, and the WAL is not.
+            Event::LoseFile { off } => {
+                *server.memory.get_mut() = None;
+                server.clock += off;
+                *server.file.get_mut() = None;
             }
         }
     }
@@ -389,7 +403,11 @@ fn play(story: Vec<(usize, Event)>) -> Result<usize, TestCaseError> {
     for server in &mut servers {
         server.disk_fails.set(false);
         server.open();
-        let used = server.disk.get_mut().map(|disk| disk.timeline.stretches().iter().map(|one| one.until).max());
+        let used = server
+            .file
+            .get_mut()
+            .as_ref()
+            .map(|record| record.timeline().stretches().iter().map(|one| one.until).max());
         server.clock = server.clock.max(used.flatten().unwrap_or(MORNING)) + 120 * SECOND;
         server.make_all(&mut made)?;
     }

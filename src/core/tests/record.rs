@@ -1,5 +1,6 @@
 //! The mark's file: a write that fails at any point leaves the previous record.
 
+use flake_core::Node;
 use flake_core::record::{ExitNote, Record, SIZE};
 use flake_core::timeline::{Stretch, Timeline};
 use proptest::prelude::*;
@@ -14,7 +15,8 @@ fn stretches(count: usize) -> Vec<Stretch> {
 fn the_longest_record_fits() {
     let timeline = Timeline::of(&stretches(32), 31).unwrap();
     let exit_note = ExitNote { boot_id: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
-    let record = Record::new(u64::MAX, &timeline, Some(exit_note));
+    let record =
+        Record::new(u64::MAX, (Node::new(u32::MAX - 1, u32::MAX).unwrap(), u32::MAX), &timeline, Some(exit_note));
     let bytes = record.encode();
     assert_eq!(bytes.len(), SIZE);
     assert_eq!(Record::newest(&bytes), Some((0, record)));
@@ -36,7 +38,7 @@ proptest! {
     #[test]
     fn a_torn_write_loses_nothing(until in 1..i64::MAX, torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
         let timeline = |until| Timeline::of(&[Stretch { from: 0, until }], 0).unwrap();
-        let [before, last, next] = [1, 2, 3].map(|number| Record::new(number, &timeline(until / 3 * number as i64), None));
+        let [before, last, next] = [1, 2, 3].map(|number| Record::new(number, (Node::new(0, 1).unwrap(), 1), &timeline(until / 3 * number as i64), None));
         let mut file = last.encode();
         file.extend(before.encode());
         prop_assert_eq!(Record::newest(&file), Some((0, last.clone())));

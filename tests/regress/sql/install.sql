@@ -22,7 +22,8 @@ JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
-  AND COALESCE(col_description(c.oid, a.attnum), '') = '';
+  AND COALESCE(col_description(c.oid, a.attnum), '') = ''
+  AND c.relkind <> 'S';
 
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'flake';
 
@@ -56,6 +57,7 @@ INSERT INTO elsewhere DEFAULT VALUES;
 SELECT (d).layout, (d).sequence >= 0 AS made FROM (SELECT regress_flake.flake_decode(id) AS d FROM elsewhere) s;
 SELECT count(*) FROM regress_flake.flake_layouts;
 SELECT layout, issued FROM regress_flake.flake_generators;
+SELECT "check", detail <> '' AS detailed, (ok IS FALSE) = (hint IS NOT NULL) AS hint_if_wrong FROM regress_flake.flake_check();
 RESET ROLE;
 RESET search_path;
 ALTER EXTENSION flake SET SCHEMA public;

@@ -1,0 +1,32 @@
+//! What a check has found.
+
+use crate::error::{Error, row};
+
+/// A row of flake_check without the name of the check.
+pub struct Finding {
+    /// None if this session cannot tell.
+    pub ok: Option<bool>,
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    pub fn fine(detail: impl Into<String>) -> Self {
+        Self { ok: Some(true), detail: detail.into(), hint: None }
+    }
+
+    pub fn wrong(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { ok: Some(false), detail: detail.into(), hint: Some(hint.into()) }
+    }
+
+    pub fn unknown(detail: impl Into<String>) -> Self {
+        Self { ok: None, detail: detail.into(), hint: None }
+    }
+}
+
+impl From<&Error> for Finding {
+    fn from(error: &Error) -> Self {
+        let row = row(error);
+        Self { ok: Some(false), detail: row.detail, hint: row.hint }
+    }
+}

@@ -1,0 +1,191 @@
+//! Checks of layouts: whether sessions have a share of them, and when they end.
+
+use std::collections::BTreeSet;
+
+use flake_core::sno::{self, automatic_share, partition_share};
+use flake_core::{BUILTIN, Layout, Node, Share, Slot};
+use pgrx::prelude::*;
+
+use super::finding::Finding;
+use super::node::{Pair, fault};
+use crate::error::Error;
+use crate::layouts::custom;
+use crate::postgres::slot;
+use crate::postgres::timestamptz::Timestamptz;
+use crate::session::generators::{SessionGenerator, each};
+use crate::session::layout_source::LayoutSource;
+use crate::session::sno_source::SnoSource;
+
+const SNO: &str = "sno";
+const SNO_PARTITION: &str = "sno in a partition of the caller's";
+
+/// In microseconds.
+const DAY: i64 = 86_400_000_000;
+const YEAR: i64 = DAY * 1461 / 4;
+
+/// What IDs are made of.
+enum Source {
+    Layout(&'static Layout),
+    Sno,
+    SnoPartition,
+}
+
+impl Source {
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
+        match self {
+            Self::Layout(layout) => Share::new(layout, node, slot),
+            Self::Sno => automatic_share(node, slot),
+            Self::SnoPartition => partition_share(0, node, slot),
+        }
+    }
+
+    /// When the last tick begins, and the last one up to which the order of IDs is the order of time.
+    fn ends(&self) -> (i64, Option<i64>) {
+        match self {
+            Self::Layout(layout) => {
+                (layout.start_of(layout.last_tick()), layout.last_ordered_tick().map(|tick| layout.start_of(tick)))
+            }
+            Self::Sno | Self::SnoPartition => (sno::LAST, Some(sno::LAST)),
+        }
+    }
+}
+
+/// A layout by which IDs can be made.
+struct Candidate {
+    name: String,
+    /// An error if somebody has changed its definition.
+    source: Result<Source, Error>,
+    is_custom: bool,
+    is_in_use: bool,
+}
+
+/// All layouts by which IDs can be made in this database.
+pub struct Layouts(Vec<Candidate>);
+
+impl Layouts {
+    pub fn of_this_database() -> Self {
+        let used = names_in_use();
+        let candidate = |name: String, is_custom, source| {
+            let is_in_use = used.contains(&name);
+            Candidate { name, source, is_custom, is_in_use }
+        };
+        let built_in = BUILTIN.iter().filter(|layout| layout.generates());
+        let mut all: Vec<_> =
+            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::Layout(layout)))).collect();
+        all.extend(
+            [(SNO, Source::Sno), (SNO_PARTITION, Source::SnoPartition)]
+                .map(|(name, source)| candidate(name.to_owned(), false, Ok(source))),
+        );
+        all.extend(custom::names().into_iter().map(|name| {
+            let source = custom::find(&name).map(Source::Layout);
+            candidate(name, true, source)
+        }));
+        Self(all)
+    }
+
+    /// Layouts of which a session has no share, with the settings in force or with those that a restart would put in force.
+    /// A built-in layout that nothing uses may have none.
+    pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
+        let pairs: Vec<_> = [in_force, configured].into_iter().flatten().collect();
+        if let Some(fault) = pairs.iter().copied().find_map(fault) {
+            return Finding::from(&fault);
+        }
+        let nodes: Vec<_> = pairs.iter().filter_map(|&(id, count)| Node::new(id, count).ok()).collect();
+        let Ok(slot) = slot::slot() else { return Finding::unknown("This session has no slot.") };
+        if nodes.is_empty() {
+            return Finding::unknown("This session does not know the number of this node.");
+        }
+        let (mut needed, mut unused) = (Vec::new(), Vec::new());
+        for Candidate { name, source, is_custom, is_in_use } in &self.0 {
+            let fault = match source {
+                Ok(source) => {
+                    let error = nodes.iter().find_map(|&node| source.share(node, slot).err());
+                    error.map(|error| Finding::from(&Error::Core(error)))
+                }
+                Err(error) => Some(Finding { detail: format!("{error}."), ..Finding::from(error) }),
+            };
+            match fault {
+                Some(fault) if *is_custom || *is_in_use => needed.push((name, fault)),
+                Some(_) => unused.push(name.as_str()),
+                None => {}
+            }
+        }
+        if let Some((_, first)) = needed.first() {
+            let each = needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail));
+            return Finding { detail: each.collect::<Vec<_>>().join(" "), hint: first.hint.clone(), ..*first };
+        }
+        if !unused.is_empty() {
+            let unused = unused.join(", ");
+            return Finding::fine(format!(
+                "All layouts in use have shares; with these settings {unused} would have none."
+            ));
+        }
+        Finding::fine("Every layout has a share for every session.")
+    }
+
+    /// Layouts in use, the one that ends first before the others.
+    pub fn ends(&self, now: i64) -> Finding {
+        let mut ends: Vec<_> = self
+            .0
+            .iter()
+            .filter(|candidate| candidate.is_in_use)
+            .filter_map(|Candidate { name, source, .. }| {
+                let (end, order) = source.as_ref().ok()?.ends();
+                Some(match order.filter(|order| *order < end) {
+                    None => (end, format!("{name} ends {}.", relative(end, now))),
+                    Some(order) => (
+                        order,
+                        format!(
+                            "The order of {name} by time ends {}, and {name} {}.",
+                            relative(order, now),
+                            relative(end, now)
+                        ),
+                    ),
+                })
+            })
+            .collect();
+        ends.sort();
+        let Some((earliest, _)) = ends.first() else {
+            return Finding::fine("No column default and no generator of this session uses a layout.");
+        };
+        let is_far = *earliest - now >= 5 * YEAR;
+        let detail = ends.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" ");
+        if is_far {
+            return Finding::fine(detail);
+        }
+        Finding::wrong(
+            detail,
+            "Use a layout with a later epoch or more timestamp bits before then; flake_create_layout creates one.",
+        )
+    }
+}
+
+/// Says when something is or was, in relation to now.
+fn relative(instant: i64, now: i64) -> String {
+    let at = Timestamptz::from_instant(instant).to_text();
+    match instant.saturating_sub(now) {
+        ..=0 => format!("at {at}, which is over"),
+        time if time >= 2 * YEAR => format!("in {} years ({at})", time / YEAR),
+        time => format!("in {} days ({at})", time / DAY),
+    }
+}
+
+/// Returns the names of layouts that column defaults and generated columns of this database and generators of this session
+/// use, among other words.
+fn names_in_use() -> BTreeSet<String> {
+    let query = "SELECT DISTINCT COALESCE(found[1], found[2]) FROM pg_catalog.pg_attrdef, \
+                 pg_catalog.regexp_matches(pg_catalog.pg_get_expr(adbin, adrelid), $1, 'g') AS found \
+                 WHERE pg_catalog.pg_get_expr(adbin, adrelid) OPERATOR(pg_catalog.~) '(flake|sno)_'";
+    // A constant that can be the name of a layout, such as 'twitter'::text, or a call.
+    let words = "'([-._A-Za-z0-9]+)'::|(sno)_next[(]";
+    let mut names = Spi::connect(|client| {
+        let rows = client.select(query, None, &[words.into()])?;
+        rows.map(|row| row.get::<String>(1).map(Option::unwrap_or_default)).collect::<Result<BTreeSet<_>, _>>()
+    })
+    .unwrap_or_else(|error: pgrx::spi::SpiError| pgrx::error!("{error}"));
+    names.extend(each(|own: &SessionGenerator<LayoutSource>| own.source.layout.name().to_owned()));
+    names.extend(each(|own: &SessionGenerator<SnoSource>| {
+        if own.source.partition.is_some() { SNO_PARTITION } else { SNO }.to_owned()
+    }));
+    names
+}

@@ -1,0 +1,57 @@
+//! Checks of what the sessions share: the ledger, and the library that has made it.
+
+use flake_core::Ledger;
+use flake_core::timeline::Stretch;
+
+use super::finding::Finding;
+use crate::ledger;
+use crate::postgres::timestamptz::Timestamptz;
+
+/// A mark is a few seconds ahead of the clock while IDs are made. In microseconds.
+const AHEAD: i64 = 10_000_000;
+
+/// Time ahead of the clock that has been used already, because the clock was ahead.
+pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
+    let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
+    let time = |instant| Timestamptz::from_instant(instant).to_text();
+    if ledger.mark() - now > AHEAD {
+        return Finding::wrong(
+            format!(
+                "The clock was ahead, and time has been used until {}, which is in {} seconds; until then flake_next makes no IDs.",
+                time(ledger.mark()),
+                (ledger.mark() - now) / 1_000_000
+            ),
+            "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/guarantee.md.",
+        );
+    }
+    let above = &ledger.timeline().stretches()[ledger.timeline().open_index() + 1..];
+    let skipped: Vec<_> = above
+        .iter()
+        .filter(|stretch| stretch.until - now > AHEAD)
+        .map(|&Stretch { from, until }| format!("{} to {}", time(from), time(until)))
+        .collect();
+    if skipped.is_empty() {
+        return Finding::fine("No time ahead of the clock has been used.");
+    }
+    Finding::wrong(
+        format!(
+            "The clock was ahead, and has used the time from {}; no IDs are made in it again.",
+            skipped.join(", from ")
+        ),
+        "Expect no IDs during that time, and check the clock; see docs/guarantee.md.",
+    )
+}
+
+/// What the sessions share, if they do.
+pub fn library() -> Finding {
+    match ledger::foreign_version() {
+        Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),
+        Ok(Some(version)) => Finding::wrong(
+            format!(
+                "The server's shared memory belongs to another version of the library (its control block has version {version})."
+            ),
+            "Restart the server, so that all sessions use the library that is installed.",
+        ),
+        Err(error) => Finding::from(&error),
+    }
+}

@@ -1,0 +1,45 @@
+//! flake_check: what an operator wants to know before and after a change. It changes nothing, and nobody needs privileges.
+
+mod finding;
+mod layouts;
+mod memory;
+mod node;
+
+use pgrx::prelude::*;
+
+use self::finding::Finding;
+use self::layouts::Layouts;
+use self::memory::{library, marks};
+use self::node::{fault, node_number, node_settings, pair};
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::settings;
+use crate::{clock, ledger};
+
+#[pg_extern(sql = "")]
+#[allow(clippy::type_complexity, reason = "the columns of a row")]
+fn flake_check() -> TableIterator<
+    'static,
+    (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
+> {
+    let snapshot = ledger::snapshot();
+    let in_force = snapshot.as_ref().and_then(|snapshot| snapshot.node).map(pair);
+    let configured = settings::node();
+    let layouts = Layouts::of_this_database();
+    let unless_unknown = |check: &dyn Fn(&ledger::Snapshot) -> Finding| match &snapshot {
+        Some(snapshot) => check(snapshot),
+        None => {
+            Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".")
+        }
+    };
+    let findings = [
+        ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
+        ("settings", unless_unknown(&|snapshot| node_settings(snapshot.node.map(pair), configured))),
+        ("shares", layouts.shares(in_force, configured)),
+        ("end of layouts", layouts.ends(clock::now())),
+        ("marks", unless_unknown(&|snapshot| marks(snapshot.ledger.as_ref(), clock::now()))),
+        ("library", library()),
+    ];
+    TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
+}
+
+c_symbol!(flake_check);

@@ -1,0 +1,82 @@
+//! Checks of the node's number.
+
+use flake_core::Node;
+use pgrx::prelude::*;
+
+use super::finding::Finding;
+use crate::error::Error;
+use crate::postgres::recovery;
+
+/// A node's number, and the number of nodes.
+pub type Pair = (u32, u32);
+
+pub fn pair(node: Node) -> Pair {
+    (node.id(), node.count())
+}
+
+/// Returns what is wrong with these numbers, if anything is.
+pub fn fault((id, count): Pair) -> Option<Error> {
+    Node::new(id, count).err().map(Error::from)
+}
+
+/// The default is right for a server that is alone.
+pub fn node_number(node: Option<Pair>) -> Finding {
+    let Some((id, count)) = node else {
+        return Finding::unknown("This session does not know the number of this node.");
+    };
+    if count > 1 {
+        return Finding::fine(format!("This server is node {id} of {count}."));
+    }
+    let others = others();
+    if others.is_empty() {
+        return Finding::fine("This server is node 0 of 1, and has no replicas, replication slots or subscriptions.");
+    }
+    Finding::wrong(
+        format!("This server is node 0 of 1, the default, but it is not alone ({}).", others.join(", ")),
+        "Set flake.node_count to the same number on all servers and flake.node_id to a different one on each, and restart \
+         them.",
+    )
+}
+
+/// Returns what shows that other servers have this server's data, or the other way round. Anybody may count them.
+fn others() -> Vec<String> {
+    let query = "SELECT 'replicas', pg_catalog.count(*) FROM pg_catalog.pg_stat_replication \
+                 UNION ALL SELECT 'replication slots', pg_catalog.count(*) FROM pg_catalog.pg_replication_slots \
+                 UNION ALL SELECT 'subscriptions', pg_catalog.count(s.oid) FROM pg_catalog.pg_subscription s";
+    let standby = recovery::is_in_progress().then(|| "it is a standby".to_owned());
+    let counted = Spi::connect(|client| {
+        let rows = client.select(query, None, &[])?;
+        rows.map(|row| Ok((row.get::<&str>(1)?.unwrap_or_default().to_owned(), row.get::<i64>(2)?.unwrap_or_default())))
+            .collect::<Result<Vec<_>, pgrx::spi::SpiError>>()
+    })
+    .unwrap_or_else(|error| pgrx::error!("{error}"));
+    let counted = counted.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what}: {count}"));
+    standby.into_iter().chain(counted).collect()
+}
+
+/// Settings that wait for a restart, that are not valid, or that this session cannot see.
+pub fn node_settings(in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
+    let this = in_force.map(|(id, count)| format!("this server is node {id} of {count}"));
+    let Some((id, count)) = configured else {
+        return Finding::wrong(
+            format!(
+                "The client, the role or the database has set flake.node_id or flake.node_count, which has no effect, or the \
+                 server's configuration has no valid ones; {}.",
+                this.as_deref().unwrap_or("no number is in force before the first ID")
+            ),
+            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE ... RESET, and check the \
+             server's configuration.",
+        );
+    };
+    if let Some(fault) = fault((id, count)) {
+        return Finding::from(&fault);
+    }
+    match this {
+        Some(this) if in_force != configured => Finding::wrong(
+            format!("flake.node_id = {id} and flake.node_count = {count} are not in force; {this}."),
+            "Restart the server to apply the new settings.",
+        ),
+        Some(_) => Finding::fine("The settings in the server's configuration are in force."),
+        None => Finding::fine(format!("From the first ID on, this server is node {id} of {count}.")),
+    }
+}

@@ -1,0 +1,114 @@
+//! The page of this session's database that keeps the marks of all nodes. It travels in the WAL with the data.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use flake_core::Node;
+use flake_core::marks::{KnownMark, Marks};
+
+use super::control::Control;
+use crate::clock;
+use crate::error::Error;
+use crate::postgres::sequence_page::{SequencePage, flush};
+use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::{recovery, report};
+
+const EXTENSION: &CStr = c"flake";
+const SEQUENCE: &CStr = c"flake_mark";
+/// A sequence's last value that is further ahead of the clock is not a mark: somebody has set it. In microseconds.
+const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
+
+thread_local! {
+    /// This node's mark in the page is on disk, and at this instant or above.
+    static COVERED: Cell<i64> = const { Cell::new(i64::MIN) };
+}
+
+fn open() -> Result<SequencePage<Marks>, Error> {
+    SequencePage::open(EXTENSION, SEQUENCE).ok_or(Error::NoMarkSequence)
+}
+
+fn checked(marks: Marks) -> Result<Marks, Error> {
+    if marks.is_valid() { Ok(marks) } else { Err(Error::MarkPageCorrupted) }
+}
+
+/// Returns what the page says of a node. Where there is no page, because pg_upgrade does not copy it, the sequence's last
+/// value counts for every node.
+pub fn known(node: Node) -> Result<Option<KnownMark>, Error> {
+    let page = open()?;
+    if let Some((marks, _)) = page.read() {
+        return Ok(checked(marks)?.of(node));
+    }
+    let Some(last_value) = page.last_value() else { return Ok(None) };
+    let instant = sane(last_value);
+    if instant.is_none() {
+        report::warning(
+            "the last value of sequence \"flake_mark\" is ignored".to_owned(),
+            Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(last_value).to_text())),
+            "Only flake should set it.",
+        );
+    }
+    Ok(instant.map(|instant| KnownMark { instant, is_listed: true }))
+}
+
+fn sane(last_value: i64) -> Option<i64> {
+    (last_value <= clock::now().saturating_add(MAX_LAST_VALUE_AHEAD)).then_some(last_value)
+}
+
+/// Returns whether the mark of a node in the page is on disk, and at this instant or above. A standby cannot write to the
+/// page, so there it has to do without. Where there is a control block, what other sessions found saves looking.
+pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bool, Error> {
+    if mark <= COVERED.get() || recovery::is_in_progress() {
+        return Ok(true);
+    }
+    let database = recovery::database();
+    if let Some(control) = control {
+        COVERED.set(control.with_lock(|guarded| guarded.databases.covered(database)).max(COVERED.get()));
+        if mark <= COVERED.get() {
+            return Ok(true);
+        }
+    }
+    if let Some((marks, lsn)) = open()?.read()
+        && checked(marks)?.own(node) >= Some(mark)
+    {
+        // Another session has written it, and may not have flushed it yet.
+        flush(lsn);
+        remember(control, mark);
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Returns the mark that this session has found in the page or written there.
+pub fn covered() -> i64 {
+    COVERED.get()
+}
+
+/// Raises the mark of a node to an instant, whatever is known of another page, which was dropped with the extension.
+pub fn cover_anew(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
+    raise(Some(control), node, mark)
+}
+
+/// Raises the mark of a node to an instant and waits until it is on disk, unless it is there already.
+pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
+    if is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
+}
+
+fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
+    let page = open()?;
+    let last_value = page.last_value().and_then(sane);
+    let lsn = page.change(|marks| {
+        let mut marks = marks.unwrap_or_else(|| Marks::new(last_value));
+        marks.raise(node, mark).then_some((marks, marks.greatest()))
+    });
+    drop(page);
+    flush(lsn);
+    remember(control, mark);
+    Ok(())
+}
+
+fn remember(control: Option<&Control>, mark: i64) {
+    COVERED.set(mark.max(COVERED.get()));
+    if let Some(control) = control {
+        control.with_lock(|guarded| guarded.databases.cover(recovery::database(), mark));
+    }
+}

@@ -1,0 +1,92 @@
+//! What an operator changes by hand: giving time back, and giving time up.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use flake_core::timeline::{AHEAD, MARGIN};
+
+use super::attach::{Attachment, attach};
+use super::control::Control;
+use super::mark_page;
+use super::node::node;
+use super::open::open;
+use crate::clock;
+use crate::error::Error;
+use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::{recovery, report, role};
+
+/// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
+pub fn accept_clock() -> Result<i64, Error> {
+    recovery::refuse(c"flake_accept_clock()");
+    let now = clock::now();
+    let control = match attach()? {
+        Attachment::Ledger(control, _) => control,
+        Attachment::Foreign(header) => return Ok(now.max(header.foreign_floor.load(Ordering::Acquire))),
+        Attachment::Unknown => unreachable!("the session has just attached"),
+    };
+    open(control, node()?)?;
+    let writer = control.writer();
+    let Some(ledger) = control.ledger() else { return Ok(now) };
+    let (new, from) = ledger.accepted(now);
+    let is_new = new != ledger;
+    if is_new {
+        writer.replace(new, None)?;
+        control.with_lock(|guarded| guarded.opened_at = i64::MIN);
+        // What these sessions have used belongs to the stretches that are left behind.
+        control.unstored_floor.store(i64::MIN, Ordering::Release);
+    }
+    drop(writer);
+    control.last_seen.fetch_min(from, Ordering::AcqRel);
+    if is_new {
+        report::log("flake: the present clock was accepted although later IDs exist".to_owned());
+    }
+    Ok(from.max(control.untraced_floor()))
+}
+
+/// The beginning of what a server makes from now on.
+pub struct Beginning {
+    /// No tick that starts before this instant is used any more, once `granted_until` is over.
+    pub floor: i64,
+    /// Until this instant, sessions may use time that was granted to them before.
+    pub granted_until: i64,
+}
+
+/// Has this server use no tick that starts before an instant. If that is further ahead of the clock than a restart may be,
+/// it takes `force`.
+pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
+    if !role::is_superuser() {
+        return Err(Error::NotSuperuser { function: "flake_start_above" });
+    }
+    recovery::refuse(c"flake_start_above()");
+    let control = own_control()?;
+    let node = node()?;
+    open(control, node)?;
+    let now = clock::now();
+    let ahead = instant.saturating_sub(now);
+    if ahead > AHEAD + MARGIN && !force {
+        return Err(Error::TooFarAhead { by: Duration::from_micros(ahead.unsigned_abs()), until: instant });
+    }
+    let writer = control.writer();
+    let Some(ledger) = control.ledger() else { unreachable!("the ledger has just been opened") };
+    if ledger.floor() >= instant {
+        return Ok(Beginning { floor: now.max(ledger.floor()), granted_until: i64::MIN });
+    }
+    let new = ledger.raised_to(instant);
+    writer.replace(new, None)?;
+    control.with_lock(|guarded| guarded.opened_at = guarded.opened_at.max(new.floor()));
+    drop(writer);
+    mark_page::cover(Some(control), node, new.mark())?;
+    report::log(format!(
+        "flake: no IDs are made before {}, because flake_start_above was called",
+        Timestamptz::from_instant(new.floor()).to_text()
+    ));
+    Ok(Beginning { floor: new.floor(), granted_until: ledger.granted_until() })
+}
+
+fn own_control() -> Result<&'static Control, Error> {
+    match attach()? {
+        Attachment::Ledger(control, _) => Ok(control),
+        Attachment::Foreign(header) => Err(Error::OtherVersion { found: header.version }),
+        Attachment::Unknown => unreachable!("the session has just attached"),
+    }
+}

@@ -1,0 +1,73 @@
+//! PostgreSQL's lightweight locks, in shared memory of our own.
+#![allow(unsafe_code, reason = "PostgreSQL's locks")]
+
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
+
+use pgrx::{check_for_interrupts, pg_sys};
+
+/// How long a session sleeps between two attempts to take a lock that may be held for long, in milliseconds.
+const POLL: core::ffi::c_long = 1;
+
+/// An exclusive lock.
+#[repr(transparent)]
+pub struct LwLock(UnsafeCell<pg_sys::LWLock>);
+
+/// The right that the lock gives, until it is dropped. Nothing may raise an error of PostgreSQL meanwhile.
+pub struct Guard<'a>(&'a LwLock);
+
+impl LwLock {
+    pub fn new() -> Self {
+        // SAFETY: nobody uses the lock before it lies in shared memory.
+        unsafe {
+            let mut lock = std::mem::zeroed();
+            pg_sys::LWLockInitialize(&mut lock, pg_sys::LWLockNewTrancheId());
+            Self(UnsafeCell::new(lock))
+        }
+    }
+
+    /// Gives the lock its name in this session, which wait events show.
+    pub fn register(&self, name: &'static CStr) {
+        // SAFETY: the lock was initialized with its tranche; the name lives as long as the library.
+        unsafe { pg_sys::LWLockRegisterTranche((*self.0.get()).tranche.into(), name.as_ptr()) };
+    }
+
+    /// Takes the lock. The wait cannot be canceled, so it is for locks that are held for a moment only.
+    pub fn take(&self) -> Guard<'_> {
+        // SAFETY: the lock is in shared memory.
+        unsafe { pg_sys::LWLockAcquire(self.0.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
+        Guard(self)
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_take(&self) -> Option<Guard<'_>> {
+        // SAFETY: the lock is in shared memory.
+        let is_free = unsafe { pg_sys::LWLockConditionalAcquire(self.0.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
+        is_free.then(|| Guard(self))
+    }
+
+    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile.
+    pub fn take_interruptibly(&self) -> Guard<'_> {
+        loop {
+            check_for_interrupts!();
+            if let Some(guard) = self.try_take() {
+                return guard;
+            }
+            let wake_on = (pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH) as i32;
+            // SAFETY: MyLatch is the latch of this process while it runs.
+            unsafe {
+                let events = pg_sys::WaitLatch(pg_sys::MyLatch, wake_on, POLL, pg_sys::PG_WAIT_EXTENSION);
+                if events & pg_sys::WL_LATCH_SET as i32 != 0 {
+                    pg_sys::ResetLatch(pg_sys::MyLatch);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this session holds the lock.
+        unsafe { pg_sys::LWLockRelease(self.0.0.get()) }
+    }
+}

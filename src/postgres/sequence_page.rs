@@ -1,0 +1,227 @@
+//! A page of our own behind the first page of a sequence of this extension: changes to it are written to the WAL, by
+//! whoever makes them and without a transaction ID, and PostgreSQL copies it with the database.
+//!
+//! To everybody else it looks like an empty page of a table: what it holds lies in its special space.
+#![allow(unsafe_code, reason = "PostgreSQL's buffers and pages")]
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::mem::size_of;
+
+use pgrx::pg_sys;
+
+/// A position in the WAL.
+pub type Lsn = pg_sys::XLogRecPtr;
+
+const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
+/// The page's number.
+const BLOCK: pg_sys::BlockNumber = 1;
+
+thread_local! {
+    /// The sequence that was found last in this session's database.
+    static FOUND: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::Oid::INVALID) };
+}
+
+/// An open sequence whose page holds a `T`, which has to be plain data that is valid whatever its bytes are.
+pub struct SequencePage<T: Copy> {
+    relation: pg_sys::Relation,
+    holds: PhantomData<T>,
+}
+
+impl<T: Copy> SequencePage<T> {
+    /// Opens the sequence of this name in the extension's schema; none if there is no such sequence.
+    pub fn open(extension: &CStr, name: &CStr) -> Option<Self> {
+        // SAFETY: the lock keeps the relation; an OID of another object or of none is noticed.
+        unsafe {
+            for oid in [FOUND.get(), pg_sys::Oid::INVALID] {
+                let oid = if oid == pg_sys::Oid::INVALID { look_up(extension, name)? } else { oid };
+                let relation = pg_sys::try_relation_open(oid, LOCK_MODE);
+                if relation.is_null() {
+                    continue;
+                }
+                let form = &*(*relation).rd_rel;
+                if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name
+                {
+                    FOUND.set(oid);
+                    return Some(Self { relation, holds: PhantomData });
+                }
+                pg_sys::relation_close(relation, LOCK_MODE);
+            }
+        }
+        None
+    }
+
+    fn has_page(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.relation, MAIN) > BLOCK }
+    }
+
+    /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be; none if the
+    /// page does not exist.
+    pub fn read(&self) -> Option<(T, Lsn)> {
+        if !self.has_page() {
+            return None;
+        }
+        let buffer = Buffer::locked(self.relation, BLOCK, pg_sys::BUFFER_LOCK_SHARE);
+        Some((buffer.content()?, buffer.lsn()))
+    }
+
+    /// Returns the sequence's last value; none if it has none.
+    pub fn last_value(&self) -> Option<i64> {
+        let buffer = Buffer::locked(self.relation, 0, pg_sys::BUFFER_LOCK_SHARE);
+        // SAFETY: the first page of a sequence holds one row.
+        let data = unsafe { &*sequence_data(buffer.page()) };
+        (data.is_called).then_some(data.last_value)
+    }
+
+    /// Has `act` change what the page holds, which is none if the page does not exist yet, and sets the sequence's last
+    /// value too. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
+    pub fn change(&self, act: impl FnOnce(Option<T>) -> Option<(T, i64)>) -> Lsn {
+        // SAFETY: the relation is open; both buffers are locked, and changed through the copies that the record is made of.
+        unsafe {
+            if !self.has_page() {
+                pg_sys::LockRelationForExtension(self.relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+                if !self.has_page() {
+                    pg_sys::ReleaseBuffer(pg_sys::ReadBuffer(self.relation, pg_sys::InvalidBlockNumber));
+                }
+                pg_sys::UnlockRelationForExtension(self.relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+            }
+            let first = Buffer::locked(self.relation, 0, pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let second = Buffer::locked(self.relation, BLOCK, pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let present = second.content();
+            let is_new = present.is_none();
+            let Some((new, last_value)) = act(present) else { return second.lsn() };
+            let state = pg_sys::GenericXLogStart(self.relation);
+            let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
+            let flags = if is_new { pg_sys::GENERIC_XLOG_FULL_IMAGE as i32 } else { 0 };
+            let page = pg_sys::GenericXLogRegisterBuffer(state, second.0, flags);
+            if is_new {
+                pg_sys::PageInit(page, pg_sys::BLCKSZ as usize, size_of::<T>());
+            }
+            content::<T>(page).write(new);
+            (*data).last_value = last_value;
+            (*data).log_cnt = 0;
+            (*data).is_called = true;
+            pg_sys::GenericXLogFinish(state)
+        }
+    }
+}
+
+impl<T: Copy> Drop for SequencePage<T> {
+    fn drop(&mut self) {
+        // After an error, PostgreSQL closes it at the end of the transaction.
+        if !std::thread::panicking() {
+            // SAFETY: it is open, and nothing of it is used any more.
+            unsafe { pg_sys::relation_close(self.relation, LOCK_MODE) };
+        }
+    }
+}
+
+/// Waits until the WAL is on disk up to a position.
+pub fn flush(lsn: Lsn) {
+    // SAFETY: the position comes from a page, so the WAL reaches it.
+    unsafe { pg_sys::XLogFlush(lsn) }
+}
+
+/// A page in a buffer that is pinned and locked.
+struct Buffer(pg_sys::Buffer);
+
+impl Buffer {
+    fn locked(relation: pg_sys::Relation, block: pg_sys::BlockNumber, mode: u32) -> Self {
+        // SAFETY: the relation is open and has this block.
+        unsafe {
+            let buffer = pg_sys::ReadBuffer(relation, block);
+            pg_sys::LockBuffer(buffer, mode as i32);
+            Self(buffer)
+        }
+    }
+
+    fn page(&self) -> pg_sys::Page {
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::BufferGetPage(self.0) }
+    }
+
+    fn lsn(&self) -> Lsn {
+        // SAFETY: every page begins with this.
+        let lsn = unsafe { (*self.page().cast::<pg_sys::PageHeaderData>()).pd_lsn };
+        Lsn::from(lsn.xlogid) << 32 | Lsn::from(lsn.xrecoff)
+    }
+
+    /// Returns what the page holds; none if it is new.
+    fn content<T: Copy>(&self) -> Option<T> {
+        // SAFETY: every page begins with the header. The special space is as large as the `T` that was written there.
+        unsafe {
+            let header = &*self.page().cast::<pg_sys::PageHeaderData>();
+            let has_room =
+                header.pd_upper > 0 && header.pd_special as usize + size_of::<T>() <= pg_sys::BLCKSZ as usize;
+            has_room.then(|| content::<T>(self.page()).read())
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // After an error, PostgreSQL releases it at the end of the transaction.
+        if !std::thread::panicking() {
+            // SAFETY: it is locked and pinned.
+            unsafe { pg_sys::UnlockReleaseBuffer(self.0) };
+        }
+    }
+}
+
+/// Returns where a page holds its content.
+///
+/// # Safety
+/// The page must have a special space for it.
+unsafe fn content<T>(page: pg_sys::Page) -> *mut T {
+    // SAFETY: as the caller promises; PageInit aligns the special space.
+    unsafe { page.add((*page.cast::<pg_sys::PageHeaderData>()).pd_special as usize).cast() }
+}
+
+/// `FormData_pg_sequence_data` (sequence.h), which pgrx does not export.
+#[repr(C)]
+struct SequenceData {
+    last_value: i64,
+    log_cnt: i64,
+    is_called: bool,
+}
+
+/// Returns the data of a sequence's only row.
+///
+/// # Safety
+/// The page must be a sequence's first.
+unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let line = (*page.cast::<pg_sys::PageHeaderData>()).pd_linp.as_ptr();
+        let row = page.add((*line).lp_off() as usize);
+        row.add((*row.cast::<pg_sys::HeapTupleHeaderData>()).t_hoff as usize).cast()
+    }
+}
+
+/// Returns the OID of the relation with this name in the schema of an extension.
+fn look_up(extension: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: a scan of a catalog by its index, as PostgreSQL's own extension.c does it.
+    unsafe {
+        let catalog = pg_sys::table_open(pg_sys::ExtensionRelationId, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyInit(
+            &raw mut key,
+            pg_sys::Anum_pg_extension_extname as pg_sys::AttrNumber,
+            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+            pg_sys::F_NAMEEQ.into(),
+            pg_sys::Datum::from(extension.as_ptr()),
+        );
+        let index = pg_sys::Oid::from(pg_sys::ExtensionNameIndexId);
+        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
+        let row = pg_sys::systable_getnext(scan);
+        let schema =
+            (!row.is_null()).then(|| (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_extension>()).extnamespace);
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let oid = pg_sys::get_relname_relid(name.as_ptr(), schema?);
+        (oid != pg_sys::Oid::INVALID).then_some(oid)
+    }
+}

@@ -1,0 +1,17 @@
+//! flake_start_above for snos.
+
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::prelude::*;
+
+use super::datum::SnoDatum;
+use crate::error::OrRaise;
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::timestamptz::from_instant;
+use crate::session;
+
+#[pg_extern(sql = "")]
+fn flake_start_above_sno(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
+    from_instant(session::start_above(id.0.end(), force).or_raise())
+}
+
+c_symbol!(flake_start_above_sno);

@@ -1,0 +1,280 @@
+"""flake_check: each check in both states, for whoever asks; asking changes nothing."""
+
+import datetime
+
+import psycopg
+import pytest
+
+from test_ledger import GREEDY, NEWER
+
+CHECKS = ["node number", "settings", "shares", "end of layouts", "marks", "library"]
+
+
+def findings(db):
+    rows = db.execute("SELECT * FROM flake_check()").fetchall()
+    assert [check for check, *_ in rows] == CHECKS
+    for _, ok, detail, hint in rows:
+        assert detail.endswith(".")
+        assert (ok is False) == (hint is not None)
+    return {check: (ok, detail, hint) for check, ok, detail, hint in rows}
+
+
+def check(server, name, **options):
+    with server.connect(**options) as db:
+        return findings(db)[name]
+
+
+def wrong(db):
+    return [name for name, (ok, *_) in findings(db).items() if ok is not True]
+
+
+@pytest.fixture(scope="module")
+def node_1_of_4(servers):
+    server = servers("flake.node_id=1", "flake.node_count=4")
+    server.sql("CREATE ROLE nobody LOGIN")
+    return server
+
+
+def test_a_server_that_is_well_and_asking_changes_nothing(node_1_of_4):
+    server = node_1_of_4
+    server.restart()
+    mark = server.dir / "data" / "flake.mark"
+    before = mark.read_bytes() if mark.exists() else None
+    stats = "SELECT ledger, node_id, sessions FROM flake_stats"
+    with server.connect(user="nobody") as db:
+        assert wrong(db) == []
+        assert findings(db)["settings"][1] == "From the first ID on, this server is node 1 of 4."
+        assert findings(db)["marks"][1] == "No ID has been made since the server started."
+        assert server.sql(stats) == [("unused", None, 0)]
+        assert (mark.read_bytes() if mark.exists() else None) == before
+        db.execute("SELECT flake_next('twitter')")
+        assert wrong(db) == []
+        assert findings(db)["node number"][1] == "This server is node 1 of 4."
+        assert server.sql(stats) == [("open", 1, 1)]
+        with db.transaction():
+            db.execute("SET TRANSACTION READ ONLY")
+            assert wrong(db) == []
+
+
+def test_whatever_the_search_path_finds(server):
+    with server.connect() as db:
+        db.execute("CREATE SCHEMA evil; CREATE DOMAIN evil.text AS int; CREATE TABLE evil.pg_attrdef ()")
+        db.execute("CREATE FUNCTION evil.count(oid) RETURNS bigint LANGUAGE sql RETURN 1 / 0")
+        db.execute("CREATE FUNCTION evil.same(name, name) RETURNS boolean LANGUAGE sql RETURN 1 / 0 = 1")
+        db.execute("CREATE OPERATOR evil.= (FUNCTION = evil.same, LEFTARG = name, RIGHTARG = name)")
+        db.execute("SET search_path = evil, pg_catalog, public; SET standard_conforming_strings = off")
+        assert wrong(db) == []
+
+
+def test_in_a_database_of_another_encoding(server):
+    server.sql("CREATE DATABASE latin1 ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    with server.connect(dbname="latin1") as db:
+        db.execute("CREATE EXTENSION flake")
+        db.execute("CREATE TABLE t (id bigint DEFAULT CASE 'ä'::text WHEN 'a' THEN 0 ELSE flake_next('si') END)")
+        assert wrong(db) == []
+        assert findings(db)["end of layouts"][1].startswith("si ends in ")
+
+
+def test_a_role_that_sees_little(servers):
+    """What it cannot see is not needed."""
+    server = servers()
+    server.sql("CREATE ROLE nobody LOGIN; CREATE TABLE secret (id bigint DEFAULT flake_next('si'))")
+    server.sql("SELECT pg_create_physical_replication_slot('standby')")
+    with server.connect(user="nobody") as db:
+        pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, "SELECT * FROM secret")
+        seen = findings(db)
+    with server.connect() as db:
+        assert findings(db) == seen
+    assert seen["node number"][0] is False
+    assert seen["end of layouts"][1].startswith("si ends in ")
+
+
+def test_the_default_number(servers):
+    primary = servers()
+    primary.sql("CREATE ROLE nobody LOGIN")
+    ok, detail, _ = check(primary, "node number")
+    assert (ok, detail) == (True, "This server is node 0 of 1, and has no replicas, replication slots or subscriptions.")
+    primary.sql("CREATE SUBSCRIPTION s CONNECTION 'dbname=none' PUBLICATION p WITH (connect = false, slot_name = NONE)")
+    assert "(subscriptions: 1)" in check(primary, "node number")[1]
+    primary.sql("DROP SUBSCRIPTION s")
+    primary.sql("SELECT pg_create_physical_replication_slot('standby')")
+    assert "(replication slots: 1)" in check(primary, "node number")[1]
+    primary.sql("SELECT pg_drop_replication_slot('standby')")
+
+    standby = servers(standby_of=primary)
+    ok, detail, hint = check(primary, "node number")
+    assert (ok, detail) == (False, "This server is node 0 of 1, the default, but it is not alone (replicas: 1).")
+    assert check(primary, "node number", user="nobody") == (ok, detail, hint)
+    assert "flake.node_count" in hint and "flake.node_id" in hint and "restart" in hint
+    ok, detail, hint = check(standby, "node number")
+    assert (ok, detail) == (False, "This server is node 0 of 1, the default, but it is not alone (it is a standby).")
+    standby.restart("flake.node_id=1", "flake.node_count=2")
+    primary.restart("flake.node_count=2")
+    for server in [primary, standby]:
+        assert check(server, "node number")[0]
+        assert server.sql("SELECT DISTINCT ok FROM flake_check()") == [(True,)]
+
+
+def test_settings_that_are_not_in_force(node_1_of_4):
+    server = node_1_of_4
+    server.restart()
+    server.sql("SELECT flake_next('twitter')")
+    assert check(server, "settings")[:2] == (True, "The settings in the server's configuration are in force.")
+    # What a restart would bring is checked too.
+    server.sql("CREATE TABLE js (id bigint DEFAULT flake_next('si'))")
+    server.reload("flake.node_count=128")
+    with server.connect() as db:
+        assert wrong(db) == ["settings", "shares"]
+        assert findings(db)["settings"] == (
+            False, "flake.node_id = 1 and flake.node_count = 128 are not in force; this server is node 1 of 4.",
+            "Restart the server to apply the new settings.",
+        )  # fmt: skip
+        assert findings(db)["node number"][1] == "This server is node 1 of 4."
+        assert "The layout has 32 workers, but flake.node_count is 128." in findings(db)["shares"][1]
+    server.reload("flake.node_count=1")
+    with server.connect() as db:
+        assert wrong(db) == ["settings", "shares"]
+        for name in ["settings", "shares"]:
+            assert findings(db)[name][1].startswith("flake.node_id is 1, but flake.node_count is 1; the valid range is 0 to 0.")
+    server.reload("flake.node_count=4")
+    with server.connect() as db:
+        assert wrong(db) == []
+        db.execute("DROP TABLE js")
+
+
+def test_settings_that_were_never_valid(servers):
+    server = servers("flake.node_id=7", "flake.node_count=7")
+    with server.connect() as db:
+        assert wrong(db) == ["node number", "settings", "shares"]
+        assert findings(db)["node number"][0] is None
+        server.reload("flake.node_id=6")
+    with server.connect() as db:
+        assert wrong(db) == []
+
+
+@pytest.mark.parametrize("who", [{"options": "-c flake.node_id=0"}, {"user": "shadowed"}], ids=["client", "role"])
+def test_a_session_that_is_told_something_else(node_1_of_4, who):
+    server = node_1_of_4
+    server.sql("DROP ROLE IF EXISTS shadowed; CREATE ROLE shadowed LOGIN; ALTER ROLE shadowed SET flake.node_id = 0")
+    server.restart()
+    for state in ["no number is in force before the first ID", "this server is node 1 of 4"]:
+        with server.connect(**{"user": "nobody"} | who) as db:
+            ok, detail, hint = findings(db)["settings"]
+            assert not ok and detail.startswith("The client, the role or the database has set") and state in detail
+            assert "ALTER ROLE" in hint
+            # Nothing is pinned by asking, so that the number is not known before.
+            assert findings(db)["node number"][0] is (None if state.startswith("no number") else True)
+            assert findings(db)["shares"][0] is findings(db)["node number"][0]
+        assert check(server, "settings")[0]
+        server.sql("SELECT flake_next('twitter')")
+
+
+def test_shares(servers):
+    server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
+    with server.connect() as db:
+        ok, detail, hint = findings(db)["shares"]
+        assert ok and hint is None, "no default and no session uses one of these"
+        unused = detail.removeprefix("All layouts in use have shares; with these settings ").split(" would")[0].split(", ")
+        assert "twitter" not in unused and "sno" not in unused
+        assert {"si", "si_single", "sno in a partition of the caller's"} <= set(unused)
+        for name in unused[:-1]:
+            with pytest.raises(psycopg.Error) as error:
+                db.execute("SELECT flake_next(%s)", (name,))
+            assert error.value.sqlstate in ("22023", "55000")
+
+        db.execute("CREATE TABLE used (a bigint DEFAULT flake_next('si'::varchar), b sno DEFAULT sno_next())")
+        db.execute("""SELECT flake_create_layout('narrow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
+            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "worker", "bits": 8, "role": "worker"},
+            {"name": "sequence", "bits": 8, "role": "sequence"}], "sequence": "reset"}')""")
+        ok, detail, hint = findings(db)["shares"]
+        assert not ok
+        assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. narrow: This node has 2 workers")
+        assert hint == "Lower flake.node_count and restart the server, or use a layout with more worker bits."
+    server.restart("flake.node_count=1", "flake.node_id=0")
+    assert check(server, "shares")[0]
+
+
+def test_a_layout_whose_definition_was_changed(servers):
+    server = servers()
+    with server.connect() as db:
+        db.execute("SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
+        db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('mine'))")
+        assert wrong(db) == []
+        db.execute("ALTER SERVER mine OPTIONS (SET definition '{\"like\": \"twitter\"}')")
+        assert wrong(db) == ["shares"]
+        ok, detail, hint = findings(db)["shares"]
+        assert (ok, detail) == (False, 'mine: definition of layout "mine" has been changed.')
+        assert hint.startswith("Undo the change")
+
+
+def test_end_of_layouts(servers):
+    server = servers()
+    with server.connect() as db:
+        db.execute("SET timezone = 'UTC'")
+        assert findings(db)["end of layouts"][:2] == (True, "No column default and no generator of this session uses a layout.")
+        db.execute("CREATE TABLE a (id bigint DEFAULT flake_next('twitter'), s sno DEFAULT sno_next(5))")
+        ok, detail, _ = findings(db)["end of layouts"]
+        assert ok and detail.startswith("sno ends in 5") and "twitter ends in 5" in detail
+        db.execute("SELECT flake_next('discord')")
+        ok, detail, _ = findings(db)["end of layouts"]
+        assert ok and "The order of discord by time ends in 5" in detail and "and discord in 12" in detail
+        # A generated column shows what the clients make.
+        for name, days in [("last", 400), ("nearly", 4 * 365), ("later", 6 * 365)]:
+            epoch = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days, milliseconds=-(2**41))
+            definition = f'{{"like": "twitter", "epoch": "{epoch:%Y-%m-%dT%H:%M:%SZ}"}}'
+            db.execute("SELECT flake_create_layout(%s, %s)", (name, definition))
+        assert findings(db)["end of layouts"][0], "not in use"
+        db.execute("CREATE TABLE b (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'last')) STORED)")
+        ok, detail, hint = findings(db)["end of layouts"]
+        assert not ok and detail.startswith("last ends in 399 days (")
+        assert "flake_create_layout" in hint
+        db.execute("DROP TABLE b; CREATE TABLE b (id bigint DEFAULT flake_next('nearly'))")
+        ok, detail, _ = findings(db)["end of layouts"]
+        assert not ok and detail.startswith("nearly ends in 3 years (")
+        db.execute("ALTER TABLE b ALTER id SET DEFAULT flake_next('later')")
+        assert findings(db)["end of layouts"][0]
+
+
+def test_a_clock_that_was_ahead(servers):
+    server = servers(clock="+3600")
+    with server.connect() as db:
+        db.execute("SELECT flake_next('twitter')")
+        assert wrong(db) == []
+        server.set_clock("+0")
+        assert wrong(db) == ["marks"]
+        _, detail, hint = findings(db)["marks"]
+        assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/guarantee.md" in hint
+        assert server.value("SELECT flake_accept_clock() < now() + interval '1 minute'")
+        server.sql("SELECT flake_next('twitter')")
+        ok, detail, hint = findings(db)["marks"]
+        assert not ok and detail.startswith("The clock was ahead, and has used the time from ") and "clock" in hint
+        # It is over once the clock has passed it.
+        server.set_clock("+7200")
+        assert wrong(db) == []
+
+
+def test_a_library_of_another_version(servers):
+    server = servers()
+    server.sql(f"LOAD '{server.compile('newer', NEWER)}'")
+    with server.connect() as db:
+        ok, detail, hint = findings(db)["library"]
+        assert not ok and "version 99" in detail and hint.startswith("Restart the server")
+        # The others need the memory.
+        assert wrong(db) == ["settings", "marks", "library"]
+    server.restart()
+    assert check(server, "library")[0]
+
+
+def test_no_control_block(servers):
+    server = servers()
+    server.restart()
+    server.sql(f"CREATE FUNCTION take_shared_memory() RETURNS void LANGUAGE c AS '{server.compile('greedy', GREEDY)}'")
+    server.sql("SELECT take_shared_memory()")
+    with server.connect() as db:
+        for _ in range(2):
+            assert wrong(db) == ["settings", "marks", "library"]
+        assert "shared_preload_libraries" in findings(db)["library"][2]
+    server.restart("shared_preload_libraries=flake")
+    server.sql("SELECT take_shared_memory()")
+    with server.connect() as db:
+        assert wrong(db) == []
