@@ -119,7 +119,15 @@ class Server:
 
     def connect(self, **options):
         options = {"host": str(self.dir), "user": "postgres", "dbname": "postgres", "autocommit": True} | options
-        return psycopg.connect(**options)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return psycopg.connect(**options)
+            except psycopg.OperationalError as error:
+                # Processes of sessions that have ended may not have.
+                if "too many clients already" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def sql(self, query, *parameters):
         """All rows of a query in a session of its own."""

@@ -59,18 +59,8 @@ def wait_until(condition):
 @contextlib.contextmanager
 def sessions(server, **options):
     """As many sessions as there are slots, or nearly; their processes have ended after the block."""
-
-    def connect():
-        deadline = time.monotonic() + LONG
-        while True:
-            try:
-                return server.connect(**options)
-            except psycopg.OperationalError:  # processes of earlier sessions may still be about to end
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-
     with contextlib.ExitStack() as opened:
-        dbs = [opened.enter_context(connect()) for _ in range(SESSIONS)]
+        dbs = [opened.enter_context(server.connect(**options)) for _ in range(SESSIONS)]
         pids = [db.info.backend_pid for db in dbs]
         yield dbs
     wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = ANY (%s)", pids))

@@ -5,7 +5,7 @@ import datetime
 import psycopg
 import pytest
 
-from test_ledger import GREEDY, NEWER
+from test_ledger import GREEDY, put_other_version
 
 CHECKS = ["node number", "settings", "shares", "end of layouts", "marks", "library"]
 
@@ -255,7 +255,7 @@ def test_a_clock_that_was_ahead(servers):
 
 def test_a_library_of_another_version(servers):
     server = servers()
-    server.sql(f"LOAD '{server.compile('newer', NEWER)}'")
+    put_other_version(server, share_rule=1)
     with server.connect() as db:
         ok, detail, hint = findings(db)["library"]
         assert not ok and "version 99" in detail and hint.startswith("Restart the server")

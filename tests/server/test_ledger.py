@@ -212,7 +212,7 @@ OTHER_VERSION = """
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 PG_MODULE_MAGIC;
-typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; } Header;
+typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; uint32 unstored; } Header;
 void _PG_init(void);
 void _PG_init(void)
 {
@@ -221,7 +221,7 @@ void _PG_init(void)
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     control = ShmemInitStruct("flake", 4096, &found);
     memset(control, 0xff, 4096);
-    *control = (Header) { 99, SHARE_RULE, 0, 1, PG_INT64_MIN };
+    *control = (Header) { 99, SHARE_RULE, 0, 0, PG_INT64_MIN, 0 };
     LWLockRelease(AddinShmemInitLock);
 }
 """

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from clients import Load, Made
+from standing_clock import cancelled, server_at_0
 
 HOUR_AHEAD = "flake_max(clock_timestamp() + interval '1 hour', 'twitter')"
 
@@ -102,6 +103,17 @@ def test_the_wait_can_be_cancelled(server):
         with pytest.raises(psycopg.errors.QueryCanceled):
             db.execute("SELECT flake_start_above(flake_max(clock_timestamp(), 'twitter'), 'twitter')")
         assert time.monotonic() - began < 10
+
+
+def test_called_again_after_it_was_cancelled(own_servers):
+    """It returns when no session can use time that was granted before, whoever has raised the marks."""
+    server = server_at_0(own_servers)
+    with server.connect() as db, server.connect() as operator:
+        db.execute("SELECT flake_next('twitter')")
+        id, = operator.execute("SELECT flake_min(clock_timestamp() + interval '2.5 s')").fetchone()
+        for _ in range(2):
+            with cancelled(operator), pytest.raises(psycopg.errors.QueryCanceled):
+                operator.execute(f"SELECT flake_start_above({id}, 'twitter')")
 
 
 def test_bad_arguments(server):

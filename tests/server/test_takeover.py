@@ -1,0 +1,116 @@
+"""A server goes on with another's data, and cannot know from its own memory what the other one did."""
+
+import pytest
+
+from clients import Made
+from standing_clock import at, attempt, attempts, fail_over, insert, pass_through, server_at_0
+
+
+def stop_replaying(standby):
+    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.reload()
+    while standby.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
+        pass
+
+
+@pytest.mark.parametrize("other_first", [False, True])
+def test_a_second_database(own_servers, other_first):
+    """The new primary has made IDs in another database before, and its own mark is as high as the old one's."""
+    old, made = server_at_0(own_servers), Made()
+    old.sql("CREATE DATABASE other")
+    with old.connect(dbname="other") as db:
+        db.execute("CREATE EXTENSION flake")
+    new = own_servers(standby_of=old, clock=at(100))
+    old.set_clock(at(102.9))
+    insert(old, made)
+    fail_over(old, new)
+    if other_first:
+        with new.connect(dbname="other") as db:
+            attempt(db, Made())
+            new.set_clock(at(102.9))
+            attempt(db, Made())
+    new.set_clock(at(102.9))
+    attempts(new, made)
+    pass_through(new, made, 102.9)
+
+
+@pytest.mark.parametrize("behind", [0, 0.9, 3])
+def test_the_old_primary_goes_on_ahead_of_the_new_ones_clock(own_servers, behind):
+    """For less than two seconds after the promotion."""
+    old, made = server_at_0(own_servers), Made()
+    new = own_servers(standby_of=old, clock=at(101.9 - behind))
+    old.set_clock(at(100))
+    insert(old, made)
+    old.set_clock(at(101.9))
+    insert(old, made)
+    new.wait_for_replay(old)
+    stop_replaying(new)
+    new.promote()
+    attempts(new, made)
+    old.set_clock(at(103.5))
+    insert(old, made)
+    old.stop("immediate")
+    pass_through(new, made, 103.5)
+
+
+@pytest.mark.parametrize("has_made_ids", [False, True])
+def test_a_standby_takes_over_another_number(own_servers, has_made_ids):
+    """It has run under a number of its own, and has a file of its own. The old primary was idle."""
+    old, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0"), Made()
+    new = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=old, clock=at(100))
+    old.set_clock(at(100))
+    new.wait_for_replay(old)
+    if has_made_ids:
+        attempts(new, made)
+    new.restart("flake.node_id=0", "primary_conninfo=")
+    new.promote()
+    attempts(new, made)
+    for seconds in [100, 100.5]:
+        old.set_clock(at(seconds))
+        insert(old, made)
+    old.stop("immediate")
+    pass_through(new, made, 100, 100.5)
+
+
+def test_another_node_drops_the_extension_and_creates_it_again(own_servers):
+    """The marks of other nodes were in the page that is gone."""
+    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
+    second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
+    first.set_clock(at(40))
+    insert(first, made)
+    second.wait_for_replay(first)
+    first.set_clock(at(0))
+    first.sql("CREATE TABLE plain ()")
+    second.wait_for_replay(first)
+    second.promote()
+    first.sql("CREATE TABLE lost ()")
+    attempts(second, made)
+    second.sql("DROP EXTENSION flake CASCADE")
+    second.sql("CREATE EXTENSION flake")
+    attempts(second, made)
+    first.stop("fast")
+    second.sql("CHECKPOINT")
+    first.rewind(second)
+    first.launch()
+    first.wait_for_replay(second)
+    second.stop("fast")
+    first.promote()
+    pass_through(first, made, 3, 40)
+
+
+@pytest.mark.parametrize("statements", ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUENCE flake_mark NO CYCLE"])
+def test_a_page_that_is_rolled_back(own_servers, statements):
+    """What was noted in a page that a rollback takes away says nothing of the page that is there."""
+    primary, made = server_at_0(own_servers), Made()
+    standby = own_servers(standby_of=primary, clock=at(-3600))
+    insert(primary, made)
+    primary.set_clock(at(60))
+    with primary.connect() as db:
+        db.execute(f"BEGIN; {statements}")
+        made.add(db.execute("SELECT flake_next('twitter')::text").fetchall(), ["twitter"])
+        db.execute("ROLLBACK")
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    fail_over(primary, standby)
+    pass_through(standby, made, -3600, 0, 60)
