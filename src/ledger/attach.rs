@@ -76,7 +76,11 @@ pub fn attach() -> Result<Attachment, Error> {
             return Err(Error::OtherShareRule { found: control.header.share_rule, own: SHARE_RULE });
         }
         ATTACHMENT.set(if control.header.version != VERSION {
-            warn("another version of the library is in use");
+            warn(
+                "another version of the library is in use",
+                "Its IDs start above the present instant, and are unique unless the clock is set back.",
+                "Restart the server.",
+            );
             Attachment::Foreign(&control.header)
         } else {
             control.register_locks();
@@ -95,16 +99,16 @@ pub fn attach_slot() -> Result<Attachment, Error> {
         // SAFETY: every session of this version uses the handle for this; a slot's number is less than their number.
         match unsafe { shared_memory::slot_block(&control.segment, slot as usize, slots as usize) } {
             Ok(progress) => ATTACHMENT.set(Attachment::Ledger(control, progress)),
-            Err(reason) => warn(&format!("no shared memory for this slot: {reason}")),
+            Err(reason) => warn(
+                &format!("no shared memory for this slot: {reason}"),
+                "Its IDs start above the present instant and above those of all sessions that have exited.",
+                "Check max_connections and the limits of shared memory, and restart the server.",
+            ),
         }
     }
     Ok(ATTACHMENT.get())
 }
 
-fn warn(reason: &str) {
-    report::warning(
-        format!("this session makes IDs without the ledger: {reason}"),
-        Some("Its IDs start above the present instant, and are unique unless the clock is set back."),
-        "Restart the server. If this happens again, check max_connections and the limits of shared memory.",
-    );
+fn warn(reason: &str, detail: &str, hint: &str) {
+    report::warning(format!("this session makes IDs without the ledger: {reason}"), Some(detail), hint);
 }

@@ -175,6 +175,25 @@ def test_no_memory_for_the_ledger(servers):
             assert notices == []
 
 
+def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
+    """What the slot's last owner has used is not known in detail, but is not used again."""
+    server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
+    for seconds in [58, 60]:
+        server.set_clock(at(seconds))
+        make_in_all(server, made)
+    server.set_clock(at(0))
+    segments = server.dir / "data" / "pg_dynshmem"
+    with sessions(server) as dbs:
+        away = segments.rename(segments.with_suffix(".away"))
+        refused = [attempt(db, made) for db in dbs]
+        away.rename(segments)
+        assert "twitter" in refused[0]
+        for seconds in [58, 60]:
+            server.set_clock(at(seconds))
+            [attempt(db, made) for db in dbs]
+    pass_through(server, made, 60)
+
+
 GREEDY = """
 #include "postgres.h"
 #include "fmgr.h"
