@@ -29,7 +29,7 @@ impl Opening {
         let own = record.as_ref().filter(|record| record.owner.counts_for(self.node));
         let copied = own.filter(|record| self.is_of_another_server(record));
         // Another server that was the primary under this number may go on unnoticed for as long.
-        let overlap = self.now.saturating_add(MARGIN);
+        let overlap = self.now.saturating_add(MARGIN + 1);
         let mut owner = Owner {
             node: (self.node.id(), self.node.count()),
             wal_timeline: self.wal_timeline,

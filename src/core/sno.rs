@@ -19,7 +19,8 @@ use crate::{Error, Node, Share, Slot, TextFault};
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
 /// The length of a unit in microseconds.
-const UNIT: i64 = 4_000;
+/// How many microseconds a unit of time lasts.
+pub const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
 /// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
 pub const LAST: i64 = start_of(LAST_UNIT);

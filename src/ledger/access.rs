@@ -62,7 +62,13 @@ impl LedgerAccess for SharedLedger {
                     None => above_now(ledger.floor().max(floor).max(control.with_lock(|guarded| guarded.free_from))),
                     Some(progress) => progress.start(&ledger, key, floor),
                 };
-                let is_covered = mark_page::is_covered(Some(control), self.node, ledger.mark()).or_raise();
+                // A generator that resumes may go on in its tick without asking for it.
+                let is_covered = if start.resumed.is_some() {
+                    mark_page::cover(Some(control), self.node, ledger.mark()).or_raise();
+                    true
+                } else {
+                    mark_page::is_covered(Some(control), self.node, ledger.mark()).or_raise()
+                };
                 Beginning {
                     start,
                     last_seen: control.last_seen.load(Ordering::Acquire),
@@ -89,6 +95,8 @@ impl LedgerAccess for SharedLedger {
             (Grant::Window(without_reserve(window), era), mark_of(window))
         } else {
             recovery::refuse(self.function);
+            // The server may have been promoted since this session began.
+            open(control, self.node)?;
             // While granted time remains, nobody waits for the session that asks for more.
             let writer = if is_in(window) { control.try_writer() } else { Some(control.writer()) };
             let extended = writer.map(|writer| extend(control, &writer, now, tick_end, goes_back));

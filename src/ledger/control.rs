@@ -43,6 +43,8 @@ pub struct Control {
     pub segment: AtomicU32,
     /// How many sessions have generators.
     pub sessions: AtomicU32,
+    /// The length of the longest tick that a generator has had, in microseconds.
+    pub longest_tick: AtomicI64,
     /// Sessions that could not store their progress have used only ticks that start before this instant.
     pub unstored_floor: AtomicI64,
     /// The number of the ledger's memory, once the ledger is open.
@@ -123,6 +125,7 @@ impl Control {
             file_lock: LwLock::new(),
             segment: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
+            longest_tick: AtomicI64::new(0),
             unstored_floor: AtomicI64::new(i64::MIN),
             memory: AtomicU32::new(0),
             mark_of_others: AtomicI64::new(i64::MIN),

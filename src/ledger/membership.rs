@@ -20,15 +20,16 @@ thread_local! {
     static HAS_JOINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Opens the ledger for a session that is about to create a generator, counts the session once, and returns the node that
-/// it makes IDs for.
-pub fn join() -> Result<Node, Error> {
+/// Opens the ledger for a session that is about to create a generator of this tick length, counts the session once, and
+/// returns the node that it makes IDs for.
+pub fn join(tick_length: i64) -> Result<Node, Error> {
     let has_joined = HAS_JOINED.get();
     let attachment = if has_joined { attached() } else { attach_slot()? };
     let node = node()?;
     match attachment {
         Attachment::Ledger(control, _) => {
             open(control, node)?;
+            control.longest_tick.fetch_max(tick_length, Ordering::AcqRel);
             if !has_joined {
                 let writer = control.writer();
                 writer.withdraw_exit_note()?;

@@ -83,8 +83,10 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
     Ok(Beginning { floor: new.floor(), granted_until: granted_before(control) })
 }
 
+/// Sessions may use what was granted to them, and go on to the end of the tick that they are in.
 fn granted_before(control: &Control) -> i64 {
-    control.with_lock(|guarded| guarded.granted_before)
+    let longest_tick = control.longest_tick.load(Ordering::Acquire);
+    control.with_lock(|guarded| guarded.granted_before).saturating_add(longest_tick)
 }
 
 fn own_control() -> Result<&'static Control, Error> {

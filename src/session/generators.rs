@@ -33,6 +33,8 @@ pub trait IdSource: Copy + 'static {
     fn shares_generator_with(&self, other: &Self) -> bool;
     /// Refuses a source that IDs cannot be made for at `now`.
     fn check(&self, now: i64) -> Result<(), Error>;
+    /// Returns how many microseconds a tick lasts.
+    fn tick_length(&self) -> i64;
     /// Computes the share of a slot of a node.
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error>;
     /// Creates the generator of a share.
@@ -78,7 +80,7 @@ impl<S: IdSource> SessionGenerator<S> {
     fn new(source: S) -> Result<Self, Error> {
         recovery::refuse(S::FUNCTION);
         source.check(clock::now())?;
-        let node = ledger::join()?;
+        let node = ledger::join(source.tick_length())?;
         exit::leave_at_exit(final_progress_of::<S>);
         let share = source.share(node, slot::slot()?)?;
         let ledger = SharedLedger { function: S::FUNCTION, node };

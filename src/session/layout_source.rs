@@ -62,6 +62,10 @@ impl IdSource for LayoutSource {
         Ok(())
     }
 
+    fn tick_length(&self) -> i64 {
+        self.layout.tick_length()
+    }
+
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
         Share::new(self.layout, node, slot)
     }

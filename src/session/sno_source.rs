@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
 use flake_core::resume::Resumable;
-use flake_core::sno::{NAME, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
+use flake_core::sno::{NAME, UNIT, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
 use flake_core::{Node, Share, Slot, Sno, SnoGenerator, Step};
 
 use super::generators::{IdSource, Store};
@@ -42,6 +42,10 @@ impl IdSource for SnoSource {
     fn check(&self, now: i64) -> Result<(), Error> {
         unit_to_generate_in(now)?;
         Ok(())
+    }
+
+    fn tick_length(&self) -> i64 {
+        UNIT
     }
 
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {

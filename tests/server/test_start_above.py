@@ -36,6 +36,16 @@ def test_the_next_ids_of_all_sessions_are_above(server, ahead):
             assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
 
 
+def test_a_session_that_is_in_a_long_tick(server):
+    """It goes on to the end of the tick, and the function waits for that."""
+    server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "tick": "5s"}')""")
+    with server.connect() as db:
+        db.execute("SELECT flake_next('slow')")
+        id = server.value("SELECT flake_max(clock_timestamp(), 'slow')")
+        server.value(f"SELECT flake_start_above({id}, 'slow')")
+        assert db.execute("SELECT flake_next('slow')").fetchone()[0] > id
+
+
 def test_nothing_happens_where_ids_are_above_already(server):
     server.sql("SELECT flake_next('twitter')")
     before = server.sql("SELECT floor, skipped FROM flake_stats")

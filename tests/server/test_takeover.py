@@ -34,6 +34,20 @@ def test_a_second_database(own_servers, other_first):
     pass_through(new, made, 102.9)
 
 
+def test_a_tick_that_sessions_of_another_database_began(own_servers):
+    """Their slots' next owners go on in it, and the mark of their own database has to be above it."""
+    old, made = server_at_0(own_servers), Made()
+    old.sql("CREATE DATABASE other TEMPLATE postgres")
+    new = own_servers(standby_of=old, clock=at(0))
+    old.set_clock(at(60))
+    insert(old, Made())
+    insert(old, made, dbname="other")
+    old.set_clock(at(0))
+    old.sql("CREATE TABLE plain ()")
+    fail_over(old, new)
+    pass_through(new, made, 0, 60, dbname="other")
+
+
 @pytest.mark.parametrize("behind", [0, 0.9, 3])
 def test_the_old_primary_goes_on_ahead_of_the_new_ones_clock(own_servers, behind):
     """For less than two seconds after the promotion."""

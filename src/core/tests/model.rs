@@ -106,9 +106,13 @@ impl LedgerAccess for SlotAccess<'_> {
 
     fn begin(&self, key: u64) -> Beginning {
         let memory = self.0.memory.borrow();
-        let Memory { ledger, last_seen, progress, .. } = memory.as_ref().unwrap();
+        let Memory { ledger, owner, last_seen, progress, .. } = memory.as_ref().unwrap();
         let start = progress[self.1].start(ledger, key, i64::MIN);
-        let is_covered = self.0.pages.borrow()[database_of(self.1)].own(self.0.node) >= Some(ledger.mark());
+        let page = &mut self.0.pages.borrow_mut()[database_of(self.1)];
+        if start.resumed.is_some() {
+            page.raise(self.0.node, ledger.mark(), owner.memory);
+        }
+        let is_covered = page.own(self.0.node) >= Some(ledger.mark());
         let window = if is_covered { ledger.window() } else { Window { until: i64::MIN, ..Window::ALL } };
         Beginning { start, last_seen: *last_seen, era: ledger.era(), window }
     }
