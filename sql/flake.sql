@@ -215,7 +215,7 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open"; "unused" before the first ID; "none" if this session found no shared memory for it';
+    '"open"; "unused" before the first ID since the server started; "none" if this session found no shared memory for it';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS 'how many sessions have generators';
