@@ -59,6 +59,7 @@ def test_a_private_umask():
         assert "Index Cond: ((id >= '" in output
 
 
+@pytest.mark.skipif(os.environ.get("FLAKE_BUILT") == "yes", reason="the matrix builds nothing; make test builds such a checkout")
 def test_a_checkout_in_a_path_with_a_space():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake test ") as base:
         os.chmod(base, 0o755)
