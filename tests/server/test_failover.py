@@ -435,8 +435,9 @@ def version_17():
     found = [place / "bin/pg_config" for place in map(pathlib.Path, places) if (place / "bin/initdb").exists()]
     if not found:
         return None, "there is no PostgreSQL 17 to upgrade from"
-    if not (ROOT / "target/stage-17").exists():
-        return None, "flake was not built for PostgreSQL 17"
+    scripts = [sorted((ROOT / f"target/stage-{major}").rglob("flake--*.sql")) for major in [17, 18]]
+    if not all(scripts) or scripts[0][0].read_bytes() != scripts[1][0].read_bytes():
+        return None, "flake was not built for PostgreSQL 17 from the same sources"
     return found[0], None
 
 
