@@ -19,7 +19,7 @@ pub struct Opening {
     /// A number for the memory that begins, if one does.
     pub new_memory: u32,
     /// What the page of a database says of the node.
-    pub known: Option<KnownMark>,
+    pub known: KnownMark,
 }
 
 impl Opening {
@@ -27,7 +27,6 @@ impl Opening {
     /// record's exit note as long as that counts. `boot_id` identifies the run of the operating system.
     pub fn ledger(&self, record: Option<Record>, boot_id: Option<&str>) -> (Ledger, Owner, Option<ExitNote>) {
         let own = record.as_ref().filter(|record| record.owner.counts_for(self.node));
-        let copied = own.filter(|record| self.is_of_another_server(record));
         // Another server that was the primary under this number may go on unnoticed for as long.
         let overlap = self.now.saturating_add(MARGIN + 1);
         let mut owner = Owner {
@@ -40,10 +39,11 @@ impl Opening {
             // What is not this node's memory is none.
             None => {
                 let new = Ledger::new(self.started_at.unwrap_or(self.now));
-                let has_predecessor = self.known.is_some_and(|known| known.is_listed);
-                (if has_predecessor { new.raised_to(overlap) } else { new }, None)
+                (if self.known.is_listed { new.raised_to(overlap) } else { new }, None)
             }
-            Some(record) if copied.is_some() => (Ledger::inherited(record.timeline()).raised_to(overlap), None),
+            Some(record) if self.is_of_another_server(record) => {
+                (Ledger::inherited(record.timeline()).raised_to(overlap), None)
+            }
             Some(record) => {
                 owner.memory = record.owner.memory;
                 let exit_note = record.exit_note.clone().filter(|note| Some(note.boot_id.as_str()) == boot_id);
@@ -58,18 +58,19 @@ impl Opening {
     /// Returns the ledger above what the page knows of the node. What another memory wrote there, the ledger does not know,
     /// so its floor has to be above. What its own memory wrote, it knows, whatever its floor is.
     pub fn raised(&self, mut ledger: Ledger, mut owner: Owner) -> (Ledger, Owner) {
-        let Some(known) = self.known else { return (ledger, owner) };
-        owner.of_others = owner.of_others.max(known.of_others);
-        let of_own_memory = known.own.filter(|&(_, memory)| memory == owner.memory).map(|(instant, _)| instant);
-        let of_another = known.own.filter(|&(_, memory)| memory != owner.memory).map(|(instant, _)| instant);
-        let unknown = of_another.unwrap_or(i64::MIN).max(known.inherited);
+        let KnownMark { own, inherited, of_others, .. } = self.known;
+        owner.of_others = owner.of_others.max(of_others);
+        let (of_this_memory, of_another) = match own {
+            None => (i64::MIN, i64::MIN),
+            Some((instant, memory)) if memory == owner.memory => (instant, i64::MIN),
+            Some((instant, _)) => (i64::MIN, instant),
+        };
+        let unknown = of_another.max(inherited);
         if unknown > ledger.floor() {
             ledger = ledger.raised_to(unknown);
         }
-        if let Some(instant) = of_own_memory
-            && instant > ledger.greatest_mark()
-        {
-            ledger = ledger.raised_to(instant);
+        if of_this_memory > ledger.greatest_mark() {
+            ledger = ledger.raised_to(of_this_memory);
         }
         (ledger, owner)
     }

@@ -81,17 +81,14 @@ pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bo
     Ok(false)
 }
 
-/// Raises the mark of a node in a page that has just been created, and keeps there what was seen of other nodes' marks.
-pub fn begin(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
-    raise(Some(control), node, mark)
-}
-
 /// Raises the mark of a node to an instant and waits until it is on disk, unless it is there already.
 pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
     if is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
 }
 
-fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
+/// Does what [`cover`] does without asking what is known, which may be of a page that was dropped. A page that is created
+/// begins with what was seen of other nodes' marks.
+pub fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
     let page = open()?;
     let of_others = control.map_or(i64::MIN, |control| control.mark_of_others.load(Ordering::Acquire));
     let memory = control.map_or(0, |control| control.memory.load(Ordering::Acquire));

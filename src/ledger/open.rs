@@ -36,7 +36,7 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     let present = control.ledger().zip(writer.owner());
     let started_at = control.with_lock(|guarded| Some(guarded.preloaded_at).filter(|&at| at > 0));
     let new_memory = rand::random::<u32>().max(1);
-    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, new_memory, known: Some(known) };
+    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, new_memory, known };
     let (ledger, mut owner, exit_note) = match present {
         Some((ledger, owner)) => {
             let (raised, owner) = opening.raised(ledger, owner);
@@ -75,7 +75,7 @@ pub fn record_mark() -> Result<(), Error> {
     let Ok(node) = node() else { return Ok(()) };
     open(control, node)?;
     let Some(ledger) = control.ledger() else { return Ok(()) };
-    mark_page::begin(control, node, ledger.greatest_mark())
+    mark_page::raise(Some(control), node, ledger.greatest_mark())
 }
 
 /// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.

@@ -177,7 +177,7 @@ impl Server {
             node: self.node,
             wal_timeline: self.wal_timeline,
             new_memory: self.memories.replace(self.memories.get() + 1),
-            known: Some(self.pages.borrow()[database].of(self.node)),
+            known: self.pages.borrow()[database].of(self.node),
         };
         if let Some(memory) = &mut *memory {
             (memory.ledger, memory.owner) = opening.raised(memory.ledger, memory.owner);
