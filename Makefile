@@ -31,7 +31,7 @@ test: ## set up, build, and run all tests on throwaway servers
 test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missing (some minutes each, once)
 	@scripts/test matrix
 
-soak: ## faults, load and the model, for about an hour
+soak: ## faults, load, plans and the model, for about an hour
 	@scripts/test soak
 
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name

@@ -69,7 +69,11 @@ def draw(folder, results):
     calls = {key: ns for key, ns in results["calls"].items() if key in labels}
     sizes = {key: size for key, (size, _) in results["sizes"].items()}
     inserts = {key: tps for key, tps in results["inserts"][0].items() if key in ("flake", "bigserial", "uuid4", "uuid7")}
+    tight = results["tight"]
     folder.mkdir(exist_ok=True)
+    sizes_of_20 = tight["indexes"]["20"]["sizes"]
+    title = "Index after eight sessions inserted 480,000 rows, 20 at a time: megabytes"
+    bars(folder / "tight.svg", title, sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
     for name, title, values, form in (
         ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
         ("insert", "INSERT of a million rows: seconds", results["fill"], "{:.2f}"),

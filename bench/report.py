@@ -76,6 +76,21 @@ def clients(results, found, form):
     return table(heads, [[results["labels"][key], *(rate(found, key, n, form) for n in range(len(heads) - 1))] for key in keys])
 
 
+def tight(found):
+    """Index and rows per second, of bigserial's, by rows of a statement; and how much is not in order."""
+    heads = ["rows per statement"]
+    for count in found["indexes"]:
+        heads += [f"{count}: index", f"{count}: rows per second"]
+    first = next(iter(found["indexes"].values()))["sizes"]
+    rows = [
+        [found["labels"][key], *(number(each[of][key], "{:.2f} ×")
+                                 for each in found["indexes"].values() for of in ("of sizes", "of rates")),
+         number(found["disorder"][key], "{:.2f} %")]
+        for key in sorted(first, key=first.get)
+    ]  # fmt: skip
+    return table([*heads, "not in order"], rows)
+
+
 def others(results):
     memory, waiting, loaded, counted = results["memory"], results["waiting"], results["loaded"], results["instructions"]
     profile = results["profile"]
@@ -127,5 +142,7 @@ def write(root, results):
     put(page, "tables", tables(results))
     put(page, "inserts", clients(results, results["inserts"], "{:,.0f}"))
     put(page, "generating", clients(results, results["generating"], "{:.1f}"))
+    put(page, "tight", tight(results["tight"]))
+    put(page, "tight_of_32", tight(results["tight of 32"]))
     put(page, "others", others(results))
     put(root / "README.md", "benchmark", short(results))

@@ -1,6 +1,7 @@
 """Measures flake and its alternatives on the server that PGHOST and the like name, and writes docs/ and README.md.
 
     run.py measure RESULTS       measures with clients, into a JSON file
+    run.py one-of-many RESULTS   adds what many clients get on a server that is one of 32 nodes
     run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
     run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
     run.py write RESULTS         writes tables and plots
@@ -21,6 +22,7 @@ import instructions
 import queries
 import sessions
 import tables
+import tightness
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -76,9 +78,29 @@ def measure():
         say("clients")
         results["inserts"] = sessions.inserts(db, here, rounds(15), 1)
         results["generating"] = sessions.generating(here, rounds(5), 1)
+        results["tight"] = tight(db, here, rounds(3))
         results["loaded"] = sessions.loaded(rounds(20), 1)
         results["profile"] = sessions.profile(here[0], 4)
         return results
+
+
+def tight(db, here, number):
+    participants = tightness.participants(here)
+    tightness.create(db, participants)
+    return {
+        "labels": {c.key: c.label for c in participants},
+        "ours": [c.key for c in participants if c.ours],
+        "indexes": tightness.indexes(db, participants, number),
+        "disorder": tightness.disorder(db, participants),
+    }
+
+
+def one_of_many():
+    """The same on a node that has few workers: without UUIDs, for which that makes no difference."""
+    with connect() as db:
+        db.execute("CREATE EXTENSION IF NOT EXISTS flake")
+        here = [c for c in contestants.ALL if c.key in ("sno", "bigserial")]
+        return tight(db, here, rounds(3))
 
 
 def count(here, bindir, data):
@@ -94,6 +116,9 @@ def main():
         results |= measure()
     elif part == "waiting":
         results["waiting"] = queries.waiting(connect)
+    elif part == "one-of-many":
+        say("clients of one of 32 nodes")
+        results["tight of 32"] = one_of_many()
     elif part == "count":
         say("instructions")
         results["instructions"] = count(results["labels"], *arguments)

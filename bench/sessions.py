@@ -14,14 +14,15 @@ NUMBERS = [1, 8, 32]
 GENERATED = 10_000
 
 
-def pgbench(script, clients, seconds, **options):
-    """Transactions per second."""
+def pgbench(script, clients, seconds=None, transactions=None, **options):
+    """Transactions per second, of some seconds or of some transactions of each client."""
+    length = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
     options = " ".join(f"-c {name}={value}" for name, value in options.items())
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
         file.flush()
         done = subprocess.run(
-            ["pgbench", "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", "-T", str(seconds)],
+            ["pgbench", "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", *length],
             check=True, capture_output=True, text=True, env=os.environ | {"PGOPTIONS": options},
         )  # fmt: skip
     return float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])

@@ -8,16 +8,25 @@
 -- made by #[pg_extern] and get their symbols by c_symbol!. See src/postgres/entry_point.rs.
 \echo Use "CREATE EXTENSION flake" to load this file. \quit
 
+-- Privileges: PUBLIC may execute, select and use everything (see the end of each file), and functions for which that
+-- is too much check the caller's role themselves. So GRANT and REVOKE on all tables, functions or sequences of a schema
+-- succeed, whoever owns the schema, and give nobody more. Nothing is granted to @extowner@: the owner may change.
+
+-- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
+-- PostgreSQL does the same): PostgreSQL 15 and 16 dump what a dropped role had granted, and the dump does not restore. At the
+-- end of this script the present role returns.
+SELECT set_config('role', rolname, true) FROM pg_roles WHERE oid = 10 AND rolname <> current_user;
+
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_next(layout text) RETURNS bigint
-    VOLATILE STRICT PARALLEL SAFE
+    VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; the IDs of one session increase if the layout''s sequence is "reset"';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a session increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
-    VOLATILE STRICT PARALLEL SAFE
+    VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next_tagged';
 COMMENT ON FUNCTION flake_next(text, integer) IS
     'returns a new unique ID with the caller''s number in the layout''s tag field; IDs are unique without the tag';
@@ -28,10 +37,10 @@ CREATE FUNCTION flake_batch_support(internal) RETURNS internal
 COMMENT ON FUNCTION flake_batch_support(internal) IS 'planner support for flake_batch: how many rows it returns';
 
 CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
-    VOLATILE STRICT PARALLEL SAFE SUPPORT flake_batch_support
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_batch_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch';
 COMMENT ON FUNCTION flake_batch(text, integer) IS
-    'returns "count" new unique IDs of this layout; they increase if the layout''s sequence is "reset"';
+    'returns "count" new unique IDs of this layout; flake_layouts.increasing says whether they increase';
 
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
 
@@ -108,10 +117,14 @@ CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURN
 COMMENT ON FUNCTION flake_last(tstzrange, text) IS
     'returns the largest ID whose tick overlaps the span; the smallest bigint if there is none';
 
--- The planner would not inline it if it were STRICT. It returns NULL for NULL all the same.
+CREATE FUNCTION flake_during_support(internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during_support';
+COMMENT ON FUNCTION flake_during_support(internal) IS 'planner support for flake_during: the range of IDs';
+
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
-    IMMUTABLE PARALLEL SAFE
-    RETURN id >= flake_first(span, layout) AND id <= flake_last(span, layout);
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
@@ -120,41 +133,40 @@ COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
 CREATE FUNCTION flake_layout_validator(options text[], catalog oid) RETURNS void
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layout_validator';
-COMMENT ON FUNCTION flake_layout_validator(text[], oid) IS 'checks the definitions of custom layouts';
+COMMENT ON FUNCTION flake_layout_validator(text[], oid) IS
+    'checks the definitions of custom layouts; for the owner of the extension';
 
 -- Custom layouts are foreign servers of this wrapper, because pg_dump writes those before the tables whose generated
 -- columns need them.
 CREATE FOREIGN DATA WRAPPER flake_layout VALIDATOR flake_layout_validator;
 COMMENT ON FOREIGN DATA WRAPPER flake_layout IS 'the custom layouts of flake, each a foreign server; see flake_create_layout';
-GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO @extowner@;
 
 CREATE FUNCTION flake_create_layout(name text, definition jsonb) RETURNS void
-    VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_layout';
-COMMENT ON FUNCTION flake_create_layout(text, jsonb) IS 'creates a custom layout, which cannot be changed afterwards';
-REVOKE EXECUTE ON FUNCTION flake_create_layout(text, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION flake_create_layout(text, jsonb) TO @extowner@;
+COMMENT ON FUNCTION flake_create_layout(text, jsonb) IS
+    'creates a custom layout, which cannot be changed afterwards; for the owner of the extension';
 
 CREATE FUNCTION flake_drop_layout(name text) RETURNS void
-    VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_layout';
-COMMENT ON FUNCTION flake_drop_layout(text) IS 'drops a custom layout; its IDs can no longer be read';
-REVOKE EXECUTE ON FUNCTION flake_drop_layout(text) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION flake_drop_layout(text) TO @extowner@;
+COMMENT ON FUNCTION flake_drop_layout(text) IS
+    'drops a custom layout that nothing names; its IDs can no longer be read; for the owner of the extension';
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
-    OUT ids_per_tick bigint, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT text_form text,
-    OUT generates boolean, OUT source text
+    OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
+    OUT text_form text, OUT generates boolean, OUT source text
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
 COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
-    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, text_form, generates, source
+    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+           generates, source
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -168,33 +180,36 @@ COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers togeth
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS
     'start of the last tick up to which the order of bigint is the order of time; NULL if it never is';
+COMMENT ON COLUMN flake_layouts.increasing IS
+    'whether the IDs that a session makes in a statement increase, up to sortable_until';
 COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_encode writes IDs';
 COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this layout; it reads some formats only';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
-GRANT SELECT ON flake_layouts TO PUBLIC;
 
 CREATE FUNCTION flake_generators(
-    OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT last_tick timestamptz,
-    OUT issued bigint, OUT overflow_waits bigint, OUT clock_steps bigint, OUT waited interval
+    OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT steps bigint,
+    OUT ids_per_step bigint, OUT last_tick timestamptz, OUT issued bigint, OUT overflow_waits bigint, OUT clock_steps bigint, OUT waited interval
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_generators';
 COMMENT ON FUNCTION flake_generators() IS 'the rows of the view flake_generators';
 
 CREATE VIEW flake_generators AS
-    SELECT layout, workers, sequences, ids_per_tick, last_tick, issued, overflow_waits, clock_steps, waited
+    SELECT layout, workers, sequences, ids_per_tick, steps, ids_per_step, last_tick, issued, overflow_waits, clock_steps,
+           waited
     FROM flake_generators();
 COMMENT ON VIEW flake_generators IS 'the generators of this session, one for each layout whose IDs it has made';
 COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
-COMMENT ON COLUMN flake_generators.workers IS 'worker numbers that belong to this session';
-COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that belong to this session';
+COMMENT ON COLUMN flake_generators.workers IS 'worker numbers of this node, which all its sessions use';
+COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that belong to this node';
 COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick';
+COMMENT ON COLUMN flake_generators.steps IS 'how many equal steps of time a tick is divided into';
+COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many of the IDs of each step belong to this session';
 COMMENT ON COLUMN flake_generators.last_tick IS 'start of the tick of the last ID';
 COMMENT ON COLUMN flake_generators.issued IS 'IDs made since the session began';
 COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often the session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_generators.clock_steps IS 'how often the clock was behind the last ID';
 COMMENT ON COLUMN flake_generators.waited IS 'how long the session waited for either reason';
-GRANT SELECT ON flake_generators TO PUBLIC;
 
 -- The whole server -------------------------------------------------------------------------------------------------------
 
@@ -205,15 +220,13 @@ CREATE FUNCTION flake_stats(
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_stats';
-COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats';
-REVOKE EXECUTE ON FUNCTION flake_stats() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION flake_stats() TO pg_monitor;
+COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for members of pg_monitor';
 
 CREATE VIEW flake_stats AS
     SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_steps, longest_wait, mark, floor,
            skipped
     FROM flake_stats();
-COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started';
+COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
     '"open"; "unused" before the first ID since the server started; "none" if this session found no shared memory for it';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
@@ -228,8 +241,6 @@ COMMENT ON COLUMN flake_stats.mark IS
     'IDs stay at least 2 seconds below this time until it has been moved further ahead on disk, to 5 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
-REVOKE ALL ON flake_stats FROM PUBLIC;
-GRANT SELECT ON flake_stats TO pg_monitor;
 
 CREATE FUNCTION flake_check(OUT "check" text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 6
@@ -241,8 +252,7 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';
 COMMENT ON FUNCTION flake_accept_clock() IS
-    'continues at the present clock although a clock that was ahead has made later IDs; returns when IDs can be made again';
-REVOKE EXECUTE ON FUNCTION flake_accept_clock() FROM PUBLIC;
+    'continues at the present clock although a clock that was ahead has made later IDs; returns from when on; for superusers';
 
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
@@ -253,13 +263,31 @@ COMMENT ON SEQUENCE flake_mark IS
 CREATE FUNCTION flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_record_mark';
-COMMENT ON FUNCTION flake_record_mark() IS 'writes this server''s mark into flake_mark; CREATE EXTENSION calls it';
+COMMENT ON FUNCTION flake_record_mark() IS
+    'writes this server''s mark into flake_mark; CREATE EXTENSION and upgrades call it; for superusers';
 
 CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+
+-- Privileges ------------------------------------------------------------------------------------------------------------
+
+-- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
+GRANT EXECUTE ON FUNCTION
+    flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer),
+    flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
+    flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
+    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
+    flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text),
+    flake_layout_validator(text[], oid),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
+    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean)
+    TO PUBLIC;
+GRANT USAGE ON TYPE flake_parts TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_mark TO PUBLIC;
+GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC;
 
 -- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.
 SELECT flake_record_mark();

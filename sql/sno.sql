@@ -24,8 +24,13 @@ CREATE FUNCTION sno_send(sno) RETURNS bytea
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_send';
 COMMENT ON FUNCTION sno_send(sno) IS 'I/O';
 
+CREATE FUNCTION sno_typanalyze(internal) RETURNS boolean
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_typanalyze';
+COMMENT ON FUNCTION sno_typanalyze(internal) IS 'statistics, with a fine histogram';
+
 CREATE TYPE sno (
-    INPUT = sno_in, OUTPUT = sno_out, RECEIVE = sno_recv, SEND = sno_send,
+    INPUT = sno_in, OUTPUT = sno_out, RECEIVE = sno_recv, SEND = sno_send, ANALYZE = sno_typanalyze,
     INTERNALLENGTH = 10, ALIGNMENT = char, STORAGE = plain
 );
 COMMENT ON TYPE sno IS 'a time-ordered unique ID of 80 bits: 10 bytes, written as 16 characters';
@@ -209,12 +214,12 @@ COMMENT ON FUNCTION sno_decode(text) IS 'decodes 16 characters to ten bytes';
 -- Making snos ------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION sno_next(metabyte integer DEFAULT 0) RETURNS sno
-    VOLATILE STRICT PARALLEL SAFE
+    VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next';
 COMMENT ON FUNCTION sno_next(integer) IS 'returns a new unique sno with the caller''s metabyte, from an automatic partition';
 
 CREATE FUNCTION sno_next(metabyte integer, partition integer) RETURNS sno
-    VOLATILE STRICT PARALLEL SAFE
+    VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_next_in_partition';
 COMMENT ON FUNCTION sno_next(integer, integer) IS 'returns a new unique sno in one of the caller''s partitions, 0 to 32767';
 
@@ -302,10 +307,14 @@ CREATE FUNCTION sno_last(span tstzrange) RETURNS sno
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_last';
 COMMENT ON FUNCTION sno_last(tstzrange) IS 'returns the largest sno whose unit overlaps the span; the smallest of all if there is none';
 
--- The planner would not inline it if it were STRICT. It returns NULL for NULL all the same.
+CREATE FUNCTION sno_during_support(internal) RETURNS internal
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during_support';
+COMMENT ON FUNCTION sno_during_support(internal) IS 'planner support for sno_during: the range of snos';
+
 CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
-    IMMUTABLE PARALLEL SAFE
-    RETURN id >= sno_first(span) AND id <= sno_last(span);
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
 
@@ -314,3 +323,20 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
     'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+
+-- Privileges ------------------------------------------------------------------------------------------------------------
+
+-- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
+GRANT EXECUTE ON FUNCTION
+    sno_in(cstring), sno_out(sno), sno_recv(internal), sno_send(sno), sno_typanalyze(internal), sno_lt(sno, sno),
+    sno_le(sno, sno),
+    sno_eq(sno, sno), sno_ne(sno, sno), sno_ge(sno, sno), sno_gt(sno, sno), sno_cmp(sno, sno),
+    sno_sortsupport(internal), sno_hash(sno), sno_hash_extended(sno, bigint), sno_smaller(sno, sno),
+    sno_larger(sno, sno), sno_to_bytea(sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
+    sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
+    sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno),
+    sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
+    sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_first(tstzrange),
+    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), flake_start_above(sno, boolean), min(sno), max(sno)
+    TO PUBLIC;
+GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;

@@ -31,6 +31,7 @@ pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 /// PostgreSQL calls this once, when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    postgres::backtrace::disable();
     postgres::settings::define();
     layouts::custom::subscribe();
     ledger::preload();

@@ -69,6 +69,20 @@ impl Scattered {
         width
     }
 
+    pub const fn mask(&self) -> u64 {
+        let (mut mask, mut i) = (0, 0);
+        while i < self.len {
+            mask |= self.runs[i].mask();
+            i += 1;
+        }
+        mask
+    }
+
+    /// Whether all bits, if there are any, lie next to each other.
+    pub const fn is_one_run(&self) -> bool {
+        self.len <= 1
+    }
+
     /// The least significant run.
     pub const fn finest(&self) -> Bits {
         self.runs[0]

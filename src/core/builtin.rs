@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::SequenceRule::{Reset, Rolling};
 use crate::TextForm::{Base64ordered, Base64urlReversed, Crockford32, Decimal, Hex};
 use crate::layout::Geometry;
-use crate::{Error, Field, Layout, Reversal, Role, TextForm};
+use crate::{Error, Field, LONGEST_NAME, Layout, Reversal, Role, TextForm};
 
 const MILLISECOND: i64 = 1_000;
 const SECOND: i64 = 1_000_000;
@@ -249,14 +249,16 @@ pub fn built_in(name: &str) -> Option<&'static Layout> {
     BUILTIN.iter().find(|layout| layout.name == name)
 }
 
-/// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has.
+/// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. What is too long to be a
+/// name is similar to none: a comparison takes the time of both lengths' product.
 #[cold]
 pub fn unknown_layout(name: &str, custom: &[String]) -> Error {
     let known: Vec<String> =
         BUILTIN.iter().map(|layout| layout.name.to_string()).chain(custom.iter().cloned()).collect();
     let likeness = |known: &&String| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
+    let comparable = if name.len() > LONGEST_NAME { &[] } else { known.as_slice() };
     // Of two that are equally similar, the earlier one.
-    let nearest = known.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
+    let nearest = comparable.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
     Error::UnknownLayout { name: name.chars().take(100).collect(), nearest, known }
 }
 

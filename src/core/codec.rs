@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::bits::Bits;
-use crate::{Error, Field, Layout, Role};
+use crate::{Error, Field, LONGEST_NAME, Layout, Role};
 
 /// The numbers in an ID. The worker is the whole worker number, even if several fields hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,7 +100,8 @@ impl Layout {
         for (name, &number) in numbers {
             if !known.contains(&name.as_str()) {
                 let known = known.join(", ");
-                return Err(Error::UnknownField { layout: self.name.clone(), field: name.clone(), known });
+                let field = name.chars().take(LONGEST_NAME).collect();
+                return Err(Error::UnknownField { layout: self.name.clone(), field, known });
             }
             let bits: u32 = self.fields_with_bits().filter(|(f, _)| f.name == *name).map(|(_, bits)| bits.width).sum();
             self.check_part(name.clone(), number, Bits { shift: 0, width: bits }.max())?;

@@ -10,7 +10,9 @@ use crate::error::DefinitionFault;
 use crate::{Error, Fault, Field, Layout, Reversal, Role, SequenceRule, TextForm, built_in};
 
 /// The longest name of a layout or a field, as for PostgreSQL's identifiers.
-const LONGEST_NAME: usize = 63;
+pub const LONGEST_NAME: usize = 63;
+/// Each field takes at least one bit.
+const MOST_FIELDS: usize = 64;
 
 /// A layout as an object. Missing keys are taken from the built-in layout that `like` names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +113,22 @@ impl Definition {
         Ok(layout)
     }
 
+    /// Returns the definition of a layout that stands alone, so that it means the same whatever becomes of the built-in layout
+    /// that `like` names. A definition cannot have flags, nor two fields of one name: for these, `like` remains.
+    pub fn resolved(self, layout: &Layout) -> Self {
+        let alone = Self {
+            like: None,
+            epoch: Timestamp::from_microsecond(layout.epoch).ok().map(|epoch| epoch.to_string()),
+            tick: Some(format!("{}us", layout.tick_length)),
+            fields: Some(layout.fields.iter().map(FieldDefinition::from).collect()),
+            sequence: Some(layout.rule),
+            text: Some(layout.text),
+        };
+        let is_same = !alone.fields.iter().flatten().any(|field| field.role == RoleName::Flag)
+            && alone.layout(&layout.name).is_ok_and(|other| other == *layout);
+        if is_same { alone } else { Self { like: self.like, fields: self.fields, ..alone } }
+    }
+
     fn build(&self, name: &str) -> Result<Layout, DefinitionFault> {
         let model = match &self.like {
             Some(like) => Some(built_in(like).ok_or_else(|| DefinitionFault::Like(like.clone()))?),
@@ -151,6 +169,9 @@ fn check_name(name: &str) -> Result<(), DefinitionFault> {
 }
 
 fn custom_fields(definitions: &[FieldDefinition]) -> Result<Vec<Field>, DefinitionFault> {
+    if definitions.len() > MOST_FIELDS {
+        return Err(DefinitionFault::TooManyFields(definitions.len()));
+    }
     let mut fields: Vec<Field> = Vec::new();
     for (index, definition) in definitions.iter().enumerate() {
         check_name(&definition.name)?;

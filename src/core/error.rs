@@ -144,17 +144,17 @@ pub enum Error {
         /// How many nodes divide them.
         nodes: u32,
     },
-    /// More slots than (worker, sequence) pairs.
+    /// More slots than IDs of a tick.
     #[error("layout \"{layout}\" has too few IDs for all sessions")]
     EmptyShare {
         /// The layout.
         layout: Name,
         /// How many workers the node has.
         workers: u64,
-        /// How many sequence numbers each worker has.
+        /// How many sequence numbers of each worker the node has.
         sequences: u64,
-        /// How many slots divide the sequence of one worker.
-        sharers: u64,
+        /// How many slots divide them.
+        slots: u64,
     },
     /// A number that a part of a sno cannot hold.
     #[error("{part} {number} is out of range for a sno")]
@@ -229,6 +229,9 @@ pub enum DefinitionFault {
     /// Two fields with the same name.
     #[error("field name \"{0}\" is used more than once")]
     Twice(String),
+    /// More fields than bits.
+    #[error("an ID has 64 bits, too few for {0} fields")]
+    TooManyFields(usize),
     /// A key that belongs to another role.
     #[error("\"{key}\" is not allowed for the role of field number {number}")]
     Stray {

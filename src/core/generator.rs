@@ -2,11 +2,12 @@
 
 use crate::layout::Geometry;
 use crate::path::Path;
-use crate::{Error, Layout, Progress, SequenceRule, Share, Start, Window};
+use crate::walk::Walk;
+use crate::{Error, Layout, Progress, Share, Start, Window};
 
 /// A generator's answer to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<Id = u64> {
+pub enum Answer<Id = u64> {
     /// A new ID.
     Issue(Id),
     /// The share is used up in this tick.
@@ -28,28 +29,25 @@ pub enum Step<Id = u64> {
     Exhausted,
 }
 
+/// How long something lasts, in microseconds from an instant on; 0 where it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remaining {
+    /// The tick of the last ID.
+    pub of_tick: u64,
+    /// The step of the next ID.
+    pub of_step: u64,
+}
+
 /// Makes the IDs of one share. It issues each (tick, position) at most once, whatever instants it is given.
-///
-/// An ID costs a comparison and an addition, because positions come in runs of equal steps; only the end of a run or of
-/// a tick costs more.
 #[derive(Debug, Clone)]
 pub struct Generator {
     // The tick of the last ID: when it began, how long it is, its timestamp and reserved bits.
     start: i64,
     tick_length: u64,
     time_bits: u64,
-    // The rest of the current run: the bits of its next ID, the step to the one after it, and how many there are.
-    next: u64,
-    step: u64,
-    run: u64,
+    walk: Walk,
     random_mask: u64,
     issued: u64,
-    // The position after the run, and how many IDs of the tick remain after it.
-    run_end: u64,
-    remaining: u64,
-    path: Path,
-    size: u64,
-    rule: SequenceRule,
     epoch: i64,
     geometry: Geometry,
     // The first start of a tick that may be used, and how long starts may be used from there.
@@ -58,8 +56,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Creates a generator that starts above the tick that holds `now`. A rolling sequence begins at `position` modulo the
-    /// share's size, others at 0.
+    /// Creates a generator that starts above the tick that holds `now`. A rolling sequence begins at `position`, modulo
+    /// what the share has of a step; others at 0.
     ///
     /// # Errors
     /// [`Error::InstantOutOfRange`] when the layout has no tick for `now`, [`Error::Exhausted`] when it has none after.
@@ -84,20 +82,14 @@ impl Generator {
     fn at(layout: &Layout, share: &Share, tick: u64, position: u64, remaining: u64) -> Self {
         let geometry = layout.geometry;
         let (open_from, open_for) = Window::ALL.starts(layout.tick_length);
+        let path = Path::new(geometry.worker, geometry.sequence, share);
         Self {
             start: layout.start_of(tick),
             tick_length: layout.tick_length as u64,
             time_bits: geometry.time_bits(tick),
-            next: 0,
-            step: 0,
-            run: 0,
+            walk: Walk::at(path, layout.rule, layout.tick_length, position, remaining),
             random_mask: geometry.random_mask,
             issued: 0,
-            run_end: position,
-            remaining,
-            path: Path::new(&geometry, share),
-            size: share.size(),
-            rule: layout.rule,
             epoch: layout.epoch,
             geometry,
             open_from,
@@ -110,57 +102,62 @@ impl Generator {
         (self.open_from, self.open_for) = window.starts(self.tick_length as i64);
     }
 
+    /// Goes on for a layout of the same bits, which may have another sequence rule and last tick.
+    pub fn adopt(&mut self, layout: &Layout) {
+        self.geometry = layout.geometry;
+        self.walk.follow(layout.rule);
+    }
+
     /// How far this generator has got.
     pub const fn progress(&self) -> Progress {
-        let (position, remaining) = (self.run_end - self.run, self.remaining + self.run);
+        let (position, remaining) = (self.walk.position(), self.walk.remaining());
         Progress { start: self.start, position, remaining, stepped_back_from: i64::MIN, drifts: 0 }
     }
 
     /// Makes the next ID at the instant `now`. It calls `random` only for layouts with random bits.
     #[inline]
-    pub fn next(&mut self, now: i64, random: impl FnOnce() -> u64) -> Step {
-        let into_tick = now.wrapping_sub(self.start) as u64;
-        if (into_tick >= self.tick_length || self.run == 0)
-            && let Some(step) = self.begin_run(now)
+    pub fn next(&mut self, now: i64, random: impl FnOnce() -> u64) -> Answer {
+        if !self.walk.is_ready(now.wrapping_sub(self.start) as u64)
+            && let Some(answer) = self.begin_run(now)
         {
-            return step;
+            return answer;
         }
-        let mut id = self.time_bits | self.next;
-        self.next = self.next.wrapping_add(self.step);
-        self.run -= 1;
+        let mut id = self.time_bits | self.walk.take();
         self.issued += 1;
         if self.random_mask != 0 {
             id |= random() & self.random_mask;
         }
-        Step::Issue(id)
+        Answer::Issue(id)
     }
 
     /// Makes as many IDs at the instant `now` as `ids`, the tick and the share have room for; returns how many.
     pub fn fill(&mut self, now: i64, ids: &mut [u64], mut random: impl FnMut() -> u64) -> usize {
         let mut made = 0;
         while made < ids.len() {
-            let Step::Issue(id) = self.next(now, &mut random) else { break };
+            let Answer::Issue(id) = self.next(now, &mut random) else { break };
             ids[made] = id;
             // The rest of the run needs no checks.
-            let rest = (ids.len() - made - 1).min(self.run as usize);
+            let rest = (ids.len() - made - 1).min(self.walk.run() as usize);
             for id in &mut ids[made + 1..][..rest] {
-                *id = self.time_bits | self.next;
-                self.next = self.next.wrapping_add(self.step);
+                *id = self.time_bits | self.walk.take();
                 if self.random_mask != 0 {
                     *id |= random() & self.random_mask;
                 }
             }
-            self.run -= rest as u64;
             self.issued += rest as u64;
             made += 1 + rest;
         }
         made
     }
 
-    /// Microseconds from `now` to the end of the last ID's tick; 0 if `now` is outside that tick.
+    /// How long, from `now` on, the tick and the step of the last ID last.
     #[inline]
-    pub const fn remaining_in_tick(&self, now: i64) -> u64 {
-        self.tick_length.saturating_sub(now.wrapping_sub(self.start) as u64)
+    pub const fn remaining(&self, now: i64) -> Remaining {
+        let into_tick = now.wrapping_sub(self.start) as u64;
+        Remaining {
+            of_tick: self.tick_length.saturating_sub(into_tick),
+            of_step: self.walk.remaining_in_step(into_tick),
+        }
     }
 
     /// IDs made so far.
@@ -175,38 +172,25 @@ impl Generator {
 
     /// Moves to the next run of this tick, or to the tick of `now`. Returns why it cannot, if so.
     #[cold]
-    fn begin_run(&mut self, now: i64) -> Option<Step> {
+    fn begin_run(&mut self, now: i64) -> Option<Answer> {
         if now < self.start {
-            return Some(Step::ClockBehind { until: self.start });
+            return Some(Answer::ClockBehind { until: self.start });
         }
-        let mut position = self.run_end - self.run;
         if now.wrapping_sub(self.start) as u64 >= self.tick_length {
             let tick = now.wrapping_sub(self.epoch) as u64 / self.tick_length;
             if tick > self.geometry.last_tick {
-                return Some(Step::Exhausted);
+                return Some(Answer::Exhausted);
             }
             let start = self.epoch.wrapping_add((tick * self.tick_length) as i64);
             if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
-                return Some(Step::Outside { tick_end: start.saturating_add(self.tick_length as i64) });
+                return Some(Answer::Outside { tick_end: start.saturating_add(self.tick_length as i64) });
             }
             self.start = start;
             self.time_bits = self.geometry.time_bits(tick);
-            self.remaining = self.size;
-            if self.rule == SequenceRule::Reset {
-                position = 0;
-            }
-        } else if self.remaining == 0 {
-            return Some(Step::Wait { until: self.start + self.tick_length as i64 });
+            self.walk.enter_tick();
         }
-        if position == self.size {
-            position = 0;
-        }
-        let run = self.path.run_at(position);
-        let length = run.length.min(self.remaining);
-        (self.next, self.step, self.run) = (run.first, run.step, length);
-        self.run_end = position + length;
-        self.remaining -= length;
-        None
+        let is_left = self.walk.begin_run(now.wrapping_sub(self.start) as u64);
+        (!is_left).then(|| Answer::Wait { until: self.start + self.tick_length as i64 })
     }
 }
 

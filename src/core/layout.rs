@@ -8,6 +8,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::TextForm;
 use crate::bits::{Bits, MAX_RUNS, Scattered};
+use crate::share::most_steps;
+
+/// 4714-11-24 BC, Julian day 0: the first instant of a timestamptz.
+const FIRST_INSTANT: i64 = -210_866_803_200_000_000;
 
 /// What a field of a layout is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +127,9 @@ pub enum Fault {
     /// Tick 0 must end at an instant.
     #[error("the first tick would end after the year 294246")]
     LongTick,
+    /// Every tick must begin at an instant that PostgreSQL can show.
+    #[error("the epoch is before 4714-11-24 BC, where PostgreSQL's timestamps begin")]
+    EarlyEpoch,
     /// Every field has at least one bit.
     #[error("field number {0} has no bits")]
     EmptyField(usize),
@@ -153,6 +160,9 @@ impl Geometry {
     pub const fn new(epoch: i64, tick: i64, fields: &[Field]) -> Result<Self, Fault> {
         if tick <= 0 {
             return Err(Fault::Tick);
+        }
+        if epoch < FIRST_INSTANT {
+            return Err(Fault::EarlyEpoch);
         }
         let mut width = 0;
         let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);
@@ -247,6 +257,13 @@ impl Geometry {
         self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
 
+    /// Where the ticks of all layouts with the same place lie in the same bits. Where they are not reversed, more bits above
+    /// them only let the layout last longer.
+    const fn time_place(&self) -> (u32, Reversal, u32) {
+        let Bits { shift, width } = self.timestamp;
+        (shift, self.reversed, if matches!(self.reversed, Reversal::Never) { 0 } else { width })
+    }
+
     /// Converts a tick to what its field stores in this ID, and back.
     pub const fn turn(&self, tick: u64, id: u64) -> u64 {
         match self.reversed {
@@ -336,17 +353,44 @@ impl Layout {
         self.geometry.tag.width > 0
     }
 
-    /// Whether both layouts have the same bits and time, so that an ID of one could be an ID of the other. Such layouts
-    /// share their generators.
+    /// Whether both layouts divide the same time into ticks and have the same bits for everything, so that they make the
+    /// same IDs. Such layouts share their generators.
     pub fn same_bits(&self, other: &Self) -> bool {
-        (self.epoch, self.tick_length, self.geometry) == (other.epoch, other.tick_length, other.geometry)
+        self.identity() == other.identity()
     }
 
     /// A number for its bits and time: the same for layouts that share generators, different for others.
     pub fn key(&self) -> u64 {
         let mut hasher = Xxh3Default::new();
-        (self.epoch, self.tick_length, self.geometry).hash(&mut hasher);
+        self.identity().hash(&mut hasher);
         hasher.finish()
+    }
+
+    fn identity(&self) -> impl Hash + PartialEq {
+        let Geometry { worker, sequence, tag, flag, random_mask, fixed, .. } = self.geometry;
+        // Which bits hold the value 0 beside the others makes no difference.
+        (self.epoch, self.tick_length, self.geometry.time_place(), worker, sequence, tag, flag, random_mask, fixed)
+    }
+
+    /// Whether the layouts, although their bits differ, may make the same ID at the same time, because no bit tells them
+    /// apart.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (own, others) = (&self.geometry, &other.geometry);
+        let mask = |geometry: &Geometry| geometry.fixed_mask | geometry.timestamp.mask();
+        (self.epoch, self.tick_length, own.time_place()) == (other.epoch, other.tick_length, others.time_place())
+            && !self.same_bits(other)
+            && (own.fixed ^ others.fixed) & mask(own) & mask(others) == 0
+    }
+
+    /// Whether the IDs that a session makes in one statement increase, as long as the layout is ordered by time.
+    pub const fn increases(&self) -> bool {
+        let geometry = &self.geometry;
+        let counted = geometry.worker.mask() | geometry.sequence.mask();
+        let uncounted = geometry.random_mask | geometry.tag.mask();
+        // A rolling sequence goes back where a tick has one step only.
+        let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
+        let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
+        geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
     /// Where the layout comes from.

@@ -30,12 +30,13 @@ mod span;
 mod text;
 mod time;
 pub mod timeline;
+mod walk;
 
 pub use builtin::{BUILTIN, built_in, unknown_layout};
 pub use codec::Parts;
-pub use definition::{Definition, FieldDefinition, RoleName};
+pub use definition::{Definition, FieldDefinition, LONGEST_NAME, RoleName};
 pub use error::{DefinitionFault, Error};
-pub use generator::{Generator, Step};
+pub use generator::{Answer, Generator, Remaining};
 pub use layout::{Fault, Field, Layout, Reversal, Role, SequenceRule};
 pub use ledger::{FinalProgress, Ledger, Progress, SlotProgress, Start, Window};
 pub use share::{Node, Numbers, SHARE_RULE, Share, Slot};

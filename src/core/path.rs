@@ -1,10 +1,9 @@
-//! The order in which a generator walks through its share.
+//! The IDs of a share in their order.
 
 use crate::bits::{Bits, Scattered};
-use crate::layout::Geometry;
 use crate::{Numbers, Share};
 
-/// One of the two numbers that distinguish the IDs of a tick, with the share's part of its range.
+/// One of the two numbers that distinguish the IDs of a tick, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]
 struct Dial {
     bits: Scattered,
@@ -16,22 +15,23 @@ struct Dial {
 pub(crate) struct Path {
     fast: Dial,
     slow: Dial,
+    share: Share,
 }
 
-/// Consecutive positions whose IDs lie `step` apart.
+/// Consecutive positions whose IDs lie `stride` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The worker and sequence bits of the first position.
     pub first: u64,
-    pub step: u64,
+    pub stride: u64,
     /// How many positions, at least 1.
     pub length: u64,
 }
 
 impl Path {
-    pub fn new(geometry: &Geometry, share: &Share) -> Self {
-        let worker = Dial { bits: geometry.worker, numbers: share.workers };
-        let sequence = Dial { bits: Scattered::one(geometry.sequence), numbers: share.sequences };
+    pub fn new(worker: Scattered, sequence: Bits, share: &Share) -> Self {
+        let worker = Dial { bits: worker, numbers: share.workers };
+        let sequence = Dial { bits: Scattered::one(sequence), numbers: share.sequences };
         let worker_is_finer = worker.bits.finest().shift < sequence.bits.finest().shift;
         // If one of the two has a single number, the other one is the fast one.
         let worker_is_fast = if worker.numbers.count == 1 || sequence.numbers.count == 1 {
@@ -39,20 +39,26 @@ impl Path {
         } else {
             worker_is_finer
         };
-        if worker_is_fast { Self { fast: worker, slow: sequence } } else { Self { fast: sequence, slow: worker } }
+        let (fast, slow) = if worker_is_fast { (worker, sequence) } else { (sequence, worker) };
+        Self { fast, slow, share: *share }
     }
 
-    /// Returns the run that begins at a position below the share's size.
+    pub const fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Returns the run that begins at a position below the share's size. It ends with the step.
     pub fn run_at(&self, position: u64) -> Run {
-        let (turns, within) = (position / self.fast.numbers.count, position % self.fast.numbers.count);
-        let number = self.fast.numbers.first + within;
-        let Bits { shift, .. } = self.fast.bits.finest();
-        // Where the least significant run of bits overflows, the step to the next ID is another one.
-        let to_carry = self.fast.bits.finest().max() - (number & self.fast.bits.finest().max()) + 1;
+        let (number, following) = self.share.number_at(position);
+        let (turns, within) = (number / self.fast.numbers.count, number % self.fast.numbers.count);
+        let fast = self.fast.numbers.first + within;
+        let finest = self.fast.bits.finest();
+        // Where the least significant run of bits overflows, the stride to the next ID is another one.
+        let to_carry = finest.max() - (fast & finest.max()) + 1;
         Run {
-            first: self.fast.bits.put(number) | self.slow.bits.put(self.slow.numbers.first + turns),
-            step: 1 << shift,
-            length: to_carry.min(self.fast.numbers.count - within),
+            first: self.fast.bits.put(fast) | self.slow.bits.put(self.slow.numbers.first + turns),
+            stride: 1 << finest.shift,
+            length: to_carry.min(self.fast.numbers.count - within).min(following + 1),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
 //! time.
 
-use crate::{FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Step, Window};
+use crate::{Answer, FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Window};
 
 /// How a generator reaches the ledger that the sessions of a server share.
 pub trait LedgerAccess {
@@ -80,12 +80,12 @@ impl<G: Resume> Resumable<G> {
     pub fn next<A: LedgerAccess>(
         &mut self,
         ledger: &A,
-        mut attempt: impl FnMut(&mut G) -> (i64, Step<G::Id>),
-    ) -> Result<Step<G::Id>, A::Error> {
+        mut attempt: impl FnMut(&mut G) -> (i64, Answer<G::Id>),
+    ) -> Result<Answer<G::Id>, A::Error> {
         loop {
-            let (now, step) = attempt(&mut self.generator);
-            let until = match step {
-                Step::Outside { tick_end } => match ledger.grant(now, tick_end, G::GOES_BACK)? {
+            let (now, answer) = attempt(&mut self.generator);
+            let until = match answer {
+                Answer::Outside { tick_end } => match ledger.grant(now, tick_end, G::GOES_BACK)? {
                     Grant::Window(window, era) if era == self.era => {
                         self.generator.allow(window);
                         continue;
@@ -94,11 +94,11 @@ impl<G: Resume> Resumable<G> {
                     Grant::Window(..) => now,
                     Grant::After(until) => until,
                 },
-                Step::ClockBehind { until } => until,
-                step => return Ok(step),
+                Answer::ClockBehind { until } => until,
+                answer => return Ok(answer),
             };
             if ledger.era() == self.era {
-                return Ok(Step::ClockBehind { until });
+                return Ok(Answer::ClockBehind { until });
             }
             let issued_before = self.issued();
             // All ticks that the generator has used lie outside the new era's time.
@@ -117,6 +117,14 @@ impl<G: Resume> Resumable<G> {
     /// Returns what the generator leaves to its successor.
     pub fn final_progress(&self) -> FinalProgress {
         FinalProgress { key: self.key, era: self.era, progress: self.generator.progress() }
+    }
+}
+
+impl Resumable<Generator> {
+    /// Goes on for a layout of the same bits.
+    pub fn adopt(&mut self, layout: &Layout) {
+        self.generator.adopt(layout);
+        self.origin.layout = layout.clone();
     }
 }
 

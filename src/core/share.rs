@@ -1,10 +1,17 @@
 //! Shares: the part of each tick's (worker × sequence) space that belongs to one slot of one node.
+//!
+//! What a node owns follows from the number of nodes alone; the slots divide that. A share is spread over the whole tick: the
+//! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
+//! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
 
 use crate::{Error, Layout};
 
 /// The number of the rule by which shares are computed. Sessions of one server that follow different rules could make the
 /// same IDs, so a released rule never changes: another rule gets another number.
-pub const SHARE_RULE: u32 = 1;
+pub const SHARE_RULE: u32 = 2;
+
+/// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
+const STEP: u64 = 16;
 
 /// One server of a deployment: number `id` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +35,12 @@ impl Node {
     pub const fn count(self) -> u32 {
         self.count
     }
+
+    /// Returns the part of the numbers below `all` that is the node's; none if there are fewer numbers than nodes.
+    pub(crate) fn part_of(self, all: u64) -> Option<Numbers> {
+        let count = all / u64::from(self.count);
+        (count > 0).then(|| Numbers { first: u64::from(self.id) * count, count })
+    }
 }
 
 /// PostgreSQL's number of a server process: number `number` of `count`.
@@ -42,15 +55,14 @@ impl Slot {
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
         if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
     }
-}
 
-/// Divides a sequence equally and returns the part of one of the sharers.
-fn part(layout: &str, workers: u64, sequences: u64, number: u64, sharers: u64) -> Result<Numbers, Error> {
-    let count = sequences / sharers;
-    if count == 0 {
-        return Err(Error::EmptyShare { layout: layout.to_owned().into(), workers, sequences, sharers });
+    /// How many slots there are.
+    pub const fn count(self) -> u32 {
+        self.count
     }
-    Ok(Numbers { first: number * count, count })
+
+    /// The only slot.
+    const ONLY: Self = Self { number: 0, count: 1 };
 }
 
 /// `count` consecutive numbers beginning at `first`.
@@ -62,60 +74,78 @@ pub struct Numbers {
     pub count: u64,
 }
 
-/// The part of each tick that one slot owns: a range of workers, and a range of sequence numbers for each of them.
+/// The part of each tick that one slot owns. Its IDs have *positions*, from 0 to `size() - 1`.
 ///
 /// Shares of different slots or nodes never overlap, so sessions that live at the same time cannot make the same ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// The worker numbers.
+    /// The node's workers.
     pub workers: Numbers,
-    /// The sequence numbers of each of these workers.
+    /// The node's sequence numbers of each of these workers.
     pub sequences: Numbers,
+    /// How many steps a tick has.
+    pub steps: u64,
+    /// How many IDs of a step are the slot's.
+    pub ids_per_step: u64,
+    slot: Slot,
 }
 
 impl Share {
     /// Computes the share of a slot of a node.
     ///
-    /// Each node has an equal part of the workers. If there are enough workers for all slots, each slot has whole
-    /// workers; otherwise several slots divide the sequence of one worker. Only the configuration decides.
+    /// Each node has an equal part of the workers. Only the configuration decides, never the load.
     ///
     /// # Errors
-    /// [`Error::TooManyNodes`] when there are fewer workers than nodes, [`Error::EmptyShare`] when a sequence is too short
-    /// for the slots that have to divide it.
+    /// [`Error::TooManyNodes`] when there are fewer workers than nodes, [`Error::EmptyShare`] when the node has fewer IDs in a
+    /// tick than slots.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
-        Self::divide(&layout.name, layout.workers(), layout.sequences(), node, slot)
+        let workers = node.part_of(layout.workers()).ok_or_else(|| Error::TooManyNodes {
+            layout: layout.name.clone(),
+            workers: layout.workers(),
+            nodes: node.count,
+        })?;
+        // Where the order of IDs is not that of time, steps would order nothing.
+        let steps = if layout.geometry.time_ordered { most_steps(layout.tick_length) } else { 1 };
+        Self::of(&layout.name, workers, Numbers { first: 0, count: layout.sequences() }, slot, steps)
     }
 
-    pub(crate) fn divide(layout: &str, workers: u64, sequences: u64, node: Node, slot: Slot) -> Result<Self, Error> {
-        let (node_count, slots) = (u64::from(node.count), u64::from(slot.count));
-        let of_node = workers / node_count;
-        if of_node == 0 {
-            return Err(Error::TooManyNodes { layout: layout.to_owned().into(), workers, nodes: node.count });
-        }
-        let base = u64::from(node.id) * of_node;
-        let number = u64::from(slot.number);
-        if of_node >= slots {
-            let count = of_node / slots;
-            let workers = Numbers { first: base + number * count, count };
-            return Ok(Self { workers, sequences: Numbers { first: 0, count: sequences } });
-        }
-        let sharers = slots.div_ceil(of_node);
-        Ok(Self {
-            workers: Numbers { first: base + number % of_node, count: 1 },
-            sequences: part(layout, of_node, sequences, number / of_node, sharers)?,
-        })
-    }
-
-    /// Computes the share of a slot in a worker that all slots of all nodes use: an equal part of its sequence.
-    pub(crate) fn of_worker(layout: &str, worker: u64, sequences: u64, node: Node, slot: Slot) -> Result<Self, Error> {
+    /// Computes the share of a slot in these workers and sequence numbers of a node, with at least `steps` steps if there are
+    /// IDs enough.
+    ///
+    /// # Errors
+    /// [`Error::EmptyShare`], as above.
+    pub fn of(layout: &str, workers: Numbers, sequences: Numbers, slot: Slot, steps: u64) -> Result<Self, Error> {
+        let ids = workers.count * sequences.count;
         let slots = u64::from(slot.count);
-        let number = u64::from(node.id) * slots + u64::from(slot.number);
-        let sequences = part(layout, 1, sequences, number, u64::from(node.count) * slots)?;
-        Ok(Self { workers: Numbers { first: worker, count: 1 }, sequences })
+        if ids < slots {
+            let (layout, workers, sequences) = (layout.to_owned().into(), workers.count, sequences.count);
+            return Err(Error::EmptyShare { layout, workers, sequences, slots });
+        }
+        let ids_per_step = (ids / slots.saturating_mul(steps)).max(1);
+        Ok(Self { workers, sequences, steps: ids / (slots * ids_per_step), ids_per_step, slot })
+    }
+
+    /// All IDs of these workers and sequence numbers, for a single generator, in one step: what original generators have.
+    pub const fn undivided(workers: Numbers, sequences: Numbers) -> Self {
+        let ids_per_step = workers.count * sequences.count;
+        Self { workers, sequences, steps: 1, ids_per_step, slot: Slot::ONLY }
     }
 
     /// How many IDs the slot can make in a tick, at least 1.
     pub const fn size(&self) -> u64 {
-        self.workers.count * self.sequences.count
+        self.steps * self.ids_per_step
     }
+
+    /// Returns the number of a position's ID among all IDs that the node can make in a tick, and how many more of its IDs
+    /// follow directly.
+    pub(crate) const fn number_at(&self, position: u64) -> (u64, u64) {
+        let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
+        let number = (step * self.slot.count as u64 + self.slot.number as u64) * self.ids_per_step + within;
+        (number, self.ids_per_step - within - 1)
+    }
+}
+
+/// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per slot and step.
+pub(crate) const fn most_steps(tick_length: i64) -> u64 {
+    (tick_length as u64).div_ceil(STEP)
 }

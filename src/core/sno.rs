@@ -13,12 +13,12 @@ pub use generator::{SnoGenerator, unit_to_generate_in};
 pub use text::{DIGIT_BITS, first_invalid};
 
 use crate::explain::{draw, utc};
+use crate::share::most_steps;
 use crate::span::last_instant;
-use crate::{Error, Node, Share, Slot, TextFault};
+use crate::{Error, Node, Numbers, Share, Slot, TextFault};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
-/// The length of a unit in microseconds.
 /// How many microseconds a unit of time lasts.
 pub const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
@@ -105,7 +105,7 @@ impl Sno {
             },
             Err(_) => TextFault::Length { found: text.len(), expected: 16 },
         };
-        let text = text.escape_ascii().to_string().chars().take(64).collect();
+        let text = text.escape_ascii().take(64).map(char::from).collect();
         Err(Error::SnoText { text, fault })
     }
 
@@ -185,17 +185,22 @@ impl Sno {
 
 /// Computes the share of a slot in the automatic partitions, whose top bit is set.
 pub fn automatic_share(node: Node, slot: Slot) -> Result<Share, Error> {
-    let mut share = Share::divide(&NAME, AUTOMATIC, SEQUENCES, node, slot)?;
-    share.workers.first += AUTOMATIC;
-    Ok(share)
+    let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers: AUTOMATIC, nodes: node.count() };
+    let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
+    partitions.first += AUTOMATIC;
+    Share::of(&NAME, partitions, Numbers { first: 0, count: SEQUENCES }, slot, most_steps(UNIT))
 }
 
-/// Computes the share of a slot in one of the caller's partitions, 0 to 32767.
+/// Computes the share of a slot in one of the caller's partitions, 0 to 32767. The nodes divide its sequence.
 pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, Error> {
-    match u64::try_from(partition) {
-        Ok(partition) if partition < AUTOMATIC => Share::of_worker(&NAME, partition, SEQUENCES, node, slot),
-        _ => Err(Error::SnoPart { part: "partition", number: partition, max: AUTOMATIC as i64 - 1, made: false }),
-    }
+    let Some(first) = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC) else {
+        return Err(Error::SnoPart { part: "partition", number: partition, max: AUTOMATIC as i64 - 1, made: false });
+    };
+    let slots = u64::from(slot.count());
+    let too_few =
+        || Error::EmptyShare { layout: NAME, workers: 1, sequences: SEQUENCES / u64::from(node.count()), slots };
+    let sequences = node.part_of(SEQUENCES).ok_or_else(too_few)?;
+    Share::of(&NAME, Numbers { first, count: 1 }, sequences, slot, most_steps(UNIT))
 }
 
 /// Returns the key of a generator in the ledger: that of the caller's partition, or of the automatic ones.

@@ -1,9 +1,11 @@
 //! Errors: what they are, their SQLSTATE, DETAIL and HINT, and how they are raised.
 
+mod privilege;
 mod raise;
 mod table;
 mod variants;
 
-pub use self::raise::{OrRaise, errsave, raise};
+pub use self::privilege::{monitor_only, owner_only, superuser_only};
+pub use self::raise::{OrRaise, errsave, raise, warn};
 pub use self::table::row;
 pub use self::variants::Error;

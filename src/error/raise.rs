@@ -9,14 +9,22 @@ use super::variants::Error;
 /// Ends the statement with this error.
 #[cold]
 pub fn raise(error: impl Into<Error>) -> ! {
-    let error = error.into();
+    report(error.into(), PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
+/// Sends this error as a WARNING.
+pub fn warn(error: impl Into<Error>) {
+    report(error.into(), PgLogLevel::WARNING);
+}
+
+fn report(error: Error, level: PgLogLevel) {
     let Row { sqlstate, detail, hint } = row(&error);
     let mut report = ErrorReport::new(sqlstate, error.to_string(), function_name!()).set_detail(detail);
     if let Some(hint) = hint {
         report = report.set_hint(hint);
     }
-    report.report(PgLogLevel::ERROR);
-    unreachable!("an ERROR does not return")
+    report.report(level);
 }
 
 /// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,

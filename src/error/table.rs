@@ -61,6 +61,15 @@ pub fn row(error: &Error) -> Row {
         NotALayout => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
             "Create layouts with flake_create_layout."),
+        InUse { uses, .. } => row!(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("It is named in {}.", listed(uses.iter(), "others")),
+            "Drop or change these objects first; DROP SERVER drops the layout all the same."),
+        RowType { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "The function returns the columns that the extension has declared.",
+            "Undo the change, or create the extension again."),
+        InsteadOfBuiltIn { .. } => row!(ERRCODE_WARNING,
+            "A custom layout has this name, and keeps its meaning.",
+            "To use the built-in layout, drop the custom one once nothing uses it, or create it under another name."),
         Altered { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "IDs can be read only by the definition that they were made with.",
             "Undo the change, or create a layout with another name with flake_create_layout."),
@@ -111,6 +120,10 @@ pub fn row(error: &Error) -> Row {
         ClockBehind { behind, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}."),
             format!("IDs can be made again once the clock has reached {}; check its synchronization.", time(*until))),
+        LongTick { left, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("This session has no more IDs in the present tick, which lasts {left:?} longer, until {}, and \
+                flake.max_clock_wait is {max_clock_wait:?}.", time(*until)),
+            "Wait, raise flake.max_clock_wait, or use a layout with a shorter tick."),
 
         // Making IDs.
         BadCount { count } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
@@ -142,6 +155,12 @@ pub fn row(error: &Error) -> Row {
         NotSuperuser { .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
             "The marks belong to the whole server.",
             ""),
+        NotOwner { owner, .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("Layouts belong to the owner of the extension, role \"{owner}\", and to its members."),
+            "Have a member of that role call it."),
+        NotMonitor { .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
+            "It shows the whole server to members of pg_monitor.",
+            "Have a superuser GRANT pg_monitor to this role."),
         NodeUnknown { has_run: false } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
              started to read the server's.",
@@ -157,10 +176,11 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::TooManyNodes { workers, nodes, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
             "Lower flake.node_count and restart the server, or use a layout with more worker bits."),
-        Core(CoreError::EmptyShare { workers, sequences, sharers, .. }) => row!(
+        Core(CoreError::EmptyShare { workers, sequences, slots, .. }) => row!(
             ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("This node has {} with {sequences} sequence numbers each, but {sharers} server processes \
-                (max_connections and other workers) would divide those of one worker.", counted(*workers, "worker")),
+            format!("In each tick, this node has {} with {} each, but {slots} server processes \
+                (max_connections and other workers) divide them.", counted(*workers, "worker"),
+                counted(*sequences, "sequence number")),
             "Lower flake.node_count or max_connections and restart the server, or use a layout with more worker or \
              sequence bits."),
         Core(CoreError::SlotOutOfRange { .. }) => row!(ERRCODE_INTERNAL_ERROR,
@@ -207,7 +227,15 @@ pub fn row(error: &Error) -> Row {
 
 fn known_layouts(nearest: Option<&str>, known: &[String]) -> String {
     let nearest = nearest.map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
-    format!("{nearest}Known layouts: {}.", known.join(", "))
+    format!("{nearest}Known layouts: {}.", listed(known.iter(), "others, which the view flake_layouts shows"))
+}
+
+/// Lists names, the first hundred and the number of the others.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>, others: &str) -> String {
+    const SHOWN: usize = 100;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more == 0 { shown } else { format!("{shown}, and {more} {others}") }
 }
 
 /// Writes a fault as a sentence.

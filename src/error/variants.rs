@@ -1,6 +1,7 @@
 //! The extension's errors: those of the core, and those that only a database can have.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 type Name = Cow<'static, str>;
@@ -20,6 +21,10 @@ pub enum Error {
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
 
+    /// The session has no IDs before this instant, when the next tick begins.
+    #[error("next tick of layout \"{layout}\" is too far away")]
+    LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration },
+
     #[error("could not find shared memory for IDs: {reason}")]
     NoControlBlock { reason: String },
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
@@ -35,8 +40,14 @@ pub enum Error {
     OtherVersion { found: u32 },
     #[error("ID is too far ahead of the clock")]
     TooFarAhead { by: Duration, until: i64 },
+
+    // Who may.
     #[error("must be superuser to call {function}")]
     NotSuperuser { function: &'static str },
+    #[error("must be owner of extension flake to call {function}")]
+    NotOwner { function: &'static str, owner: String },
+    #[error("permission denied for {what}")]
+    NotMonitor { what: &'static str },
 
     // IDs from their parts.
     #[error("fields must be a JSON object")]
@@ -51,10 +62,18 @@ pub enum Error {
     NameTaken { layout: Name, is_built_in: bool },
     #[error("cannot drop layout \"{layout}\" because it is built in")]
     DropBuiltIn { layout: Name },
+    #[error("cannot drop layout \"{layout}\" because other objects name it")]
+    InUse { layout: Name, uses: BTreeSet<String> },
+    #[error("layout \"{layout}\" is not the built-in one")]
+    InsteadOfBuiltIn { layout: Name },
     #[error("definition of layout \"{layout}\" has been changed")]
     Altered { layout: Name },
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
+
+    /// Somebody has altered a type of the extension.
+    #[error("type {name} has been altered")]
+    RowType { name: &'static str },
 
     // The mark.
     #[error("could not {operation} file \"{file}\": {reason}")]

@@ -1,17 +1,24 @@
 //! Functions for operators.
 
+use flake_core::built_in;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-use crate::error::OrRaise;
-use crate::layouts::by_name;
+use crate::error::{Error, OrRaise, warn};
+use crate::layouts::{by_name, catalog, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
 use crate::{ledger, session};
 
+/// What CREATE EXTENSION and every upgrade script call: this version may have built-in layouts whose names are taken.
 #[pg_extern(sql = "")]
 fn flake_record_mark() {
-    ledger::record_mark().or_raise()
+    ledger::record_mark().or_raise();
+    for name in catalog::names() {
+        if built_in(&name).is_some() && matches!(custom::find(&name), Ok(Some(_))) {
+            warn(Error::InsteadOfBuiltIn { layout: name.into() });
+        }
+    }
 }
 
 #[pg_extern(sql = "")]
@@ -20,8 +27,8 @@ fn flake_accept_clock() -> TimestampWithTimeZone {
 }
 
 #[pg_extern(sql = "")]
-fn flake_start_above(id: i64, layout: &str, force: bool) -> TimestampWithTimeZone {
-    let layout = by_name(layout.as_bytes());
+fn flake_start_above(id: i64, layout: &[u8], force: bool) -> TimestampWithTimeZone {
+    let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
     let end = layout.start_of(tick).saturating_add(layout.tick_length());
     from_instant(session::start_above(end, force).or_raise())

@@ -5,12 +5,10 @@
 
 use std::ptr;
 
-use flake_core::Layout;
 use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::clock;
 use crate::error::{Error, OrRaise, raise};
-use crate::layouts::by_name;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
 use crate::session::generators::with_generator;
@@ -22,7 +20,8 @@ const CHUNK: usize = 256;
 
 /// The state of a batch. It lies in memory of the query, which frees it without dropping it.
 struct Batch {
-    layout: &'static Layout,
+    /// The layout that had this name when the batch began: another one may get the name while a cursor is open.
+    source: LayoutSource,
     /// How many IDs remain to be made.
     to_make: usize,
     /// The IDs made last; those from `next` up to `made` have not been returned yet.
@@ -39,12 +38,11 @@ impl Batch {
         self.next = 0;
         self.made = 0;
         if room > 0 {
-            let source = LayoutSource::by_name(self.layout.name().as_bytes());
-            self.made = with_generator(source, |own| {
+            self.made = with_generator(self.source, |own| {
                 own.resumable.generator.fill(clock::now(), &mut self.ids[..room], rand::random)
             });
             if self.made == 0 {
-                self.ids[0] = next_id(source, ()).or_raise();
+                self.ids[0] = next_id(self.source, ()).or_raise();
                 self.made = 1;
             }
         }
@@ -88,10 +86,10 @@ unsafe fn begin(call: Call, layout: Text<'_>, count: i32) {
     unsafe {
         // It raises an error if the caller expects no set, so it comes first.
         let state = pg_sys::init_MultiFuncCall(call.raw());
-        let layout = by_name(layout.bytes());
+        let source = LayoutSource::by_name(layout.bytes());
         let Ok(to_make) = usize::try_from(count) else { raise(Error::BadCount { count }) };
         let batch = pg_sys::MemoryContextAlloc((*state).multi_call_memory_ctx, size_of::<Batch>()).cast::<Batch>();
-        ptr::write(batch, Batch { layout, to_make, ids: [0; CHUNK], next: 0, made: 0 });
+        ptr::write(batch, Batch { source, to_make, ids: [0; CHUNK], next: 0, made: 0 });
         (*state).user_fctx = batch.cast();
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pgrx::prelude::*;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::{Error, OrRaise, raise};
 use crate::layouts::by_name;
@@ -12,22 +12,37 @@ use crate::postgres::entry_point::c_symbol;
 use crate::postgres::json::Json;
 use crate::postgres::timestamptz::to_instant;
 
+/// No text form is longer. Errors show and count the characters of a longer text up to here.
+const LONGEST_TEXT: usize = 1000;
+
 #[pg_extern(sql = "")]
 fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
-    let Value::Object(fields) = fields.0 else { raise(Error::FieldsNotAnObject) };
-    let number = |(field, value): (String, Value)| match value.as_u64() {
-        Some(number) => (field, number),
-        None => raise(Error::BadNumber {
+    // Values stay unparsed: what is no number of a field is shown as it was written.
+    let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&fields.0) else {
+        raise(Error::FieldsNotAnObject)
+    };
+    let number = |(field, value): (String, &RawValue)| match value.get().parse() {
+        Ok(number) => (field, number),
+        Err(_) => raise(Error::BadNumber {
             layout: layout.name().to_owned().into(),
             field,
-            is_number: value.is_number(),
-            value: value.to_string(),
+            is_number: value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()),
+            value: shortened(value.get()),
         }),
     };
     let numbers: BTreeMap<String, u64> = fields.into_iter().map(number).collect();
     let tick = layout.tick_at(to_instant(at)).or_raise();
     layout.make(tick, &numbers).or_raise() as i64
+}
+
+/// Returns a text of any length as an error message shows it.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[pg_extern(sql = "")]
@@ -37,7 +52,7 @@ fn flake_encode(id: i64, layout: &[u8]) -> String {
 
 #[pg_extern(sql = "")]
 fn flake_parse(text: &[u8], layout: &[u8]) -> i64 {
-    by_name(layout).parse(&escape_non_ascii(text)).or_raise() as i64
+    by_name(layout).parse(&escape_non_ascii(text, LONGEST_TEXT)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]

@@ -1,62 +1,110 @@
 //! flake_create_layout, flake_drop_layout, and the check of every definition.
 
-use flake_core::{Definition, built_in, unknown_layout};
+use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, built_in};
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
+use super::layout_uses;
 use crate::clock;
-use crate::error::{Error, OrRaise, raise};
-use crate::layouts::custom;
+use crate::error::{Error, OrRaise, owner_only, raise};
+use crate::layouts::{catalog, custom, unknown};
 use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::json::Json;
+use crate::postgres::report::warning;
+use crate::postgres::role::act_as;
+
+/// The longest option that is read; a definition takes some 8 kB at most, without what is optional.
+const LONGEST_OPTION: usize = 100_000;
+/// How many custom layouts a new one is compared with.
+const MOST_COMPARED: usize = 100;
 
 #[pg_extern(sql = "")]
 fn flake_create_layout(name: &[u8], definition: Json) {
-    let name = escape_non_ascii(name);
+    let owner = owner_only("flake_create_layout").or_raise();
+    let name = escape_non_ascii(name, LONGEST_NAME);
     if built_in(&name).is_some() {
         raise(Error::NameTaken { layout: name.into(), is_built_in: true });
     }
-    let definition = Definition::from_json(&name, &definition.0.to_string()).or_raise();
-    definition.check_new(&name, clock::now()).or_raise();
-    if custom::is_name_taken(&name) {
+    let definition = Definition::from_json(&name, &definition.0).or_raise();
+    let layout = definition.check_new(&name, clock::now()).or_raise();
+    if catalog::is_name_taken(&name) {
         raise(Error::NameTaken { layout: name.into(), is_built_in: false });
     }
-    let json = serde_json::to_string(&definition).unwrap_or_default();
+    let json = serde_json::to_string(&definition.resolved(&layout)).unwrap_or_default();
     let (server, version, definition) =
-        (quote_identifier(&name), quote_literal(custom::fingerprint(&json)), quote_literal(json));
-    run(&format!(
+        (quote_identifier(&name), quote_literal(catalog::fingerprint(&json)), quote_literal(json));
+    let command = format!(
         "CREATE SERVER {server} VERSION {version} FOREIGN DATA WRAPPER flake_layout OPTIONS (definition {definition})"
-    ));
+    );
+    run_as(owner, &command);
+    warn_of_overlaps(&layout);
+}
+
+/// Warns of layouts that may make the same IDs as a new one, because no bit tells them apart; unless it is only another name.
+fn warn_of_overlaps(layout: &Layout) {
+    let custom = catalog::names();
+    let custom = custom.iter().filter(|name| **name != *layout.name()).take(MOST_COMPARED);
+    let custom = custom.filter_map(|name| custom::find(name).ok().flatten());
+    let others: Vec<_> = BUILTIN.iter().filter(|other| other.generates()).chain(custom).collect();
+    if others.iter().any(|other| other.same_bits(layout)) {
+        return;
+    }
+    let others = others.into_iter().filter(|other| other.overlaps(layout));
+    let mut names: Vec<_> = others.map(|other| other.name()).collect();
+    let more = names.len().saturating_sub(3);
+    names.truncate(3);
+    if !names.is_empty() {
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        warning(
+            format!("layout \"{}\" can make the same IDs as {}{more}", layout.name(), names.join(", ")),
+            Some("Each of these layouts makes no ID twice, but no bit tells the IDs of one from those of another."),
+            "Use them for different columns.",
+        );
+    }
 }
 
 #[pg_extern(sql = "")]
 fn flake_drop_layout(name: &[u8]) {
-    let name = escape_non_ascii(name);
-    if built_in(&name).is_some() {
-        raise(Error::DropBuiltIn { layout: name.into() });
+    owner_only("flake_drop_layout").or_raise();
+    let name = escape_non_ascii(name, LONGEST_NAME);
+    let Some(stored) = catalog::find(&name) else {
+        match built_in(&name) {
+            Some(_) => raise(Error::DropBuiltIn { layout: name.into() }),
+            None => raise(unknown(&name)),
+        }
+    };
+    let uses = layout_uses::of(&name);
+    if !uses.is_empty() {
+        raise(Error::InUse { layout: name.into(), uses });
     }
-    if !custom::exists(&name) {
-        raise(unknown_layout(&name, &custom::names()));
-    }
-    run(&format!("DROP SERVER {}", quote_identifier(&name)));
+    run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
 }
 
-fn run(command: &str) {
-    Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
+/// Writes the catalog as the role that a layout belongs to, whoever of its members calls.
+fn run_as(role: Option<pg_sys::Oid>, command: &str) {
+    let run = || Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
+    match role {
+        Some(role) => act_as(role, run),
+        None => run(),
+    }
 }
 
-/// PostgreSQL calls this for the options of CREATE SERVER and ALTER SERVER, including those that pg_dump has written.
+/// PostgreSQL calls this for the options of CREATE SERVER and ALTER SERVER, including those that pg_dump has written. Anyone
+/// may use the wrapper, so that a dump restores, but only the owner of the extension may make layouts.
 #[pg_extern(sql = "")]
 fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
-    let options: Vec<_> = options.iter().flatten().map(to_utf8_lossy).collect();
-    let definition = match options.as_slice() {
-        [] if catalog != pg_sys::ForeignServerRelationId => return,
-        [option] if catalog == pg_sys::ForeignServerRelationId => option.strip_prefix("definition="),
+    let is_server = catalog == pg_sys::ForeignServerRelationId;
+    if is_server {
+        owner_only("flake_layout_validator").or_raise();
+    }
+    let definition = match (options.len(), options.iter().next().flatten()) {
+        (0, _) if !is_server => return,
+        (1, Some(option)) if is_server && option.len() <= LONGEST_OPTION => option.strip_prefix(b"definition="),
         _ => None,
     };
     let Some(json) = definition else { raise(Error::NotALayout) };
-    Definition::from_json("", json).and_then(|definition| definition.layout("")).or_raise();
+    Definition::from_json("", &to_utf8_lossy(json)).and_then(|definition| definition.layout("")).or_raise();
 }
 
 c_symbol!(flake_create_layout, flake_drop_layout, flake_layout_validator);

@@ -6,7 +6,7 @@ use std::ptr;
 use flake_core::Layout;
 use pgrx::prelude::*;
 
-use crate::error::OrRaise;
+use crate::error::{Error, OrRaise};
 use crate::layouts::by_name;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
@@ -17,6 +17,10 @@ entry_point!(flake_decode(id: i64, layout: Text<'_>), |call| {
     // SAFETY: nothing is borrowed that an error could leave behind.
     unsafe { pg_sys::panic::pgrx_extern_c_guard(|| decode(call, id, layout.bytes())) }
 });
+
+/// The columns of flake_parts in sql/flake.sql.
+const TYPES: [pg_sys::Oid; 5] =
+    [pg_sys::TEXTOID, pg_sys::TIMESTAMPTZOID, pg_sys::INT8OID, pg_sys::INT8OID, pg_sys::JSONBOID];
 
 fn decode(call: Call, id: i64, layout: &[u8]) -> pg_sys::Datum {
     let layout = by_name(layout);
@@ -29,8 +33,8 @@ fn decode(call: Call, id: i64, layout: &[u8]) -> pg_sys::Datum {
         (parts.sequence as i64).into_datum(),
         Some(fields(layout, id)),
     ];
-    // SAFETY: these are the columns of flake_parts in sql/flake.sql, and flake_decode caches nothing else.
-    unsafe { row(call, columns) }
+    // SAFETY: the columns have these types, and flake_decode caches nothing else.
+    unsafe { row(call, TYPES, columns) }.ok_or(Error::RowType { name: "flake_parts" }).or_raise()
 }
 
 /// Returns every named field with its number as jsonb.

@@ -20,6 +20,8 @@ fn flake_generators() -> TableIterator<
         name!(workers, Range<i64>),
         name!(sequences, Range<i64>),
         name!(ids_per_tick, i64),
+        name!(steps, i64),
+        name!(ids_per_step, i64),
         name!(last_tick, Option<TimestampWithTimeZone>),
         name!(issued, i64),
         name!(overflow_waits, i64),
@@ -33,6 +35,8 @@ fn flake_generators() -> TableIterator<
             range(share.workers),
             range(share.sequences),
             share.size() as i64,
+            share.steps as i64,
+            share.ids_per_step as i64,
             last_tick.map(from_instant),
             issued as i64,
             delays.overflow_waits as i64,
@@ -61,8 +65,9 @@ fn flake_generators() -> TableIterator<
 }
 
 fn range(numbers: Numbers) -> Range<i64> {
-    let end = numbers.first + numbers.count;
-    Range::new(RangeBound::Inclusive(numbers.first as i64), RangeBound::Exclusive(end as i64))
+    // Only 2^63 numbers end beyond bigint.
+    let end = i64::try_from(numbers.first + numbers.count).map_or(RangeBound::Infinite, RangeBound::Exclusive);
+    Range::new(RangeBound::Inclusive(numbers.first as i64), end)
 }
 
 c_symbol!(flake_generators);

@@ -1,12 +1,13 @@
 //! The rows of the view flake_layouts.
 
 use flake_core::{BUILTIN, FieldDefinition, Layout};
+use pgrx::AnyNumeric;
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
-use crate::error::OrRaise;
-use crate::layouts::custom;
+use crate::error::warn;
+use crate::layouts::{catalog, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
 
@@ -21,16 +22,19 @@ fn flake_layouts() -> TableIterator<
         name!(bits, i32),
         name!(fields, JsonB),
         name!(sequence, &'static str),
-        name!(ids_per_tick, i64),
+        name!(ids_per_tick, AnyNumeric),
         name!(ends_at, TimestampWithTimeZone),
         name!(sortable_until, Option<TimestampWithTimeZone>),
+        name!(increasing, bool),
         name!(text_form, &'static str),
         name!(generates, bool),
         name!(source, String),
     ),
 > {
-    let custom: Vec<&Layout> = custom::names().iter().map(|name| custom::find(name).or_raise()).collect();
-    TableIterator::new(BUILTIN.iter().chain(custom).map(|layout| {
+    let custom = custom_layouts();
+    let is_replaced = |layout: &&Layout| custom.iter().any(|custom| custom.name() == layout.name());
+    let built_in: Vec<&Layout> = BUILTIN.iter().filter(|layout| !is_replaced(layout)).collect();
+    TableIterator::new(built_in.into_iter().chain(custom).map(|layout| {
         let fields: Vec<_> = layout.fields().iter().map(FieldDefinition::from).collect();
         let start_of = |tick| from_instant(layout.start_of(tick));
         (
@@ -40,14 +44,26 @@ fn flake_layouts() -> TableIterator<
             layout.width() as i32,
             JsonB(serde_json::json!(fields)),
             layout.rule().name(),
-            layout.ids_per_tick() as i64,
+            AnyNumeric::from(layout.ids_per_tick()),
             start_of(layout.last_tick()),
             layout.last_ordered_tick().map(start_of),
+            layout.increases(),
             layout.text().name(),
             layout.generates(),
             layout.source().to_owned(),
         )
     }))
+}
+
+/// Returns the custom layouts. Of one whose definition somebody has changed there is nothing to show but a warning.
+fn custom_layouts() -> Vec<&'static Layout> {
+    let find = |name: &String| {
+        custom::find(name).unwrap_or_else(|error| {
+            warn(error);
+            None
+        })
+    };
+    catalog::names().iter().filter_map(find).collect()
 }
 
 c_symbol!(flake_layouts);

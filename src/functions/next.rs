@@ -1,6 +1,6 @@
 //! flake_next: at best one comparison of the layout's name, one look at the clock, and one step of a generator.
 
-use flake_core::{Layout, Step};
+use flake_core::{Answer, Layout};
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
@@ -27,7 +27,7 @@ fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Opti
         move |own| {
             let tag = tag_bits(own.source.layout)?;
             match own.at_once(()) {
-                Step::Issue(id) => Some(id | tag),
+                Answer::Issue(id) => Some(id | tag),
                 _ => None,
             }
         },

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
+use crate::error::{OrRaise, monitor_only};
 use crate::ledger;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
@@ -28,6 +29,7 @@ fn flake_stats() -> TableIterator<
         name!(skipped, Option<Vec<Range<TimestampWithTimeZone>>>),
     ),
 > {
+    monitor_only("flake_stats").or_raise();
     let Some(now) = ledger::snapshot() else {
         let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None);
         return TableIterator::once(nothing);

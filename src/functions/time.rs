@@ -1,16 +1,14 @@
-//! The time of an ID, and the IDs of an instant or a span of time.
+//! The time of an ID, and the IDs of an instant.
 #![allow(unsafe_code, reason = "the call site keeps the layout")]
 
 use flake_core::{Error, Layout};
-use pgrx::datum::Range;
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
 use crate::layouts::argument::with_layout;
 use crate::layouts::by_name;
 use crate::postgres::call::Text;
-use crate::postgres::entry_point::{c_symbol, entry_point};
-use crate::postgres::ranges;
+use crate::postgres::entry_point::entry_point;
 use crate::postgres::timestamptz::{Timestamptz, from_instant, to_instant};
 
 entry_point!(flake_timestamp(id: i64, layout: Text<'_>) else flake_timestamp_or_error, |call| {
@@ -48,29 +46,3 @@ fn flake_min_or_error(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
 fn flake_max_or_error(at: TimestampWithTimeZone, layout: &[u8]) -> i64 {
     by_name(layout).max_at(to_instant(at)).or_raise() as i64
 }
-
-/// No ID is between these.
-const NO_IDS: (i64, i64) = (i64::MAX, i64::MIN);
-
-#[pg_extern(sql = "")]
-fn flake_first(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
-    ids_during(&span, layout).0
-}
-
-#[pg_extern(sql = "")]
-fn flake_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
-    ids_during(&span, layout).1
-}
-
-fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) {
-    use std::ops::Bound::Unbounded;
-    let layout = by_name(layout);
-    let Some((from, to)) = ranges::instants(span) else {
-        // Even for an empty span, a layout that is not ordered by time is an error.
-        layout.ids_during(Unbounded, Unbounded).or_raise();
-        return NO_IDS;
-    };
-    layout.ids_during(from, to).or_raise().unwrap_or(NO_IDS)
-}
-
-c_symbol!(flake_first, flake_last);

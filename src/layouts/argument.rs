@@ -4,14 +4,16 @@
 use flake_core::Layout;
 use pgrx::pg_sys;
 
-use super::{by_name, custom, last_used};
+use super::{by_name, custom, is_same_name};
 use crate::postgres::call::{Call, Text};
 
-/// What the call site caches: the layout, if the argument is constant there, and the catalog version it was found in.
+/// What the call site caches: the layout of its last call, and the catalog version it was found in.
 #[derive(Clone, Copy)]
 struct Cached {
-    layout: Option<&'static Layout>,
+    layout: &'static Layout,
     catalog_version: u64,
+    /// The call site can name no other layout, so names need not be compared.
+    is_constant: bool,
 }
 
 /// Acts on the layout that argument `number` names. If that returns none, or the layout is not known yet, it looks the
@@ -37,10 +39,8 @@ pub unsafe fn with_layout<R>(
 
 #[inline]
 fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
-    match cached.layout {
-        Some(layout) => (cached.catalog_version == custom::catalog_version()).then_some(layout),
-        None => last_used(name.inline_bytes()?),
-    }
+    let is_same = cached.is_constant || is_same_name(cached.layout.name().as_bytes(), name.inline_bytes()?);
+    (is_same && cached.catalog_version == custom::catalog_version()).then_some(cached.layout)
 }
 
 /// # Safety
@@ -52,8 +52,8 @@ unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
     unsafe {
         pg_sys::panic::pgrx_extern_c_guard(|| {
             let catalog_version = custom::catalog_version();
-            let layout = call.is_constant(number).then(|| by_name(name.bytes()));
-            call.cache(Cached { layout, catalog_version });
+            let layout = by_name(name.bytes());
+            call.cache(Cached { layout, catalog_version, is_constant: call.is_constant(number) });
         });
     }
 }

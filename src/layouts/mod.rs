@@ -1,18 +1,22 @@
 //! A layout by its name: built in, or custom from the catalog.
 
 pub mod argument;
+pub mod catalog;
 pub mod custom;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
-use flake_core::{Layout, built_in};
+use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 
-use crate::error::OrRaise;
+use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
 thread_local! {
     /// The layout of the last call and the catalog version it was found in: a query names the same layout in each row.
     static LAST_USED: Cell<Option<(&'static Layout, u64)>> = const { Cell::new(None) };
+    /// The layouts found in this version of the catalog, by their names.
+    static FOUND: RefCell<(u64, HashMap<String, &'static Layout>)> = RefCell::default();
 }
 
 /// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes are compared whatever the
@@ -22,9 +26,14 @@ pub fn by_name(name: &[u8]) -> &'static Layout {
     last_used(name).unwrap_or_else(|| look_up(name))
 }
 
+/// Returns the layout with this name, if there is one.
+pub fn known(name: &[u8]) -> Option<&'static Layout> {
+    find(name, custom::catalog_version()).ok()
+}
+
 /// Returns the layout with this name if the last call used it.
 #[inline]
-pub fn last_used(name: &[u8]) -> Option<&'static Layout> {
+fn last_used(name: &[u8]) -> Option<&'static Layout> {
     let (layout, version) = LAST_USED.get()?;
     (is_same_name(layout.name().as_bytes(), name) && version == custom::catalog_version()).then_some(layout)
 }
@@ -45,10 +54,39 @@ pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
 
 #[cold]
 fn look_up(name: &[u8]) -> &'static Layout {
-    let name = escape_non_ascii(name);
     // Read first, so that a change during the lookup makes the next call look again.
     let version = custom::catalog_version();
-    let layout = built_in(&name).unwrap_or_else(|| custom::find(&name).or_raise());
+    let layout = find(name, version).or_raise();
     LAST_USED.set(Some((layout, version)));
     layout
+}
+
+fn find(name: &[u8], version: u64) -> Result<&'static Layout, Error> {
+    let escaped = escape_non_ascii(name, LONGEST_NAME);
+    if name.len() > LONGEST_NAME {
+        return Err(unknown(&escaped));
+    }
+    let found = FOUND.with_borrow(|(of, found)| found.get(&escaped).copied().filter(|_| *of == version));
+    if let Some(layout) = found {
+        return Ok(layout);
+    }
+    // A layout that was made before this version of the library had a built-in one of its name keeps its meaning.
+    let layout = match (custom::find(&escaped), built_in(&escaped)) {
+        (Ok(Some(layout)), _) | (_, Some(layout)) => layout,
+        (Err(error), None) => return Err(error),
+        (Ok(None), None) => return Err(unknown(&escaped)),
+    };
+    FOUND.with_borrow_mut(|(of, found)| {
+        if *of != version {
+            found.clear();
+            *of = version;
+        }
+        found.insert(escaped, layout);
+    });
+    Ok(layout)
+}
+
+/// Returns the error for a name that no layout has.
+pub fn unknown(name: &str) -> Error {
+    unknown_layout(name, &catalog::names()).into()
 }

@@ -80,7 +80,7 @@ impl LedgerAccess for SharedLedger {
     }
 
     fn era(&self) -> u64 {
-        control().map_or(0, |control| control.window.read().1)
+        control().map_or(0, |control| control.window().1)
     }
 
     fn grant(&self, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, Error> {
@@ -90,7 +90,7 @@ impl LedgerAccess for SharedLedger {
             Attachment::Unknown => unreachable!("generators begin after the session has joined the ledger"),
         };
         let is_in = |window: Window| now >= window.from && now < window.until && tick_end <= window.skip;
-        let (window, era) = control.window.read();
+        let (window, era) = control.window();
         let (grant, mark) = if is_in(without_reserve(window)) {
             (Grant::Window(without_reserve(window), era), mark_of(window))
         } else {

@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use flake_core::{Ledger, Node, SHARE_RULE};
+use flake_core::{Ledger, Node, SHARE_RULE, Window};
 
 use super::databases::Databases;
 use super::mark_file::FileState;
@@ -152,11 +152,20 @@ impl Control {
         self.file_lock.register(c"FlakeMark");
     }
 
-    /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long.
+    /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long. The wait for the lock can be
+    /// canceled, except by who has the right to write or exits.
     pub fn with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
         let _guard = self.lock.take();
         // SAFETY: this session holds the lock, so no other one uses the cell.
         act(unsafe { &mut *self.guarded.get() })
+    }
+
+    /// Returns the ledger's window and era.
+    pub fn window(&self) -> (Window, u64) {
+        self.window.try_read().unwrap_or_else(|| {
+            let Some(ledger) = self.ledger() else { unreachable!("generators begin after the ledger was opened") };
+            (ledger.window(), ledger.era())
+        })
     }
 
     /// Returns the ledger, once it is open.

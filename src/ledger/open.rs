@@ -12,7 +12,7 @@ use super::control::{Control, Guarded};
 use super::node::node;
 use super::{mark_file, mark_page};
 use crate::clock;
-use crate::error::Error;
+use crate::error::{Error, superuser_only};
 use crate::postgres::{recovery, report};
 
 /// Opens the ledger of this server start, and raises it above what this database knows of the node, once for each database
@@ -70,6 +70,7 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
+    superuser_only("flake_record_mark")?;
     let Attachment::Ledger(control, _) = attach()? else { return Ok(()) };
     // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
     let Ok(node) = node() else { return Ok(()) };

@@ -11,12 +11,13 @@ use super::mark_page;
 use super::node::node;
 use super::open::open;
 use crate::clock;
-use crate::error::Error;
+use crate::error::{Error, superuser_only};
 use crate::postgres::timestamptz::Timestamptz;
-use crate::postgres::{recovery, report, role};
+use crate::postgres::{recovery, report};
 
 /// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
+    superuser_only("flake_accept_clock")?;
     recovery::refuse(c"flake_accept_clock()");
     let now = clock::now();
     let control = match attach()? {
@@ -54,9 +55,7 @@ pub struct Beginning {
 /// Has this server use no tick that starts before an instant. If that is further ahead of the clock than a restart may be,
 /// it takes `force`.
 pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
-    if !role::is_superuser() {
-        return Err(Error::NotSuperuser { function: "flake_start_above" });
-    }
+    superuser_only("flake_start_above")?;
     recovery::refuse(c"flake_start_above()");
     let control = own_control()?;
     let node = node()?;

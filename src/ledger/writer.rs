@@ -21,7 +21,7 @@ pub struct Writer<'a> {
 impl Control {
     /// Waits for the right to change the ledger and its file. The wait can be canceled.
     pub fn writer(&self) -> Writer<'_> {
-        Writer { control: self, _guard: self.file_lock.take_interruptibly() }
+        Writer { control: self, _guard: self.file_lock.take() }
     }
 
     /// Takes the right to change the ledger and its file if nobody has it.

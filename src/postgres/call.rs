@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::ptr;
 
-use pgrx::{FromDatum, pg_sys, varlena};
+use pgrx::{FromDatum, PgList, is_a, pg_sys, varlena};
 
 use super::timestamptz::Timestamptz;
 
@@ -79,10 +79,19 @@ impl Call {
         }
     }
 
-    /// Returns whether an argument is the same in all calls from this call site. It may raise an error.
+    /// Returns whether the query writes an argument of the function as a constant. A parameter or a variable is none: it
+    /// may have another value in the next call from this call site, which in PL/pgSQL lives as long as the transaction.
     pub fn is_constant(self, number: usize) -> bool {
-        // SAFETY: PostgreSQL accepts any number, and a call site of any kind.
-        unsafe { pg_sys::get_fn_expr_arg_stable((*self.0).flinfo, number as i32) }
+        // SAFETY: a call site has no expression or a node, whose tag says of which kind it is.
+        unsafe {
+            let Some(call_site) = (*self.0).flinfo.as_ref() else { return false };
+            let expression = call_site.fn_expr.cast::<pg_sys::Node>();
+            if expression.is_null() || !is_a(expression, pg_sys::NodeTag::T_FuncExpr) {
+                return false;
+            }
+            let arguments = PgList::<pg_sys::Node>::from_pg((*expression.cast::<pg_sys::FuncExpr>()).args);
+            arguments.get_ptr(number).is_some_and(|argument| is_a(argument, pg_sys::NodeTag::T_Const))
+        }
     }
 }
 

@@ -4,16 +4,27 @@ use std::ffi::CStr;
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::FromDatum;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{direct_function_call, pg_sys};
-use serde_json::Value;
+use pgrx::{PgLogLevel, PgSqlErrorCode, direct_function_call, function_name, pg_sys};
 
 use super::encoding::to_utf8_lossy;
 
-/// The value of a `jsonb`. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] loses nothing of them.
-pub struct Json(pub Value);
+/// The text of a `jsonb`, which is valid JSON. Not every parser accepts it: numbers may have thousands of digits, and nesting
+/// any depth. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] loses nothing of them.
+pub struct Json(pub String);
+
+/// The longest text that is read, in bytes. Callers decide how long a text is, and what Rust cannot allocate ends the server.
+const LONGEST: usize = 200_000;
+
+fn too_long(length: usize) {
+    let state = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    ErrorReport::new(state, "JSON is too long", function_name!())
+        .set_detail(format!("Its text has {length} bytes; flake reads at most {LONGEST}."))
+        .report(PgLogLevel::ERROR);
+}
 
 #[allow(unsafe_code, reason = "pgrx reads jsonb only in UTF-8")]
 mod glue {
@@ -34,7 +45,10 @@ mod glue {
             }
             // SAFETY: jsonb_out takes a jsonb and returns a C string.
             let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
-            Some(Self(serde_json::from_str(&to_utf8_lossy(text.to_bytes())).unwrap_or_default()))
+            if text.count_bytes() > LONGEST {
+                too_long(text.count_bytes());
+            }
+            Some(Self(to_utf8_lossy(text.to_bytes()).into_owned()))
         }
     }
 
@@ -42,7 +56,7 @@ mod glue {
     unsafe impl<'f> ArgAbi<'f> for Json {
         unsafe fn unbox_arg_unchecked(argument: Arg<'_, 'f>) -> Self {
             // SAFETY: the functions that take one are STRICT, so it is not NULL.
-            unsafe { argument.unbox_arg_using_from_datum() }.unwrap_or(Self(Value::Null))
+            unsafe { argument.unbox_arg_using_from_datum() }.unwrap_or(Self(String::new()))
         }
     }
 }

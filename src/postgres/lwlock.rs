@@ -6,6 +6,8 @@ use std::ffi::CStr;
 
 use pgrx::{check_for_interrupts, pg_sys};
 
+/// How often a session tries to take a lock before it sleeps. Most are held for a moment.
+const ATTEMPTS: usize = 100;
 /// How long a session sleeps between two attempts to take a lock that may be held for long, in milliseconds.
 const POLL: core::ffi::c_long = 1;
 
@@ -32,13 +34,6 @@ impl LwLock {
         unsafe { pg_sys::LWLockRegisterTranche((*self.0.get()).tranche.into(), name.as_ptr()) };
     }
 
-    /// Takes the lock. The wait cannot be canceled, so it is for locks that are held for a moment only.
-    pub fn take(&self) -> Guard<'_> {
-        // SAFETY: the lock is in shared memory.
-        unsafe { pg_sys::LWLockAcquire(self.0.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
-        Guard(self)
-    }
-
     /// Takes the lock if it is free.
     pub fn try_take(&self) -> Option<Guard<'_>> {
         // SAFETY: the lock is in shared memory.
@@ -46,8 +41,18 @@ impl LwLock {
         is_free.then(|| Guard(self))
     }
 
-    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile.
-    pub fn take_interruptibly(&self) -> Guard<'_> {
+    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile: whoever holds the lock may have
+    /// been stopped. Who holds another lock, or exits, cannot be canceled.
+    pub fn take(&self) -> Guard<'_> {
+        if let Some(guard) = (0..ATTEMPTS).find_map(|_| self.try_take().or_else(spin)) {
+            return guard;
+        }
+        // SAFETY: it is a variable of this process.
+        if unsafe { pg_sys::proc_exit_inprogress } {
+            // SAFETY: the lock is in shared memory.
+            unsafe { pg_sys::LWLockAcquire(self.0.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
+            return Guard(self);
+        }
         loop {
             check_for_interrupts!();
             if let Some(guard) = self.try_take() {
@@ -63,6 +68,11 @@ impl LwLock {
             }
         }
     }
+}
+
+fn spin<T>() -> Option<T> {
+    std::hint::spin_loop();
+    None
 }
 
 impl Drop for Guard<'_> {

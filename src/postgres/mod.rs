@@ -1,11 +1,14 @@
-//! What is PostgreSQL's: calls and their arguments, types, shared memory, settings. Nothing here knows of layouts.
+//! What is PostgreSQL's: calls and their arguments, plans, types, shared memory, settings. Nothing here knows of layouts.
 
 pub mod background;
+pub mod backtrace;
 pub mod call;
 pub mod encoding;
 pub mod entry_point;
+pub mod extension;
 pub mod json;
 pub mod lwlock;
+pub mod range_condition;
 pub mod ranges;
 pub mod recovery;
 pub mod report;

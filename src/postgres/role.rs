@@ -1,10 +1,45 @@
 //! The role that calls.
 #![allow(unsafe_code, reason = "asks PostgreSQL")]
 
+use std::ffi::CStr;
+
 use pgrx::pg_sys;
+
+use super::encoding::to_utf8_lossy;
 
 /// Returns whether the present role is a superuser.
 pub fn is_superuser() -> bool {
     // SAFETY: it looks the role up in the catalog.
     unsafe { pg_sys::superuser() }
+}
+
+/// Returns whether the present role has the privileges of another one: it is that role, a member of it, or a superuser.
+pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
+    // SAFETY: it looks both roles up in the catalog.
+    unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), role) }
+}
+
+/// Returns whether the present role has the privileges of `pg_monitor`.
+pub fn is_monitor() -> bool {
+    has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_MONITOR))
+}
+
+/// Returns the name of a role; empty if it has been dropped.
+pub fn name(role: pg_sys::Oid) -> String {
+    // SAFETY: it returns a palloc'd C string or null.
+    let name = unsafe { pg_sys::GetUserNameFromId(role, true).as_ref().map(|name| CStr::from_ptr(name)) };
+    name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
+}
+
+/// Acts as another role. After an error, PostgreSQL restores the present one when it ends the transaction or its part.
+pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
+    let (mut present, mut context) = (pg_sys::Oid::INVALID, 0);
+    // SAFETY: it sets variables of this process, and sets them back.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut present, &raw mut context);
+        pg_sys::SetUserIdAndSecContext(role, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        let result = act();
+        pg_sys::SetUserIdAndSecContext(present, context);
+        result
+    }
 }

@@ -7,27 +7,31 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 
-/// Returns a row of the type that the called function is declared to return.
+/// Returns a row of the type that the called function is declared to return; none if its columns do not have these types,
+/// because a superuser has altered it.
 ///
 /// # Safety
-/// The columns must have the types that the row type declares, and the function must use its call site's cache for nothing
-/// else.
-pub unsafe fn row<const N: usize>(call: Call, columns: [Option<pg_sys::Datum>; N]) -> pg_sys::Datum {
+/// The columns must have these types, and the function must use its call site's cache for nothing else.
+pub unsafe fn row<const N: usize>(
+    call: Call,
+    types: [pg_sys::Oid; N],
+    columns: [Option<pg_sys::Datum>; N],
+) -> Option<pg_sys::Datum> {
     // SAFETY: as the caller promises.
     unsafe {
         let call_site = (*call.raw()).flinfo;
         if (*call_site).fn_extra.is_null() {
-            (*call_site).fn_extra = row_type(call).cast();
+            (*call_site).fn_extra = row_type(call, &types)?.cast();
         }
         let mut nulls = columns.map(|column| column.is_none());
         let mut values = columns.map(|column| column.unwrap_or(pg_sys::Datum::null()));
         let row = pg_sys::heap_form_tuple((*call_site).fn_extra.cast(), values.as_mut_ptr(), nulls.as_mut_ptr());
-        pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
+        Some(pg_sys::HeapTupleHeaderGetDatum((*row).t_data))
     }
 }
 
-/// Returns the result's descriptor, which lives as long as the call site.
-unsafe fn row_type(call: Call) -> pg_sys::TupleDesc {
+/// Returns the result's descriptor, which lives as long as the call site; none if its columns do not have these types.
+unsafe fn row_type(call: Call, types: &[pg_sys::Oid]) -> Option<pg_sys::TupleDesc> {
     // SAFETY: as the caller of `row` promises. After an error, PostgreSQL resets the memory context itself.
     unsafe {
         let memory = pg_sys::MemoryContextSwitchTo((*(*call.raw()).flinfo).fn_mcxt);
@@ -36,6 +40,8 @@ unsafe fn row_type(call: Call) -> pg_sys::TupleDesc {
         assert_eq!(class, pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE, "SQL declares another result");
         let descriptor = pg_sys::BlessTupleDesc(descriptor);
         pg_sys::MemoryContextSwitchTo(memory);
-        descriptor
+        // Columns that were dropped have the type 0.
+        let columns = pgrx::PgTupleDesc::from_pg_unchecked(descriptor);
+        columns.iter().map(|column| column.atttypid).eq(types.iter().copied()).then_some(descriptor)
     }
 }

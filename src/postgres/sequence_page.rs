@@ -11,6 +11,8 @@ use std::mem::size_of;
 
 use pgrx::pg_sys;
 
+use super::extension;
+
 /// A position in the WAL.
 pub type Lsn = pg_sys::XLogRecPtr;
 
@@ -214,25 +216,8 @@ unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
 
 /// Returns the OID of the relation with this name in the schema of an extension.
 fn look_up(extension: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
-    // SAFETY: a scan of a catalog by its index, as PostgreSQL's own extension.c does it.
-    unsafe {
-        let catalog = pg_sys::table_open(pg_sys::ExtensionRelationId, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let mut key = pg_sys::ScanKeyData::default();
-        pg_sys::ScanKeyInit(
-            &raw mut key,
-            pg_sys::Anum_pg_extension_extname as pg_sys::AttrNumber,
-            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
-            pg_sys::F_NAMEEQ.into(),
-            pg_sys::Datum::from(extension.as_ptr()),
-        );
-        let index = pg_sys::Oid::from(pg_sys::ExtensionNameIndexId);
-        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
-        let row = pg_sys::systable_getnext(scan);
-        let schema =
-            (!row.is_null()).then(|| (*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_extension>()).extnamespace);
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
-        let oid = pg_sys::get_relname_relid(name.as_ptr(), schema?);
-        (oid != pg_sys::Oid::INVALID).then_some(oid)
-    }
+    let schema = extension::find(extension)?.schema;
+    // SAFETY: it looks the name up in the catalog.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
+    (oid != pg_sys::Oid::INVALID).then_some(oid)
 }

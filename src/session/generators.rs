@@ -8,16 +8,20 @@ use std::thread::LocalKey;
 use std::time::Duration;
 
 use flake_core::resume::{Resumable, Resume};
-use flake_core::{FinalProgress, Node, Share, Slot, Step};
+use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot};
 
 use super::delays::Delays;
 use super::exit;
+use super::shelf::Shelf;
 use super::tick_clock::TickClock;
 use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, SharedLedger};
 use crate::postgres::{recovery, settings, slot};
+
+/// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
+const USUAL_TICK: Duration = Duration::from_secs(1);
 
 /// What a generator makes IDs for: a layout, or a partition of sno.
 pub trait IdSource: Copy + 'static {
@@ -29,8 +33,8 @@ pub trait IdSource: Copy + 'static {
 
     /// Returns the session's generators for sources of this type.
     fn store() -> &'static LocalKey<Store<Self>>;
-    /// Returns whether both sources use the same generator.
-    fn shares_generator_with(&self, other: &Self) -> bool;
+    /// Returns a number that is the same for sources that use the same generator, and different for others.
+    fn key(&self) -> u64;
     /// Refuses a source that IDs cannot be made for at `now`.
     fn check(&self, now: i64) -> Result<(), Error>;
     /// Returns how many microseconds a tick lasts.
@@ -40,9 +44,13 @@ pub trait IdSource: Copy + 'static {
     /// Creates the generator of a share.
     fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Self::Generator>;
     /// Asks a generator for its next ID.
-    fn next(generator: &mut Self::Generator, now: i64, argument: Self::Argument) -> Step<Id<Self>>;
-    /// Returns how many microseconds of a generator's tick remain at `now`.
-    fn remaining_in_tick(generator: &Self::Generator, now: i64) -> u64;
+    fn next(generator: &mut Self::Generator, now: i64, argument: Self::Argument) -> Answer<Id<Self>>;
+    /// Returns how long a generator's tick and step last from `now` on.
+    fn remaining(generator: &Self::Generator, now: i64) -> Remaining;
+    /// Has a generator that another source began go on for this one, if IDs can be made for it.
+    fn adopt(&self, _began: &Self, _resumable: &mut Resumable<Self::Generator>) -> Result<(), Error> {
+        Ok(())
+    }
     /// Returns the layout's name, for error messages.
     fn layout_name(&self) -> Cow<'static, str>;
     /// Returns the error for a clock past the last tick.
@@ -54,7 +62,7 @@ pub type Id<S> = <<S as IdSource>::Generator as Resume>::Id;
 
 /// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
 /// destructors run before PostgreSQL's callbacks, which have to find the generators.
-pub type Store<S> = ManuallyDrop<RefCell<Vec<SessionGenerator<S>>>>;
+pub type Store<S> = ManuallyDrop<RefCell<Shelf<SessionGenerator<S>>>>;
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
@@ -90,17 +98,28 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Returns the generator's answer, without asking the ledger.
     #[inline]
-    pub fn at_once(&mut self, argument: S::Argument) -> Step<Id<S>> {
+    pub fn at_once(&mut self, argument: S::Argument) -> Answer<Id<S>> {
+        match self.clock.known() {
+            Some(now) => S::next(&mut self.resumable.generator, now, argument),
+            None => self.by_the_clock(argument),
+        }
+    }
+
+    /// The same, after reading the clock.
+    #[inline(never)]
+    fn by_the_clock(&mut self, argument: S::Argument) -> Answer<Id<S>> {
         let generator = &mut self.resumable.generator;
-        let now = self.clock.now(|now| S::remaining_in_tick(generator, now));
-        S::next(generator, now, argument)
+        let now = self.clock.read();
+        let answer = S::next(generator, now, argument);
+        self.clock.keep(S::remaining(generator, now));
+        answer
     }
 
     /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
     /// taken too long.
     #[cold]
     pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
-        let attempt = self.ask(argument).and_then(|step| self.judge(step, wait));
+        let attempt = self.ask(argument).and_then(|answer| self.judge(answer, wait));
         if !matches!(attempt, Ok(Attempt::Pause { .. })) {
             self.delays.record_wait(wait.lasted());
         }
@@ -108,45 +127,43 @@ impl<S: IdSource> SessionGenerator<S> {
     }
 
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
-    fn ask(&mut self, argument: S::Argument) -> Result<Step<Id<S>>, Error> {
+    fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
         loop {
-            let step = self.resumable.next(&self.ledger, |generator| {
+            let answer = self.resumable.next(&self.ledger, |generator| {
                 let now = clock::now();
                 (now, S::next(generator, now, argument))
             });
             self.delays.report(self.resumable.issued());
             // Outside means that the window has just changed, so the next answer is another one.
-            if !matches!(step, Ok(Step::Outside { .. })) {
-                return step;
+            if !matches!(answer, Ok(Answer::Outside { .. })) {
+                return answer;
             }
         }
     }
 
     /// Decides whether to pause for an answer.
-    fn judge(&mut self, step: Step<Id<S>>, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
-        let (until, reason) = match step {
-            Step::Issue(id) => return Ok(Attempt::Made(id)),
-            Step::Exhausted => return Err(self.source.exhausted().into()),
-            Step::Wait { until } => (until, Reason::NextTick),
-            Step::ClockBehind { until } => (until, Reason::ClockBehind),
-            Step::Outside { .. } => unreachable!("the generator was asked again"),
+    fn judge(&mut self, answer: Answer<Id<S>>, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
+        let (until, reason) = match answer {
+            Answer::Issue(id) => return Ok(Attempt::Made(id)),
+            Answer::Exhausted => return Err(self.source.exhausted().into()),
+            Answer::Wait { until } => (until, Reason::NextTick),
+            Answer::ClockBehind { until } => (until, Reason::ClockBehind),
+            Answer::Outside { .. } => unreachable!("the generator was asked again"),
         };
         self.delays.count(reason, self.resumable.issued());
         wait.begin();
         let remaining = until - clock::now();
-        if let Reason::ClockBehind = reason {
-            let max_clock_wait = settings::max_clock_wait();
-            let behind = Duration::from_micros(remaining.max(0).unsigned_abs());
-            if wait.lasted().max(behind) > max_clock_wait.max(ledger::restart_wait(until)) {
-                return Err(Error::ClockBehind {
-                    layout: self.source.layout_name(),
-                    behind: Duration::from_micros(remaining.unsigned_abs()),
-                    until,
-                    max_clock_wait,
-                });
+        let (layout, max_clock_wait) = (self.source.layout_name(), settings::max_clock_wait());
+        let left = Duration::from_micros(remaining.max(0).unsigned_abs());
+        match reason {
+            Reason::ClockBehind if wait.lasted().max(left) > max_clock_wait.max(ledger::restart_wait(until)) => {
+                Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait })
             }
+            Reason::NextTick if left > max_clock_wait.max(USUAL_TICK) => {
+                Err(Error::LongTick { layout, left, until, max_clock_wait })
+            }
+            _ => Ok(Attempt::Pause { remaining, reason }),
         }
-        Ok(Attempt::Pause { remaining, reason })
     }
 
     fn final_progress(&mut self) -> FinalProgress {
@@ -159,19 +176,15 @@ impl<S: IdSource> SessionGenerator<S> {
 pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     S::store().with(|generators| {
         let mut generators = generators.borrow_mut();
-        let known = generators.iter().position(|own| own.source.shares_generator_with(&source));
-        let index = known.unwrap_or_else(|| {
-            generators.push(SessionGenerator::new(source).or_raise());
-            generators.len() - 1
-        });
-        let own = &mut generators[index];
+        let own = generators.bring_to_hand(source.key(), || SessionGenerator::new(source).or_raise());
         // A layout may go by another name now.
+        source.adopt(&own.source, &mut own.resumable).or_raise();
         own.source = source;
         act(own)
     })
 }
 
-/// Acts on the first of this session's generators whose source is wanted, if there is one and it is not in use.
+/// Acts on the generator whose source is wanted, if it is at hand and not in use.
 #[inline]
 pub fn find<S: IdSource, R>(
     is_wanted: impl Fn(&S) -> bool,
@@ -179,19 +192,19 @@ pub fn find<S: IdSource, R>(
 ) -> Option<R> {
     S::store().with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        act(generators.iter_mut().find(|own| is_wanted(&own.source))?)
+        act(generators.at_hand().find(|own| is_wanted(&own.source))?)
     })
 }
 
 /// Acts on each of this session's generators for sources of one type.
 pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
-    S::store().with(|generators| generators.borrow().iter().map(act).collect())
+    S::store().with(|generators| generators.borrow().all().map(act).collect())
 }
 
 /// Returns what the generators of one store leave at exit; none if one of them is in the middle of making an ID.
 fn final_progress_of<S: IdSource>() -> Option<Vec<FinalProgress>> {
     S::store().with(|generators| {
         let mut generators = generators.try_borrow_mut().ok()?;
-        Some(generators.iter_mut().map(SessionGenerator::final_progress).collect())
+        Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
     })
 }

@@ -7,15 +7,17 @@ use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
 use flake_core::resume::{Origin, Resumable};
-use flake_core::{Generator, Layout, Node, Share, Slot, Step};
+use flake_core::{Answer, Generator, Layout, Node, Remaining, Share, Slot};
 
 use super::generators::{IdSource, Store};
+use super::shelf::Shelf;
+use crate::clock;
 use crate::error::Error;
 use crate::layouts::{by_name, custom, is_same_name};
 use crate::ledger::SharedLedger;
 
 thread_local! {
-    static STORE: Store<LayoutSource> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static STORE: Store<LayoutSource> = const { ManuallyDrop::new(RefCell::new(Shelf::new())) };
 }
 
 /// A layout, and the catalog version in which it has its name.
@@ -50,8 +52,8 @@ impl IdSource for LayoutSource {
     }
 
     /// Layouts of the same bits make the same IDs, whatever their names.
-    fn shares_generator_with(&self, other: &Self) -> bool {
-        self.layout.same_bits(other.layout)
+    fn key(&self) -> u64 {
+        self.layout.key()
     }
 
     fn check(&self, now: i64) -> Result<(), Error> {
@@ -73,17 +75,26 @@ impl IdSource for LayoutSource {
     fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Generator> {
         // A rolling sequence begins anywhere, or short sessions would all use the same numbers.
         let origin = Origin { layout: self.layout.clone(), share, position: rand::random() };
-        Resumable::begin(ledger, self.layout.key(), origin)
+        Resumable::begin(ledger, self.key(), origin)
     }
 
     #[inline]
-    fn next(generator: &mut Generator, now: i64, (): ()) -> Step {
+    fn next(generator: &mut Generator, now: i64, (): ()) -> Answer {
         generator.next(now, rand::random)
     }
 
     #[inline]
-    fn remaining_in_tick(generator: &Generator, now: i64) -> u64 {
-        generator.remaining_in_tick(now)
+    fn remaining(generator: &Generator, now: i64) -> Remaining {
+        generator.remaining(now)
+    }
+
+    /// The layouts may differ in their sequence rules and last ticks, and in whether flake makes their IDs.
+    fn adopt(&self, began: &Self, resumable: &mut Resumable<Generator>) -> Result<(), Error> {
+        if !std::ptr::eq(self.layout, began.layout) {
+            self.check(clock::now())?;
+            resumable.adopt(self.layout);
+        }
+        Ok(())
     }
 
     fn layout_name(&self) -> Cow<'static, str> {

@@ -4,6 +4,7 @@ pub mod delays;
 mod exit;
 pub mod generators;
 pub mod layout_source;
+mod shelf;
 pub mod sno_source;
 mod tick_clock;
 mod wait;

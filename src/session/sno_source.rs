@@ -8,14 +8,15 @@ use std::thread::LocalKey;
 
 use flake_core::resume::Resumable;
 use flake_core::sno::{NAME, UNIT, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
-use flake_core::{Node, Share, Slot, Sno, SnoGenerator, Step};
+use flake_core::{Answer, Node, Remaining, Share, Slot, Sno, SnoGenerator};
 
 use super::generators::{IdSource, Store};
+use super::shelf::Shelf;
 use crate::error::Error;
 use crate::ledger::SharedLedger;
 
 thread_local! {
-    static STORE: Store<SnoSource> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static STORE: Store<SnoSource> = const { ManuallyDrop::new(RefCell::new(Shelf::new())) };
 }
 
 /// One of the caller's partitions, or the automatic ones.
@@ -35,8 +36,8 @@ impl IdSource for SnoSource {
         &STORE
     }
 
-    fn shares_generator_with(&self, other: &Self) -> bool {
-        self == other
+    fn key(&self) -> u64 {
+        key(self.partition)
     }
 
     fn check(&self, now: i64) -> Result<(), Error> {
@@ -56,17 +57,17 @@ impl IdSource for SnoSource {
     }
 
     fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<SnoGenerator> {
-        Resumable::begin(ledger, key(self.partition), share)
+        Resumable::begin(ledger, self.key(), share)
     }
 
     #[inline]
-    fn next(generator: &mut SnoGenerator, now: i64, metabyte: u8) -> Step<Sno> {
+    fn next(generator: &mut SnoGenerator, now: i64, metabyte: u8) -> Answer<Sno> {
         generator.next(now, metabyte)
     }
 
     #[inline]
-    fn remaining_in_tick(generator: &SnoGenerator, now: i64) -> u64 {
-        generator.remaining_in_unit(now)
+    fn remaining(generator: &SnoGenerator, now: i64) -> Remaining {
+        generator.remaining(now)
     }
 
     fn layout_name(&self) -> Cow<'static, str> {

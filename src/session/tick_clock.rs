@@ -2,16 +2,20 @@
 //!
 //! Where the operating system tells the time by the processor's time stamp counter, that counter shows without a system
 //! call that a tick has not ended: even the slowest processor would need longer for as many counts. So a tick needs about
-//! 40 readings of the clock, however many IDs it has. A step of the clock is noticed at most a millisecond late, which does
-//! not affect uniqueness.
+//! 40 readings of the clock, however many IDs it has, and one more for each step in which IDs are made. If the clock is
+//! set, that is noticed at most a millisecond late, which does not affect uniqueness.
 #![allow(unsafe_code, reason = "reads the time stamp counter")]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use flake_core::Remaining;
 
 use crate::clock;
 
 /// Counts per microsecond, fewer than on any processor whose counter Linux uses as a clock: those make 800 or more.
 const MIN_RATE: u64 = 500;
+/// Counts per microsecond of a usual processor. Only the order of different sessions' IDs depends on when a step ends.
+const USUAL_RATE: u64 = 3000;
 /// How long a reading is good at most, in microseconds.
 const MAX_AGE: u64 = 1000;
 /// After this many microseconds, whether the operating system uses the counter is checked again.
@@ -30,20 +34,27 @@ pub struct TickClock {
 }
 
 impl TickClock {
-    /// Returns an instant in the present tick, which may be earlier than the present. `remaining_in_tick` returns how many
-    /// microseconds of the generator's tick remain at an instant.
+    /// Returns an instant in the present tick, which may be earlier than the present; none if the clock has to be read.
     #[inline]
-    pub fn now(&mut self, remaining_in_tick: impl FnOnce(i64) -> u64) -> i64 {
-        if self.good_for > 0 && count().wrapping_sub(self.read_at) < self.good_for {
-            return self.now;
-        }
+    pub fn known(&self) -> Option<i64> {
+        (count().wrapping_sub(self.read_at) < self.good_for).then_some(self.now)
+    }
+
+    /// Reads the clock. The reading is good for this call only, unless [`Self::keep`] is called.
+    pub fn read(&mut self) -> i64 {
         // Read before the clock, so that the time in between counts as passed.
         self.read_at = count();
         self.now = clock::now();
-        // The reading is rounded down to a microsecond.
-        let remaining = remaining_in_tick(self.now).saturating_sub(1).min(MAX_AGE);
-        self.good_for = if is_reliable(self.now) { remaining * MIN_RATE } else { 0 };
+        self.good_for = 0;
         self.now
+    }
+
+    /// Keeps the last reading for as long as the generator's tick and step last from then on.
+    pub fn keep(&mut self, Remaining { of_tick, of_step }: Remaining) {
+        // The reading is rounded down to a microsecond.
+        let in_tick = of_tick.saturating_sub(1).min(MAX_AGE) * MIN_RATE;
+        let in_step = of_step.min(MAX_AGE) * USUAL_RATE;
+        self.good_for = if is_reliable(self.now) { in_tick.min(in_step) } else { 0 };
     }
 }
 

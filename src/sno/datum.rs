@@ -15,10 +15,12 @@ use crate::postgres::call::{Argument, by_reference};
 #[derive(Clone, Copy)]
 pub struct SnoDatum(pub Sno);
 
+/// Returns the sno that a datum points to.
+///
 /// # Safety
 /// The datum must be that of a sno, not NULL.
 #[inline]
-unsafe fn read(datum: pg_sys::Datum) -> Sno {
+pub unsafe fn read(datum: pg_sys::Datum) -> Sno {
     // SAFETY: it points to ten bytes, of any alignment.
     Sno::from_bytes(unsafe { *datum.cast_mut_ptr::<[u8; size_of::<Sno>()]>() })
 }

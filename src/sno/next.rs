@@ -1,7 +1,7 @@
 //! sno_next.
 
 use flake_core::sno::metabyte;
-use flake_core::{Sno, Step};
+use flake_core::{Answer, Sno};
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
@@ -24,7 +24,7 @@ fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
     find(
         move |source: &SnoSource| source.partition == partition,
         move |own| match own.at_once(metabyte) {
-            Step::Issue(sno) => Some(sno),
+            Answer::Issue(sno) => Some(sno),
             _ => None,
         },
     )

@@ -1,23 +1,28 @@
-//! The parts of a sno, and the snos of an instant or a span of time.
+//! The parts of a sno, and the snos of an instant.
 
 use flake_core::{Sno, SnoParts};
-use pgrx::datum::{Range, TimestampWithTimeZone};
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
-use crate::error::OrRaise;
+use crate::error::{Error, OrRaise};
 use crate::postgres::entry_point::{c_symbol, entry_point};
-use crate::postgres::ranges;
 use crate::postgres::rows::row;
 use crate::postgres::timestamptz::{from_instant, to_instant};
 
 entry_point!(flake_decode_sno(sno: SnoDatum), |call| {
     #[allow(unsafe_code, reason = "makes a row under a guard")]
-    // SAFETY: these are the columns of sno_parts in sql/sno.sql, and the function caches nothing else.
+    // SAFETY: the columns have these types, and the function caches nothing else.
     unsafe {
-        pg_sys::panic::pgrx_extern_c_guard(|| row(call, columns(sno.0)))
+        pg_sys::panic::pgrx_extern_c_guard(|| {
+            row(call, TYPES, columns(sno.0)).ok_or(Error::RowType { name: "sno_parts" }).or_raise()
+        })
     }
 });
+
+/// The columns of sno_parts in sql/sno.sql.
+const TYPES: [pg_sys::Oid; 5] =
+    [pg_sys::TIMESTAMPTZOID, pg_sys::BOOLOID, pg_sys::INT4OID, pg_sys::INT4OID, pg_sys::INT4OID];
 
 fn columns(sno: Sno) -> [Option<pg_sys::Datum>; 5] {
     let parts = sno.parts();
@@ -77,25 +82,9 @@ fn sno_max(at: TimestampWithTimeZone) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
-fn sno_first(span: Range<TimestampWithTimeZone>) -> SnoDatum {
-    SnoDatum(during(&span).0)
-}
-
-#[pg_extern(sql = "")]
-fn sno_last(span: Range<TimestampWithTimeZone>) -> SnoDatum {
-    SnoDatum(during(&span).1)
-}
-
-/// Returns the smallest and the largest sno of a span, or two that no sno is between.
-fn during(span: &Range<TimestampWithTimeZone>) -> (Sno, Sno) {
-    let found = ranges::instants(span).and_then(|(from, to)| Sno::during(from, to));
-    found.unwrap_or((Sno::from_bytes([u8::MAX; 10]), Sno::ZERO))
-}
-
-#[pg_extern(sql = "")]
 fn flake_explain_sno(sno: SnoDatum) -> String {
     sno.0.explain()
 }
 
 c_symbol!(sno_timestamp, sno_metabyte, sno_partition, sno_sequence, sno_tick_tock, sno_make, sno_with_metabyte);
-c_symbol!(sno_min, sno_max, sno_first, sno_last, flake_explain_sno);
+c_symbol!(sno_min, sno_max, flake_explain_sno);

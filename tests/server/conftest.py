@@ -88,6 +88,8 @@ class Server:
 
     def rewind(self, primary):
         self._cluster("rewind", primary.dir)
+        # This server has to replay the WAL of pg_rewind's own queries, which a primary whose clock stands still does not flush.
+        primary.sql("CREATE TABLE rewound (); DROP TABLE rewound")
 
     def write(self, name, text=""):
         """A file in the data directory."""

@@ -45,15 +45,26 @@ def test_many_sessions(server):
     assert server.value("SELECT count(*) % 1000 = 0 AND count(*) > 16000 FROM batched")
 
 
-def test_parallel_workers(server):
-    server.sql("CREATE TABLE wide AS SELECT n FROM generate_series(1, 20000) n")
-    with server.connect() as db:
-        db.execute("""SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
-                      SET max_parallel_workers_per_gather = 2""")
-        query = "SELECT flake_batch('twitter', 5) AS id FROM wide"
-        plan = "\n".join(line for line, in db.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {query}"))
-        assert "Workers Launched: 2" in plan, plan
-        assert db.execute(f"SELECT count(*), count(DISTINCT id) FROM ({query}) s").fetchone() == (100_000, 100_000)
+def test_a_batch_keeps_its_layout(server):
+    """A cursor reads a batch slowly; meanwhile its layout's name comes to stand for other bits."""
+    with server.connect(autocommit=False) as db:
+        db.execute("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')""")
+        db.execute("DECLARE ids CURSOR FOR SELECT flake_batch('slow', 1000)")
+        ids = db.execute("FETCH 1 FROM ids").fetchall()
+        times = "SELECT min(flake_timestamp(id, 'slow')), max(flake_timestamp(id, 'slow')) FROM unnest(%s::bigint[]) id"
+        db.execute("SAVEPOINT before; SELECT flake_drop_layout('slow')")
+        db.execute("""SELECT flake_create_layout('slow', '{"like": "instagram", "epoch": "2025-01-01T00:00:00Z"}')""")
+        ids += db.execute("FETCH 600 FROM ids").fetchall()
+        db.execute("SELECT flake_next('slow')")
+        ids += db.execute("FETCH ALL FROM ids").fetchall()
+        other = db.execute("SELECT flake_batch('slow', 10)").fetchall()
+        first, last = db.execute(times, ([id for id, in other],)).fetchone()
+        assert (last - first).total_seconds() < 10, "the name stands for the other bits in new batches"
+        db.execute("SELECT flake_drop_layout('slow')")
+        db.execute("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')""")
+        assert len(ids) == len(set(ids)) == 1000
+        first, last = db.execute(times, ([id for id, in ids],)).fetchone()
+        assert (last - first).total_seconds() < 10, "all IDs were made by the bits that the batch began with"
 
 
 def test_a_batch_waits_for_tick_after_tick(servers):

@@ -16,15 +16,21 @@ def small(server, monkeypatch):
     import queries
     import sessions
     import tables
+    import tightness
 
     for name, value in server.client_environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FLAKE_BENCH_ROUNDS", "0.01")
     monkeypatch.setenv("PATH", f"{bindir()}:{server.client_environment['PATH']}")
     monkeypatch.setattr(queries, "ROWS", 1000)
     monkeypatch.setattr(tables, "ROWS", 5000)
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
     monkeypatch.setattr(sessions, "NUMBERS", [1, 2])
+    monkeypatch.setattr(tightness, "ROWS", 2400)
+    monkeypatch.setattr(tightness, "LAYOUTS", ["twitter"])
+    monkeypatch.setattr(tightness, "PAIRS", 100)
+    monkeypatch.setattr(tightness, "STATEMENTS", 50)
     return server
 
 
@@ -63,6 +69,7 @@ def test_all_parts(small, tmp_path):
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
             "inserts": [{key: [1.0, 2.0] for key in fill} | found for found in sessions.inserts(db, some, 1, 1)],
             "generating": sessions.generating(some, 1, 1),
+            "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
             "loaded": sessions.loaded(1, 1), "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill

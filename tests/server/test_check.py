@@ -188,7 +188,7 @@ def test_shares(servers):
             {"name": "sequence", "bits": 8, "role": "sequence"}], "sequence": "reset"}')""")
         ok, detail, hint = findings(db)["shares"]
         assert not ok
-        assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. narrow: This node has 2 workers")
+        assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. narrow: In each tick")
         assert hint == "Lower flake.node_count and restart the server, or use a layout with more worker bits."
     server.restart("flake.node_count=1", "flake.node_id=0")
     assert check(server, "shares")[0]
@@ -255,7 +255,7 @@ def test_a_clock_that_was_ahead(servers):
 
 def test_a_library_of_another_version(servers):
     server = servers()
-    put_other_version(server, share_rule=1)
+    put_other_version(server)
     with server.connect() as db:
         ok, detail, hint = findings(db)["library"]
         assert not ok and "version 99" in detail and hint.startswith("Restart the server")

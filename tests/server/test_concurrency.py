@@ -1,5 +1,8 @@
 """Many sessions at once: every ID is unique, in time, and of its session's share."""
 
+import datetime
+import math
+
 import pytest
 
 from conftest import LAYOUTS, SECONDS
@@ -70,18 +73,51 @@ def test_one_node_of_1024(servers):
     one = server.sql("SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker' FROM "
                      "(SELECT flake_decode(max(id)) AS d FROM made) s")  # fmt: skip
     assert one == [(67, 2, 3)]
-    # A session has an equal part of the 4,096 sequence numbers, and its IDs tell which.
+    # A session has one sequence number of each step, always the same one: those of a session lie whole steps apart.
     with server.connect() as db:
-        share, = db.execute("SELECT ids_per_tick FROM (SELECT flake_next('twitter')) s, flake_generators").fetchone()
-    assert 20 < share < 40
-    parts = server.sql("SELECT count(DISTINCT (id & 4095) / %s) FROM made GROUP BY session", share)
-    assert parts == [(1,)] * 32
+        share = db.execute("SELECT ids_per_tick, steps, ids_per_step FROM (SELECT flake_next('twitter')) s, flake_generators")
+        steps, = {share.fetchone()} & {(steps, steps, 1) for steps in range(20, 40)}
+    slots = math.gcd(*(distance for distance, in server.sql("""
+        SELECT DISTINCT (id & 4095) - min(id & 4095) OVER (PARTITION BY session) FROM made""")))  # fmt: skip
+    assert 4096 // slots == steps[0]
+    assert server.sql("SELECT count(DISTINCT mod(id & 4095, %s)) FROM made GROUP BY session", slots) == [(1,)] * 32
 
 
 def test_nodes_do_not_overlap(servers):
-    """The workers of three nodes' sessions are thirds."""
-    workers = []
+    """The workers of three nodes' sessions are thirds, and so are the sequence numbers of a partition of the caller's, with
+    different numbers of sessions."""
+    workers, sequences = [], []
     for node in range(3):
-        server = servers("flake.node_count=3", f"flake.node_id={node}", "max_connections=20")
+        server = servers("flake.node_count=3", f"flake.node_id={node}", f"max_connections={20 + 30 * node}")
         workers.append([server.value("SELECT (flake_decode(flake_next('twitter'))).worker") for _ in range(5)])
+        sequences.append([server.value("SELECT sno_sequence(sno_next(0, 7))") for _ in range(20)])
     assert [{worker // 341 for worker in of_node} for of_node in workers] == [{0}, {1}, {2}]
+    assert [{sequence // 21845 for sequence in of_node} for of_node in sequences] == [{0}, {1}, {2}]
+
+
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('sonyflake')", "flake_next('tsid')", "sno_next()"])
+def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
+    """To a step, which lasts some microseconds, although a tick of sonyflake lasts 10 ms."""
+    server.sql(f"""
+        CREATE UNLOGGED TABLE ordered AS SELECT {call} AS id, now() AS before, now() AS after LIMIT 0""")
+    with server.connect() as db:
+        db.execute(f"SELECT {call}")
+        step, = db.execute("""SELECT COALESCE(tick, '4 ms') / steps FROM flake_generators
+                              LEFT JOIN flake_layouts ON name = layout""").fetchone()
+    margin = step + datetime.timedelta(microseconds=200)
+    script = f"""INSERT INTO ordered SELECT * FROM (
+                     SELECT {call}, before FROM (SELECT clock_timestamp() AS before OFFSET 0) s OFFSET 0
+                 ) s, LATERAL clock_timestamp() after;\n"""
+    server.pgbench(script, "-c", 4, "-j", 2, "-T", 1)
+    # The highest ID of those that were complete a step and 200 microseconds before another one was begun is lower.
+    rows = server.sql("SELECT rank() OVER (ORDER BY id), before, after FROM ordered ORDER BY before")
+    done = sorted((after, place) for place, _, after in rows)
+    highest, next_done, wrong = 0, 0, 0
+    for place, before, _ in rows:
+        while next_done < len(done) and done[next_done][0] < before - margin:
+            highest = max(highest, done[next_done][1])
+            next_done += 1
+        wrong += place < highest
+    server.sql("DROP TABLE ordered")
+    assert len(rows) >= 1000
+    assert wrong == 0, f"{wrong} of {len(rows)}"

@@ -151,7 +151,7 @@ def test_every_function_and_setting_is_documented(server):
           AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = pg_proc.oid)
           AND NOT EXISTS (SELECT FROM pg_amproc WHERE amproc = pg_proc.oid)
           AND NOT EXISTS (SELECT FROM pg_cast WHERE castfunc = pg_proc.oid)
-          AND NOT EXISTS (SELECT FROM pg_type WHERE pg_proc.oid IN (typinput, typoutput, typsend, typreceive))
+          AND NOT EXISTS (SELECT FROM pg_type WHERE pg_proc.oid IN (typinput, typoutput, typsend, typreceive, typanalyze))
           AND NOT EXISTS (SELECT FROM pg_aggregate WHERE pg_proc.oid IN (aggtransfn, aggcombinefn))
         UNION SELECT name FROM pg_settings, (SELECT flake_next('twitter')) load WHERE name LIKE 'flake.%'""")
     assert len(names) >= 20

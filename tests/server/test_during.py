@@ -1,7 +1,9 @@
 """Queries by time on a million IDs: the plan, and the rows against those of the time inside."""
 
+import itertools
 import random
 
+import psycopg
 import pytest
 
 from conftest import SECONDS
@@ -40,6 +42,103 @@ def test_plans(million):
     assert 2500 < rows.fetchone()[0][0]["Plan"]["Plan Rows"] < 10000
 
 
+@pytest.fixture(scope="module")
+def spans(million):
+    million.execute("""
+        CREATE TABLE spans (n integer, span tstzrange, layout text);
+        INSERT INTO spans SELECT n, tstzrange(at, at + interval '1 hour'), 'twitter'
+        FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '1 day' AS at FROM generate_series(0, 190) n) s;
+        CREATE TABLE snos (id sno PRIMARY KEY);
+        INSERT INTO snos SELECT sno_make(timestamptz '2026-01-01Z' + n * interval '17 s') FROM generate_series(0, 99999) n;
+        CREATE TABLE parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id)""")
+    for command in million.execute("""
+            SELECT format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES FROM (%s) TO (%s)', n, flake_min(at),
+                          flake_min(at + interval '20 days'))
+            FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '20 days' AS at FROM generate_series(0, 9) n) s
+            """).fetchall():  # fmt: skip
+        million.execute(command[0])
+    million.execute("INSERT INTO parts SELECT id FROM ids WHERE id % 5 = 0; ANALYZE spans, snos, parts")
+    return million
+
+
+@pytest.mark.parametrize("table, condition", [
+    ("ids", "flake_during(id, {})"), ("ids", "flake_during(id, {}, (SELECT layout FROM spans WHERE n = 7))"),
+    ("ids", "flake_during(id, {}) AND id > 0"), ("snos", "sno_during(id, {})"),
+])  # fmt: skip
+@pytest.mark.parametrize("span", [
+    "(SELECT span FROM spans WHERE n = 7)", "(SELECT s.span FROM spans s ORDER BY n OFFSET 7 LIMIT 1)",
+    "tstzrange((SELECT lower(span) FROM spans WHERE n = 7), (SELECT lower(span) FROM spans WHERE n = 7) + interval '1 hour')",
+], ids=["scalar", "limited", "ends"])  # fmt: skip
+def test_a_sub_query_is_a_range_too(spans, table, condition, span):
+    query = f"SELECT count(*) FROM {table} WHERE {condition.format(span)}"
+    text = plan(spans, query)
+    assert "Index Cond: ((id >= " in text and "Filter: flake_during" not in text, text
+    # Each sub-query is evaluated once.
+    assert text.count("on spans") == condition.format(span).count("FROM spans"), text
+    written = condition.format("(SELECT '[2026-01-08Z,2026-01-08 01:00Z)'::tstzrange)")
+    assert spans.execute(query).fetchone() == spans.execute(f"SELECT count(*) FROM {table} WHERE {written}").fetchone()
+    assert spans.execute(query).fetchone() == (212,)
+
+
+def test_a_sub_query_chooses_partitions(spans):
+    text = plan(spans, "SELECT * FROM parts WHERE flake_during(id, (SELECT span FROM spans WHERE n = 50))")
+    assert text.count("Index") > 1, text
+    rows = spans.execute("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "
+                         "SELECT * FROM parts WHERE flake_during(id, (SELECT span FROM spans WHERE n = 50))")  # fmt: skip
+    text = "\n".join(line for line, in rows)
+    assert text.count("never executed") >= 9 and "parts_2" in text, text
+
+
+def test_one_evaluation_serves_both_ends(spans):
+    """Of two evaluations of this sub-query, each would see rows of its own."""
+    rows = spans.execute("""
+        EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+        SELECT * FROM ids WHERE flake_during(id, (SELECT span FROM spans TABLESAMPLE bernoulli (50) LIMIT 1))""")
+    text = "\n".join(line for line, in rows)
+    assert text.count("Sample Scan on spans") == 1 and "Index Cond" in text, text
+    for _ in range(50):
+        count, = spans.execute("""
+            SELECT count(*) FROM ids WHERE flake_during(id, (SELECT span FROM spans TABLESAMPLE bernoulli (20) LIMIT 1))
+            """).fetchone()  # fmt: skip
+        assert count in (211, 212), "rows of an hour"
+
+
+@pytest.mark.parametrize("span", [
+    "tstzrange(clock_timestamp() - interval '1 hour', NULL)", "(SELECT span FROM spans WHERE random() < 2 LIMIT 1)",
+    "(SELECT span FROM spans WHERE spans.n = ids.id % 191)",
+], ids=["volatile", "volatile sub-query", "sub-query for each row"])  # fmt: skip
+def test_what_stays_a_call(spans, span):
+    text = plan(spans, f"SELECT * FROM ids WHERE flake_during(id, {span})")
+    assert "Filter: flake_during(id, " in text and "Index Cond" not in text, text
+
+
+def test_a_call_returns_what_the_range_does(spans):
+    """A volatile argument makes it a call."""
+    spans.execute("CREATE FUNCTION keep(span tstzrange) RETURNS tstzrange LANGUAGE sql VOLATILE AS 'SELECT span'")
+    spans.execute("CREATE TABLE few AS SELECT id FROM ids WHERE id % 997 = 0")
+    spans.execute("CREATE TABLE few_snos AS SELECT id FROM snos LIMIT 999")
+    spans.execute("INSERT INTO few VALUES (NULL), (0), (9223372036854775807), (-1), (-9223372036854775808)")
+    spans.execute("INSERT INTO few_snos VALUES (NULL), ('2222222222222222'), ('xxxxxxxxxxxxxxxx')")
+    ends = ["", "2026-01-01Z", "2026-01-01 00:00:00.000001Z", "2026-01-01 03:00Z", "infinity", "-infinity", "1999-01-01Z",
+            "2010-11-04 01:42:54.657Z", "2080-07-10 17:30:30.208999Z", "2080-07-10 17:30:30.209Z", "2100-01-01Z",
+            "4714-11-24 BC", "294276-12-31 23:59:59.999999Z"]  # fmt: skip
+    compared = 0
+    for left, lower, upper, right in itertools.product("[(", ends, ends, "])"):
+        literal = "empty" if left == "[" and not lower + upper else f"{left}{lower},{upper}{right}"
+        try:
+            spans.execute("SELECT %s::tstzrange", (literal,))
+        except psycopg.errors.DataException:
+            continue  # the lower end is above the upper one
+        compared += 1
+        for table, function in [("few", "flake_during"), ("few_snos", "sno_during")]:
+            call, span = spans.execute(f"""
+                SELECT array_agg({function}(id, keep(%s::tstzrange)) ORDER BY id),
+                       array_agg({function}(id, %s::tstzrange) ORDER BY id)
+                FROM {table}""", (literal, literal)).fetchone()  # fmt: skip
+            assert call == span, (literal, function)
+    assert compared > 300
+
+
 def test_the_same_rows_as_by_the_time_inside(million):
     seed = random.randrange(2**32)
     print("seed", seed)
@@ -67,3 +166,88 @@ def test_the_same_rows_as_by_the_time_inside(million):
                                           AND COALESCE(upper(%s::text::tstzrange), 'infinity')""",
             (span, span, span)).fetchone()  # fmt: skip
         assert by_id == by_time, (span, seed)
+
+
+@pytest.fixture
+def few(server):
+    """A schema with some IDs, of which one has no time, and with the call as it is without support of the planner."""
+    with server.connect() as db:
+        db.execute("""
+            CREATE SCHEMA few;
+            SET search_path = few, public;
+            CREATE FUNCTION asked(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
+                IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'flake', 'flake_during';
+            CREATE TABLE spans AS SELECT 1 AS n, tstzrange('2024-01-01Z', '2025-01-01Z') AS span;
+            CREATE TABLE ids AS
+                SELECT n, flake_min('2023-01-01Z'::timestamptz + n * interval '100 days') AS id, 'twitter' AS layout
+                FROM generate_series(1, 12) n;
+            INSERT INTO ids VALUES (13, NULL, 'gone')""")
+        yield db
+        db.execute("DROP SCHEMA few CASCADE")
+
+
+def both(db, query):
+    """The rows of a query that calls {during}, which are the same without the planner's support."""
+    found = [db.execute(query.format(during=function)).fetchall() for function in ("flake_during", "asked")]
+    assert found[0] == found[1], query
+    return found[0]
+
+
+def test_below_another_sub_query(few):
+    """Where an operator with a sub-query calls the function, its parameters are those of that sub-query."""
+    for function in "flake_during", "asked":
+        few.execute(f"""
+            CREATE FUNCTION contains_{function}(span tstzrange, id bigint) RETURNS boolean IMMUTABLE
+                LANGUAGE sql AS 'SELECT {function}($2, $1)';
+            CREATE FUNCTION of_json_{function}(layout text, id jsonb) RETURNS boolean IMMUTABLE
+                LANGUAGE sql AS $$SELECT {function}((id->>'id')::bigint, '(,)', layout)$$""")
+    few.execute("""
+        CREATE OPERATOR @@! (FUNCTION = contains_flake_during, LEFTARG = tstzrange, RIGHTARG = bigint);
+        CREATE OPERATOR @@? (FUNCTION = contains_asked, LEFTARG = tstzrange, RIGHTARG = bigint);
+        CREATE OPERATOR ##! (FUNCTION = of_json_flake_during, LEFTARG = text, RIGHTARG = jsonb);
+        CREATE OPERATOR ##? (FUNCTION = of_json_asked, LEFTARG = text, RIGHTARG = jsonb)""")
+    for query, rows in [
+        ("SELECT (SELECT span FROM spans) @@{} ANY (SELECT id FROM ids WHERE id IS NOT NULL)", [(True,)]),
+        ("SELECT (SELECT span FROM spans) @@{} ALL (SELECT id FROM ids WHERE id IS NOT NULL)", [(False,)]),
+        ("SELECT count(*) FROM spans WHERE (SELECT span FROM spans) @@{} ANY (SELECT id FROM ids WHERE ids.n > spans.n)", [(1,)]),
+        ("""SELECT (SELECT 'twitter'::text FROM generate_series(1, 1)) OPERATOR(few.##{}) ANY (SELECT '{{"id": 1}}'::jsonb)""",
+         [(True,)]),
+    ]:  # fmt: skip
+        assert [few.execute(query.format(sign)).fetchall() for sign in "!?"] == [rows, rows], query
+
+
+def test_grouped_in_several_ways(few):
+    arguments = "(id, '[2024-01-01Z,2025-01-01Z)')"
+    call = f"{{during}}{arguments}"
+    both(few, f"SELECT {call} a, NOT {call} b, count(*) FROM ids GROUP BY ROLLUP ({call}) ORDER BY 1, 2, 3")
+    both(few, f"SELECT {call} AND n = 1 a, n, count(*) FROM ids GROUP BY CUBE ({call} AND n = 1, n) ORDER BY 1, 2, 3")
+    both(few, f"SELECT n, count(*) FROM ids WHERE {call} GROUP BY ROLLUP (n) ORDER BY 1")
+    # What is not grouped by it is a range.
+    assert "flake_during" not in plan(few, f"SELECT n FROM ids WHERE flake_during{arguments} GROUP BY ROLLUP (n)")
+
+
+def test_what_is_never_called_is_no_error(few):
+    """Without an ID, or without a row, nobody asks whether there is such a layout."""
+    span = "'[2024-01-01Z,2025-01-01Z)'"
+    assert both(few, f"SELECT count(*) FROM ids WHERE {{during}}(id, {span}, layout)") == [(4,)]
+    assert both(few, f"SELECT count(*) FROM ids WHERE id IS NULL AND {{during}}(id, {span}, 'gone')") == [(0,)]
+    case = f"SELECT count(*) FROM ids WHERE CASE WHEN layout = 'none' THEN {{during}}(n, {span}, 'uniqueid') ELSE true END"
+    assert both(few, case) == [(13,)]
+    for layout in "gone", "uniqueid":
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            few.execute(f"SELECT flake_during(1, {span}, '{layout}')")
+
+
+def test_who_may_not_call_it(few):
+    """A REVOKE counts for what the planner makes of the call, too."""
+    few.execute("""
+        CREATE ROLE caller; GRANT USAGE ON SCHEMA few TO caller; GRANT SELECT ON ids TO caller;
+        REVOKE EXECUTE ON FUNCTION flake_during(bigint, tstzrange, text) FROM PUBLIC""")
+    try:
+        few.execute("SET ROLE caller")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="function flake_during"):
+            few.execute("SELECT count(*) FROM ids WHERE flake_during(id, '[2024-01-01Z,2025-01-01Z)')")
+    finally:
+        few.execute("""
+            RESET ROLE; GRANT EXECUTE ON FUNCTION flake_during(bigint, tstzrange, text) TO PUBLIC;
+            DROP OWNED BY caller; DROP ROLE caller""")

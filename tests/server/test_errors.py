@@ -49,6 +49,10 @@ PLAIN = [
     ("negative field", "flake_make(now(), '{\"worker\": -1}')", "22003", 'invalid value for field "worker" of layout "twitter": -1',
      "Fields hold whole numbers that are not negative.", FIELDS),
     ("field that is no number", "flake_make(now(), '{\"worker\": \"x\"}')", "22023", ': "x"', "Fields hold", FIELDS),
+    ("field beyond all numbers", "flake_make(now(), '{\"worker\": 1e400}')", "22003",
+     'invalid value for field "worker" of layout "twitter": ' + "1".ljust(40, "0") + "...", "Fields hold", FIELDS),
+    ("field that is nested deeply", "flake_make(now(), ('{\"worker\":' || repeat('[', 1000) || repeat(']', 1000) || '}')::jsonb)",
+     "22023", f': {40 * "["}...', "Fields hold", FIELDS),
     ("fields that are no object", "flake_make(now(), '[1]')", "22023", "fields must be a JSON object", "keys", "For example"),
     ("timestamp of another instant", "flake_make('2024-01-01Z', '{\"timestamp\": 5}')", "22023", 'timestamp 5 does not match the given time in layout "twitter"',
      "The tick of the given time is", "Omit the timestamp"),
@@ -126,7 +130,7 @@ CONFIGURATIONS = [
      'layout "si_single" has too few workers for 2 nodes', "The layout has 1 worker, but flake.node_count is 2.", "more worker bits"),
     ("no IDs for a session", ["flake.node_id=0", "flake.node_count=1024", "max_connections=80"], "uniqueid", "55000",
      'layout "uniqueid" has too few IDs for all sessions',
-     "This node has 1 worker with 64 sequence numbers each, but ", "Lower flake.node_count or max_connections"),
+     "In each tick, this node has 1 worker with 64 sequence numbers each, but ", "Lower flake.node_count or max_connections"),
 ]  # fmt: skip
 
 
@@ -239,3 +243,24 @@ def test_names_in_databases_of_other_encodings(server, encoding):
             )
         assert "unknown field `?" in error.value.diag.message_primary
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
+
+
+@pytest.mark.parametrize("settings", [[], ["shared_preload_libraries=flake"]])
+def test_no_backtraces(servers, settings):
+    """Clients have no use for Rust's, whatever the server's environment says."""
+    server = servers(*settings)
+    server.environment["SERVER_ENV"] = "RUST_BACKTRACE=full"
+    server.restart()
+    server.sql("""SELECT flake_create_layout('slow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "60s", "fields": [
+                      {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "s", "bits": 12, "role": "sequence"}]}')""")
+    with server.connect() as db:
+        db.execute("SET statement_timeout = '500ms'")
+        db.execute("SET flake.max_clock_wait = '2min'")
+        wait = "SELECT flake_next('slow') FROM generate_series(1, 10000)"
+        error = pytest.raises(psycopg.errors.QueryCanceled, db.execute, wait).value.diag
+        assert (error.message_primary, error.message_detail) == ("canceling statement due to statement timeout", None)
+        # An error of PostgreSQL in a function of its own that flake has called.
+        create = "SELECT flake_create_layout('slow-', '{\"like\": \"si\"}')"
+        db.execute("BEGIN READ ONLY")
+        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, db.execute, create).value.diag
+        assert error.message_detail is None

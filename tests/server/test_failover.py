@@ -41,7 +41,9 @@ PARALLEL = {
     "options": "-c parallel_leader_participation=off -c parallel_setup_cost=0 -c parallel_tuple_cost=0 "
     "-c min_parallel_table_scan_size=0 -c max_parallel_workers_per_gather=2",
 }
-WIDE = """CREATE TABLE wide AS SELECT repeat('x', 400) FROM generate_series(1, 400);
+WIDE = """ALTER FUNCTION flake_next(text) PARALLEL SAFE;
+          ALTER FUNCTION sno_next(integer) PARALLEL SAFE;
+          CREATE TABLE wide AS SELECT repeat('x', 400) FROM generate_series(1, 400);
           ALTER TABLE wide SET (parallel_workers = 2)"""
 
 

@@ -270,6 +270,9 @@ def test_prepared_transactions_and_discard(faked):
 
 
 def test_parallel_workers(server):
+    """They make IDs where somebody has labeled the functions so."""
+    functions = ["flake_next(text)", "sno_next(integer)"]
+    server.sql(";".join(f"ALTER FUNCTION {function} PARALLEL SAFE" for function in functions))
     with server.connect() as db:
         db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 10000) n;
                       ALTER TABLE rows SET (parallel_workers = 4);
@@ -282,6 +285,7 @@ def test_parallel_workers(server):
                 FROM (SELECT {', '.join(KINDS.values())} FROM rows OFFSET 0) s(a, b, c)""").fetchone()
             assert different == [count] * 3
         assert workers > 1
+    server.sql(";".join(f"ALTER FUNCTION {function} PARALLEL RESTRICTED" for function in functions))
 
 
 def test_extension_dropped_and_created_under_load(server):

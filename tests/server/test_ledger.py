@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import threading
@@ -85,12 +86,39 @@ def test_a_file_that_cannot_be_written(servers):
         made.make(db, 10)
 
 
+def test_how_often_the_file_is_written(own_servers):
+    """About every two seconds; a session that is alone writes when it begins and when it exits, too, without waiting."""
+    server = own_servers()
+    file = server.dir / "data" / "flake.mark"
+
+    def written():
+        return max(int(number) for number in re.findall(r'"number":(\d+)', file.read_text()))
+
+    def make_in(sessions):
+        for _ in range(sessions):
+            server.sql("SELECT flake_next('twitter')")
+
+    make_in(1)
+    for others, writes in [(0, 2), (1, 0)]:
+        with contextlib.ExitStack() as stack:
+            if others:
+                stack.enter_context(server.connect()).execute("SELECT flake_next('twitter')")
+            time.sleep(0.2)
+            began, before = time.monotonic(), written()
+            make_in(50)
+            time.sleep(0.2)
+            periods = (time.monotonic() - began) // 2 + 1
+            assert writes * 50 <= written() - before <= writes * 50 + periods
+
+
 def test_a_disk_that_is_stuck(server):
     """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
     server.sql(MAKE, 1)
-    kept = mark(server).rename(mark(server).with_suffix(".kept"))
-    os.mkfifo(mark(server))  # Opening it lasts until somebody reads.
-    mark(server).chmod(0o666)
+    kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
+    os.link(mark(server), kept)
+    os.mkfifo(stuck)  # Opening it lasts until somebody reads.
+    stuck.chmod(0o666)
+    stuck.replace(mark(server))
 
     def make():
         with server.connect() as db, contextlib.suppress(psycopg.Error):
@@ -246,7 +274,11 @@ void _PG_init(void)
 """
 
 
-def put_other_version(server, share_rule):
+# As flake_core has it.
+SHARE_RULE = 2
+
+
+def put_other_version(server, share_rule=SHARE_RULE):
     """Has the next sessions find what another version of the library has made."""
     server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
 
@@ -254,7 +286,7 @@ def put_other_version(server, share_rule):
 def test_a_ledger_of_another_version(servers):
     """An upgrade in a running server: the new library finds what the old one has made."""
     server, made = servers(), Made()
-    put_other_version(server, share_rule=1)
+    put_other_version(server)
     for _ in range(4):
         with server.connect() as db:
             notices = warnings(db)
@@ -274,7 +306,7 @@ def test_a_ledger_of_a_version_that_shares_otherwise(servers):
             for _ in range(2):
                 error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1).value.diag
                 assert error.message_primary == "another version of the flake library is in use"
-                assert "by rule 99, this version by rule 1;" in error.message_detail
+                assert f"by rule 99, this version by rule {SHARE_RULE};" in error.message_detail
                 assert error.message_hint.startswith("Restart the server")
     server.restart()
     with server.connect() as db:
@@ -286,7 +318,7 @@ def test_a_restart_after_a_ledger_of_another_version(own_servers):
     server, made = server_at_0(own_servers), Made()
     server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2025-01-01T00:00:00Z", "tick": "60s"}')""")
     server.restart()
-    put_other_version(server, share_rule=1)
+    put_other_version(server)
 
     def five(db, patience=PATIENCE):
         with cancelled(db, patience), contextlib.suppress(*REFUSED):

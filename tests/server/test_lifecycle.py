@@ -87,7 +87,7 @@ def test_an_owner_who_is_no_superuser_makes_and_restores_layouts(server):
     assert restored.stderr == ""
     with server.connect(dbname="kept_again", user="keeper") as db:
         assert db.execute("SELECT count(at) FROM a").fetchone() == (1,)
-        db.execute("SELECT flake_drop_layout('mine'), flake_create_layout('other', '{\"like\": \"si\"}')")
+        db.execute("DROP TABLE a; SELECT flake_drop_layout('mine'), flake_create_layout('other', '{\"like\": \"si\"}')")
 
 
 def test_dropped_and_created_again_while_a_session_goes_on(server):

@@ -248,15 +248,16 @@ FORBIDDEN = [
     "DROP SEQUENCE flake_mark", "DROP SEQUENCE flake_mark CASCADE", "LOCK TABLE flake_mark",
     "LOCK TABLE flake_mark IN ACCESS SHARE MODE", "TRUNCATE flake_mark", "UPDATE flake_mark SET last_value = 1",
     "DELETE FROM flake_mark", "SELECT * FROM flake_mark FOR UPDATE", "CREATE INDEX ON flake_mark (last_value)",
-    "CREATE RULE r AS ON UPDATE TO flake_mark DO NOTHING", "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
+    "CREATE RULE r AS ON UPDATE TO flake_mark DO NOTHING", "SELECT nextval('flake_mark')", "SELECT setval('flake_mark', 1)",
     "COMMENT ON SEQUENCE flake_mark IS 'mine'", "REASSIGN OWNED BY postgres TO CURRENT_USER", "DROP OWNED BY postgres CASCADE",
 ]  # fmt: skip
 REFUSALS = (
     psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported,
     psycopg.errors.DependentObjectsStillExist, psycopg.errors.SyntaxError,
 )  # fmt: skip
-# What they can do instead: objects of this name that come first.
+# What they can do instead: what is a warning, and objects of this name that come first.
 LIKE_IT = [
+    "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
     "CREATE TEMP SEQUENCE flake_mark", "CREATE SCHEMA AUTHORIZATION CURRENT_USER", "CREATE SEQUENCE flake_mark",
     "CREATE TABLE mine.flake_mark (n int)", "SET search_path = pg_temp, mine, public",
 ]  # fmt: skip

@@ -54,8 +54,10 @@ def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
 
 
 def test_parallel_workers(server_of_node_1):
-    """They start with the leader's settings, of which a shadowed one is not among those that it hands on."""
+    """They start with the leader's settings, of which a shadowed one is not among those that it hands on. They make IDs where
+    somebody has labeled flake_next so."""
     server = server_of_node_1
+    server.sql("ALTER FUNCTION flake_next(text) PARALLEL SAFE")
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
     server.restart()
     with server.connect(options="-c flake.node_id=0 -c parallel_setup_cost=0 -c min_parallel_table_scan_size=0") as db:

@@ -224,3 +224,44 @@ def test_dump_and_restore(server):
     with server.connect(dbname="sno_original") as one, server.connect(dbname="sno_restored") as two:
         content = "SELECT array_agg(t ORDER BY id) FROM t"
         assert one.execute(content).fetchone() == two.execute(content).fetchone()
+
+
+def test_row_estimates(server):
+    """A sno of each minute of 20 days, all of which are in the sample: hours, and single bounds. The histogram is finer, the
+    list of most common values is not."""
+    with server.connect() as db:
+        db.execute("""
+            SET timezone = 'UTC';
+            CREATE TABLE minutes AS
+            SELECT sno_make(timestamptz '2026-01-01Z' + n * interval '1 minute') AS id,
+                   sno_make(timestamptz '2026-01-01Z' + (n ^ 0.75)::int * interval '1 minute') AS parent,
+                   CASE WHEN n % 3 = 0 THEN sno_make('2026-01-01Z', n % 20) END AS kind
+            FROM generate_series(0, 20 * 1440 - 1) n;
+            ANALYZE minutes""")
+
+        def estimate(condition):
+            (plan,), = db.execute(f"EXPLAIN (FORMAT json) SELECT FROM minutes WHERE {condition}").fetchone()
+            return plan["Plan"]["Plan Rows"]
+
+        for hour in range(20 * 24):
+            start = f"timestamptz '2026-01-01Z' + interval '{hour} hours'"
+            assert 30 < estimate(f"sno_during(id, tstzrange({start}, {start} + interval '1 hour'))") < 100, hour
+            assert abs(estimate(f"id < sno_min({start})") - hour * 60) < 40, hour
+            assert abs(estimate(f"id >= sno_min({start})") - (20 * 24 - hour) * 60) < 40, hour
+        statistics = {name: (ends, common) for name, ends, common in db.execute("""
+            SELECT attname, cardinality(histogram_bounds::text::text[]), cardinality(most_common_vals::text::text[])
+            FROM pg_stats WHERE tablename = 'minutes'""")}  # fmt: skip
+        assert statistics["id"] == (1001, None)
+        ends, common = statistics["parent"]
+        assert 150 < ends <= 1001 and 50 < common <= 100
+        assert statistics["kind"] == (None, 20)
+        in_order = "SELECT histogram_bounds::text::sno[] = ARRAY(SELECT unnest(histogram_bounds::text::sno[]) ORDER BY 1) " \
+            "AND NOT histogram_bounds::text::sno[] && most_common_vals::text::sno[] FROM pg_stats " \
+            "WHERE tablename = 'minutes' AND attname = 'parent'"  # fmt: skip
+        assert db.execute(in_order).fetchone() == (True,)
+        # The column's own target counts.
+        db.execute("ALTER TABLE minutes ALTER id SET STATISTICS 20; ANALYZE minutes")
+        ends, = db.execute("SELECT cardinality(histogram_bounds::text::text[]) FROM pg_stats "
+                           "WHERE tablename = 'minutes' AND attname = 'id'").fetchone()  # fmt: skip
+        assert ends == 201
+        db.execute("DROP TABLE minutes")

@@ -40,6 +40,7 @@ def test_a_session_that_is_in_a_long_tick(server):
     """It goes on to the end of the tick, and the function waits for that."""
     server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "tick": "5s"}')""")
     with server.connect() as db:
+        db.execute("SET flake.max_clock_wait = '6s'")
         db.execute("SELECT flake_next('slow')")
         id = server.value("SELECT flake_max(clock_timestamp(), 'slow')")
         server.value(f"SELECT flake_start_above({id}, 'slow')")

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use flake_core::{Generator, Numbers, Share, Sno, SnoGenerator, Step, built_in};
+use flake_core::sno::automatic_share;
+use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoGenerator, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -17,13 +18,12 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 
 fn main() {
     let layout = built_in("twitter").unwrap();
-    let all = |layout: &flake_core::Layout| Share {
-        workers: Numbers { first: 0, count: 8 },
-        sequences: Numbers { first: 0, count: layout.sequences() },
-    };
+    // One of the sessions of one server with default settings.
+    let (node, slot) = (Node::new(0, 1).unwrap(), Slot::new(3, 122).unwrap());
+    let share = Share::new(layout, node, slot).unwrap();
     let start = layout.start_of(1_000_000);
-    let mut generator = Generator::starting_above(layout, &all(layout), start, 0).unwrap();
-    let sno_share = Share { workers: Numbers { first: 0, count: 1 }, sequences: Numbers { first: 0, count: 65536 } };
+    let mut generator = Generator::starting_above(layout, &share, start, 0).unwrap();
+    let sno_share = automatic_share(node, slot).unwrap();
     let sno_start = Sno::ZERO.instant() + 4_000_000_000;
     let mut sno_generator = SnoGenerator::starting_above(sno_share, sno_start).unwrap();
     // The clock moves fast enough that no share is used up: 20,000 IDs in a tick.
@@ -35,13 +35,13 @@ fn main() {
         let figures = [
             time(|_| {
                 sno_asked += 1;
-                let step = sno_generator.next(sno_start + 4_000 + sno_asked / 5, 7);
-                assert!(matches!(black_box(step), Step::Issue(_)));
+                let answer = sno_generator.next(sno_start + 4_000 + sno_asked / 5, 7);
+                assert!(matches!(black_box(answer), Answer::Issue(_)));
             }),
             time(|_| {
                 asked += 1;
-                let step = generator.next(start + 1_000 + asked / 20, || 0);
-                assert!(matches!(black_box(step), Step::Issue(_)));
+                let answer = generator.next(start + 1_000 + asked / 20, || 0);
+                assert!(matches!(black_box(answer), Answer::Issue(_)));
             }),
             time(|n| {
                 black_box(layout.tick_of(black_box(n << 22))).unwrap();

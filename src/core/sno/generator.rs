@@ -5,20 +5,26 @@
 //! below, the generator waits until the clock is past it, or back at the highest unit.
 
 use super::{EPOCH, LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
-use crate::{Error, Progress, Share, Start, Step, Window};
+use crate::bits::{Bits, Scattered};
+use crate::path::Path;
+use crate::walk::Walk;
+use crate::{Answer, Error, Progress, Remaining, SequenceRule, Share, Start, Window};
+
+/// The last 32 bits of a sno.
+const PARTITION: Bits = Bits { shift: 16, width: 16 };
+const SEQUENCE: Bits = Bits { shift: 0, width: 16 };
 
 /// Makes the snos of one share, whose workers are partitions.
 #[derive(Debug, Clone)]
 pub struct SnoGenerator {
-    share: Share,
+    /// In the unit of the last ID.
+    walk: Walk,
     /// The unit of the last ID.
     highest: u64,
     /// The highest unit that the clock ever stepped back from.
     stepped_back_from: u64,
     /// How often the clock stepped back; the lowest bit is the tick-tock bit.
     drifts: u64,
-    /// How many IDs of the share are used in this unit.
-    position: u64,
     issued: u64,
     /// The first start of a unit that may be used, and how long starts may be used from there.
     open_from: i64,
@@ -36,8 +42,7 @@ impl SnoGenerator {
     pub fn start(share: Share, start: Start, last_seen: i64) -> Self {
         if let Some(progress) = start.resumed {
             let [highest, stepped_back_from] = [progress.start, progress.stepped_back_from].map(unit_of);
-            let position = share.size() - progress.remaining;
-            return Self::restore(share, highest, stepped_back_from, progress.drifts, position);
+            return Self::restore(share, highest, stepped_back_from, progress.drifts, progress.position);
         }
         // The unit after the one that holds this instant is unused.
         let stepped_back_from = unit_of(start.free_from.saturating_sub(1));
@@ -49,7 +54,9 @@ impl SnoGenerator {
     /// Creates a generator with the state of another one. It may use all time.
     pub fn restore(share: Share, highest: u64, stepped_back_from: u64, drifts: u64, position: u64) -> Self {
         let (open_from, open_for) = Window::ALL.starts(UNIT);
-        Self { share, highest, stepped_back_from, drifts, position, issued: 0, open_from, open_for }
+        let path = Path::new(Scattered::one(PARTITION), SEQUENCE, &share);
+        let walk = Walk::at(path, SequenceRule::Reset, UNIT, position, share.size() - position);
+        Self { walk, highest, stepped_back_from, drifts, issued: 0, open_from, open_for }
     }
 
     /// Allows the generator to use this time, and no other, for its next units.
@@ -61,57 +68,65 @@ impl SnoGenerator {
     pub fn progress(&self) -> Progress {
         Progress {
             start: start_of(self.highest),
-            position: self.position,
-            remaining: self.share.size() - self.position,
+            position: self.walk.position(),
+            remaining: self.walk.remaining(),
             stepped_back_from: start_of(self.stepped_back_from),
             drifts: self.drifts,
         }
     }
 
     /// Makes the next sno at the instant `now`.
-    pub fn next(&mut self, now: i64, metabyte: u8) -> Step<Sno> {
+    #[inline]
+    pub fn next(&mut self, now: i64, metabyte: u8) -> Answer<Sno> {
+        if !self.walk.is_ready(now.wrapping_sub(start_of(self.highest)) as u64)
+            && let Some(answer) = self.begin_run(now)
+        {
+            return answer;
+        }
+        let bits = self.walk.take();
+        self.issued += 1;
+        let parts = SnoParts {
+            unit: self.highest,
+            tick_tock: self.drifts & 1 == 1,
+            metabyte,
+            partition: PARTITION.get(bits) as u16,
+            sequence: SEQUENCE.get(bits) as u16,
+        };
+        Answer::Issue(parts.pack())
+    }
+
+    /// Moves to the next run of this unit, or to the unit of `now`. Returns why it cannot, if so.
+    #[cold]
+    fn begin_run(&mut self, now: i64) -> Option<Answer<Sno>> {
         // Time before the epoch counts as the first unit.
         let unit = Sno::unit_at(now).unwrap_or(if now < start_of(0) { 0 } else { LAST_UNIT + 1 });
         if unit > LAST_UNIT {
-            return Step::Exhausted;
+            return Some(Answer::Exhausted);
         }
-        if unit == self.highest {
-            if self.position == self.share.size() {
-                return Step::Wait { until: start_of(unit) + UNIT };
-            }
-        } else {
+        let start = start_of(unit);
+        if unit != self.highest {
             if unit < self.highest && unit <= self.stepped_back_from {
-                return Step::ClockBehind { until: start_of(self.highest.min(self.stepped_back_from + 1)) };
+                return Some(Answer::ClockBehind { until: start_of(self.highest.min(self.stepped_back_from + 1)) });
             }
-            let start = start_of(unit);
             if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
-                return Step::Outside { tick_end: start + UNIT };
+                return Some(Answer::Outside { tick_end: start + UNIT });
             }
             if unit < self.highest {
                 self.stepped_back_from = self.highest;
                 self.drifts += 1;
             }
             self.highest = unit;
-            self.position = 0;
+            self.walk.enter_tick();
         }
-        let (partition, sequence) =
-            (self.position / self.share.sequences.count, self.position % self.share.sequences.count);
-        self.position += 1;
-        self.issued += 1;
-        let parts = SnoParts {
-            unit,
-            tick_tock: self.drifts & 1 == 1,
-            metabyte,
-            partition: (self.share.workers.first + partition) as u16,
-            sequence: (self.share.sequences.first + sequence) as u16,
-        };
-        Step::Issue(parts.pack())
+        let is_left = self.walk.begin_run(now.saturating_sub(start).max(0) as u64);
+        (!is_left).then(|| Answer::Wait { until: start + UNIT })
     }
 
-    /// Microseconds from `now` to the end of the last ID's unit; 0 if `now` is outside that unit.
+    /// How long, from `now` on, the unit and the step of the last ID last.
     #[inline]
-    pub const fn remaining_in_unit(&self, now: i64) -> u64 {
-        (UNIT as u64).saturating_sub(now.wrapping_sub(start_of(self.highest)) as u64)
+    pub const fn remaining(&self, now: i64) -> Remaining {
+        let into_unit = now.wrapping_sub(start_of(self.highest)) as u64;
+        Remaining { of_tick: (UNIT as u64).saturating_sub(into_unit), of_step: self.walk.remaining_in_step(into_unit) }
     }
 
     /// IDs made so far.
@@ -126,7 +141,7 @@ impl SnoGenerator {
 
     /// The highest unit, the highest unit stepped back from, the number of steps back, and the IDs made in the unit.
     pub const fn state(&self) -> (u64, u64, u64, u64) {
-        (self.highest, self.stepped_back_from, self.drifts, self.position)
+        (self.highest, self.stepped_back_from, self.drifts, self.walk.position())
     }
 }
 

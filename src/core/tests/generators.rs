@@ -1,9 +1,11 @@
 //! Generators against scripted clocks: the IDs that the originals make, and every answer that a generator can give.
 
-use flake_core::{Error, Field, Generator, Layout, Numbers, SequenceRule, Share, Step, built_in};
+use flake_core::{
+    Answer, Error, Field, Generator, Layout, Node, Numbers, Remaining, SequenceRule, Share, Slot, built_in,
+};
 
 fn whole_worker(layout: &Layout, worker: u64) -> Share {
-    Share { workers: Numbers { first: worker, count: 1 }, sequences: Numbers { first: 0, count: layout.sequences() } }
+    Share::undivided(Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() })
 }
 
 /// A built-in layout with another epoch, in milliseconds.
@@ -13,7 +15,7 @@ fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule()).unwrap()
 }
 
-fn at(generator: &mut Generator, unix_ms: i64) -> Step {
+fn at(generator: &mut Generator, unix_ms: i64) -> Answer {
     generator.next(unix_ms * 1000, || panic!("no random bits here"))
 }
 
@@ -29,7 +31,7 @@ fn trace_of_the_textbook() {
         (1640995200001, 132271570948468738),
         (1640995200007, 132271570973634560),
     ] {
-        assert_eq!(at(&mut generator, clock), Step::Issue(id));
+        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
     }
 }
 
@@ -37,28 +39,28 @@ fn trace_of_the_textbook() {
 fn a_clock_that_steps_back_leaves_the_state() {
     let layout = built_in("snowflake").unwrap();
     let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
-    assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274432));
-    assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274433));
-    let behind = Step::ClockBehind { until: 1640995200000 * 1000 };
+    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274432));
+    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274433));
+    let behind = Answer::ClockBehind { until: 1640995200000 * 1000 };
     assert_eq!(at(&mut generator, 1640995199999), behind);
     assert_eq!(at(&mut generator, 1540995199999), behind);
     assert_eq!(generator.next(i64::MIN, || 0), behind);
-    assert_eq!(at(&mut generator, 1640995200000), Step::Issue(132271570944274434));
-    assert_eq!(at(&mut generator, 1640995200001), Step::Issue(132271570948468736));
+    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274434));
+    assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
 }
 
 #[test]
 fn a_used_up_share_waits_even_while_the_clock_goes_back() {
     let layout = built_in("snowflake").unwrap();
     let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
-    let ids: Vec<Step> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
-    assert_eq!(ids[4095], Step::Issue(132271570944278527));
-    let wait = Step::Wait { until: 1640995200001 * 1000 };
+    let ids: Vec<Answer> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
+    assert_eq!(ids[4095], Answer::Issue(132271570944278527));
+    let wait = Answer::Wait { until: 1640995200001 * 1000 };
     assert_eq!(at(&mut generator, 1640995200000), wait);
     // The commonly copied listing stops waiting here, and issues this millisecond's IDs twice.
-    assert_eq!(at(&mut generator, 1640995199999), Step::ClockBehind { until: 1640995200000 * 1000 });
+    assert_eq!(at(&mut generator, 1640995199999), Answer::ClockBehind { until: 1640995200000 * 1000 });
     assert_eq!(at(&mut generator, 1640995200000), wait);
-    assert_eq!(at(&mut generator, 1640995200001), Step::Issue(132271570948468736));
+    assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
     assert_eq!(generator.issued(), 4097);
 }
 
@@ -74,13 +76,13 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
         (1700000000001, 819200000009476),
         (1700000000005, 819200000042245),
     ] {
-        assert_eq!(at(&mut generator, clock), Step::Issue(id));
+        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
     }
     // Six of the next 256 are used. The original's 257th ID of a millisecond is a duplicate; ours has to wait.
-    let next: Vec<Step> = (0..256).map(|_| at(&mut generator, 1700000000006)).collect();
-    assert_eq!(next[0], Step::Issue((100000000006 << 13) | (5 << 8) | 6));
-    assert_eq!(next[255], Step::Issue((100000000006 << 13) | (5 << 8) | 5));
-    assert_eq!(at(&mut generator, 1700000000006), Step::Wait { until: 1700000000007 * 1000 });
+    let next: Vec<Answer> = (0..256).map(|_| at(&mut generator, 1700000000006)).collect();
+    assert_eq!(next[0], Answer::Issue((100000000006 << 13) | (5 << 8) | 6));
+    assert_eq!(next[255], Answer::Issue((100000000006 << 13) | (5 << 8) | 5));
+    assert_eq!(at(&mut generator, 1700000000006), Answer::Wait { until: 1700000000007 * 1000 });
 }
 
 #[test]
@@ -98,11 +100,11 @@ fn trace_of_the_60_bit_id() {
     .into_iter()
     .enumerate()
     {
-        assert_eq!(generator.next(clock * 1000, || random as u64 | 0xE00), Step::Issue(id));
+        assert_eq!(generator.next(clock * 1000, || random as u64 | 0xE00), Answer::Issue(id));
     }
     let second = 1700000000000 * 1000;
     // Here, the original issues an ID of 1699999999 again.
-    assert_eq!(generator.next(second - 1, || 0), Step::ClockBehind { until: second + 1_000_000 });
+    assert_eq!(generator.next(second - 1, || 0), Answer::ClockBehind { until: second + 1_000_000 });
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn trace_of_the_eight_byte_id() {
         (1700000000001, 0x8016a7f3d1810073),
         (1700000000009, 0x9016a7f3d1800073),
     ] {
-        assert_eq!(at(&mut generator, clock), Step::Issue(id));
+        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
     }
 }
 
@@ -126,8 +128,8 @@ fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
     let mut generator = Generator::starting_above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0).unwrap();
     assert_eq!(generator.last_tick_start(), None);
-    assert_eq!(generator.next(1700000000999 * 1000, || 0), Step::Wait { until: 1700000001000 * 1000 });
-    assert!(matches!(generator.next(1700000001000 * 1000, || 0), Step::Issue(_)));
+    assert_eq!(generator.next(1700000000999 * 1000, || 0), Answer::Wait { until: 1700000001000 * 1000 });
+    assert!(matches!(generator.next(1700000001000 * 1000, || 0), Answer::Issue(_)));
     assert_eq!(generator.last_tick_start(), Some(1700000001000 * 1000));
 }
 
@@ -141,24 +143,117 @@ fn time_before_the_epoch_and_after_the_last_tick() {
     let after = Generator::starting_above(layout, &share, end, 0);
     assert!(matches!(after, Err(Error::Exhausted { .. })), "{after:?}");
     let mut generator = Generator::starting_above(layout, &share, end - 2000, 0).unwrap();
-    assert_eq!(generator.next(end - 1, || 0), Step::Issue(layout.last_tick() << 13));
-    assert_eq!(generator.next(end, || 0), Step::Exhausted);
-    assert_eq!(generator.next(i64::MAX, || 0), Step::Exhausted);
-    assert_eq!(generator.next(end - 1, || 0), Step::Issue((layout.last_tick() << 13) | 1));
+    assert_eq!(generator.next(end - 1, || 0), Answer::Issue(layout.last_tick() << 13));
+    assert_eq!(generator.next(end, || 0), Answer::Exhausted);
+    assert_eq!(generator.next(i64::MAX, || 0), Answer::Exhausted);
+    assert_eq!(generator.next(end - 1, || 0), Answer::Issue((layout.last_tick() << 13) | 1));
 }
+
+/// A generator of a slot, one of `slots`, on the only server.
+fn of_slot(layout: &Layout, slot: u32, slots: u32, now: i64, position: u64) -> (Share, Generator) {
+    let share = Share::new(layout, Node::new(0, 1).unwrap(), Slot::new(slot, slots).unwrap()).unwrap();
+    (share, Generator::starting_above(layout, &share, now, position).unwrap())
+}
+
+fn issued(answer: Answer) -> u64 {
+    let Answer::Issue(id) = answer else { panic!("{answer:?}") };
+    id
+}
+
+const TICK: i64 = 1_700_000_000_001 * 1000;
 
 #[test]
 fn a_session_of_one_server_makes_more_than_4096_ids_per_millisecond() {
     let layout = built_in("twitter").unwrap();
-    let share =
-        Share { workers: Numbers { first: 8, count: 8 }, sequences: Numbers { first: 0, count: layout.sequences() } };
-    let mut generator = Generator::starting_above(layout, &share, 1700000000000 * 1000, 0).unwrap();
-    let mut last = 0;
-    for _ in 0..8 * 4096 {
-        let Step::Issue(id) = at(&mut generator, 1700000000001) else { panic!("the share is larger than that") };
-        assert!(id > last);
-        last = id;
-    }
-    assert_eq!(at(&mut generator, 1700000000001), Step::Wait { until: 1700000000002 * 1000 });
+    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
+    let ids: Vec<u64> = (0..share.size()).map(|_| issued(generator.next(TICK, || 0))).collect();
+    assert_eq!(ids.len(), 34_335);
+    assert!(ids.is_sorted_by(|one, next| one < next));
+    assert_eq!(generator.next(TICK + 999, || 0), Answer::Wait { until: TICK + 1000 });
     assert_eq!(layout.rule(), SequenceRule::Reset);
+}
+
+#[test]
+fn a_session_keeps_up_with_the_steps_of_the_clock_and_may_be_ahead_of_them() {
+    let layout = built_in("twitter").unwrap();
+    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
+    let number = |id: u64| id & 0x3f_ffff;
+    let first_of = |step: u64| (step * 122 + 3) * share.ids_per_step;
+    assert_eq!(number(issued(generator.next(TICK, || 0))), first_of(0));
+    assert_eq!(number(issued(generator.next(TICK + 15, || 0))), first_of(0) + 1);
+    // 1000 us * 31 / 63 = 492.06 us
+    assert_eq!(number(issued(generator.next(TICK + 492, || 0))), first_of(30));
+    assert_eq!(number(issued(generator.next(TICK + 493, || 0))), first_of(31));
+    // The clock may go back within the tick.
+    assert_eq!(number(issued(generator.next(TICK + 2, || 0))), first_of(31) + 1);
+    for _ in 2..share.ids_per_step {
+        issued(generator.next(TICK + 493, || 0));
+    }
+    assert_eq!(number(issued(generator.next(TICK + 493, || 0))), first_of(32));
+    assert_eq!(generator.remaining(TICK + 493), Remaining { of_tick: 507, of_step: 524 - 493 });
+    assert_eq!(number(issued(generator.next(TICK + 510, || 0))), first_of(32) + 1);
+    assert_eq!(number(issued(generator.next(TICK + 999, || 0))), first_of(62));
+    assert_eq!(generator.progress().remaining, share.ids_per_step - 1);
+}
+
+#[test]
+fn a_rolling_sequence_rolls_within_the_steps() {
+    let layout = built_in("tsid").unwrap();
+    let (share, mut generator) = of_slot(layout, 0, 122, TICK - 1000, 545 * 7 + 540);
+    let number = |id: u64| id & 0x3f_ffff;
+    let mut at = |into_tick| number(issued(generator.next(TICK + into_tick, || 0)));
+    assert_eq!(share.ids_per_step, 545);
+    // It begins at the given position, and goes on at the place that it has come to.
+    assert_eq!((at(0), at(0)), (540, 541));
+    assert_eq!(at(20), 122 * 545 + 542);
+    assert_eq!((at(20), at(20)), (122 * 545 + 543, 122 * 545 + 544));
+    // The end of the part leads to the next step, never back.
+    assert_eq!((at(20), at(20)), (2 * 122 * 545, 2 * 122 * 545 + 1));
+    assert_eq!(at(1000), 2);
+    let remaining = share.size() - 3;
+    let last = (0..remaining).map(|_| at(1000)).last().unwrap();
+    assert_eq!(last, (62 * 122) * 545 + 544);
+    assert_eq!(generator.next(TICK + 1000, || 0), Answer::Wait { until: TICK + 2000 });
+}
+
+/// Whoever used the tick before may have run ahead of the clock, so the present step does not show what is unused.
+#[test]
+fn no_step_of_a_tick_that_has_begun_is_used() {
+    let layout = built_in("twitter").unwrap();
+    let (_, mut generator) = of_slot(layout, 3, 122, TICK + 100, 0);
+    for into_tick in [100, 500, 999] {
+        assert_eq!(generator.next(TICK + into_tick, || 0), Answer::Wait { until: TICK + 1000 });
+    }
+    issued(generator.next(TICK + 1000, || 0));
+}
+
+#[test]
+fn ticks_of_centuries_have_steps_too() {
+    let fields = built_in("twitter").unwrap().fields().to_vec();
+    let century = 36_525 * 86_400 * 1_000_000;
+    let layout = Layout::new("centuries", 0, century, fields, SequenceRule::Reset).unwrap();
+    let (share, mut generator) = of_slot(&layout, 3, 122, 0, 0);
+    assert_eq!((share.ids_per_step, share.steps), (1, (1 << 22) / 122));
+    let step_at = |id: u64| (id & 0x3f_ffff) / 122;
+    assert_eq!(step_at(issued(generator.next(century + century / 2, || 0))), share.steps / 2);
+    assert_eq!(step_at(issued(generator.next(2 * century - 1, || 0))), share.steps - 1);
+    assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
+}
+
+/// 'leaf' is 'twitter' by another name; a layout with fewer timestamp bits of the same place ends earlier.
+#[test]
+fn a_generator_goes_on_for_layouts_of_the_same_bits() {
+    let twitter = built_in("twitter").unwrap();
+    let mut fields = twitter.fields().to_vec();
+    fields[0].bits = 40;
+    let short = Layout::new("short", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
+    assert!(short.same_bits(twitter) && short.key() == twitter.key());
+    let end = short.start_of(short.last_tick()) + 1000;
+    let (_, mut generator) = of_slot(twitter, 0, 122, end - 3000, 0);
+    issued(generator.next(end - 1, || 0));
+    generator.adopt(&short);
+    issued(generator.next(end - 1, || 0));
+    assert_eq!(generator.next(end, || 0), Answer::Exhausted);
+    generator.adopt(twitter);
+    issued(generator.next(end, || 0));
 }

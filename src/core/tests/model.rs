@@ -13,34 +13,37 @@ use flake_core::record::{ExitNote, Owner, Record};
 use flake_core::resume::{Beginning, Grant, LedgerAccess, Origin, Resumable};
 use flake_core::timeline::Stretch;
 use flake_core::{
-    Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, SlotProgress, Sno, SnoGenerator,
-    Step, Window,
+    Answer, Field, Generator, Layout, Ledger, Node, Numbers, Role, SequenceRule, Share, Slot, SlotProgress, Sno,
+    SnoGenerator, Window,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 const SLOTS: usize = 3;
 const DATABASES: usize = 2;
-/// Three layouts, and more partitions of sno than a slot stores the progress of.
-const KINDS: usize = 12;
+const LAYOUTS: usize = 4;
+/// The layouts, and more partitions of sno than a slot stores the progress of.
+const KINDS: usize = LAYOUTS + 9;
 const SECOND: i64 = 1_000_000;
 const MORNING: i64 = 1_780_000_000 * SECOND;
 
-/// Small layouts, so that shares are used up: with ticks of a millisecond, a second (rolling) and a minute.
-fn layouts() -> [Layout; 3] {
-    let layout = |name: &str, tick: i64, rule| {
+/// Small layouts, so that shares are used up: with ticks of a millisecond, a second (rolling) and a minute, which have steps of
+/// one ID, and with ticks of two steps of some IDs.
+fn layouts() -> [Layout; LAYOUTS] {
+    let layout = |name: &str, tick: i64, sequence_bits, rule| {
         let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
         let fields = vec![
             field("timestamp", 41, Role::Timestamp { reversed: flake_core::Reversal::Never }),
             field("worker", 3, Role::Worker { rank: 0 }),
-            field("sequence", 4, Role::Sequence),
+            field("sequence", sequence_bits, Role::Sequence),
         ];
         Layout::new(name.to_owned(), MORNING - 86_400 * SECOND, tick, fields, rule).unwrap()
     };
     [
-        layout("short", 1000, SequenceRule::Reset),
-        layout("long", SECOND, SequenceRule::Rolling),
-        layout("longer", 60 * SECOND, SequenceRule::Reset),
+        layout("short", 1000, 4, SequenceRule::Reset),
+        layout("long", SECOND, 4, SequenceRule::Rolling),
+        layout("longer", 60 * SECOND, 4, SequenceRule::Reset),
+        layout("shortest", 32, 5, SequenceRule::Rolling),
     ]
 }
 
@@ -71,8 +74,8 @@ fn exit_note(free_from: i64) -> ExitNote {
 
 #[derive(Default)]
 struct Generators {
-    layouts: [Option<Resumable<Generator>>; 3],
-    sno: [Option<Resumable<SnoGenerator>>; KINDS - 3],
+    layouts: [Option<Resumable<Generator>>; LAYOUTS],
+    sno: [Option<Resumable<SnoGenerator>>; KINDS - LAYOUTS],
 }
 
 /// All IDs, by their database: what an old primary made in another one, a new primary cannot know.
@@ -217,11 +220,12 @@ impl Server {
             memory.sessions[slot].take().unwrap_or_default()
         };
         let access = SlotAccess(self, slot);
-        let number = Slot::new(slot as u32, SLOTS as u32).unwrap();
+        // The servers have different numbers of slots.
+        let number = Slot::new(slot as u32, SLOTS as u32 + self.node.id()).unwrap();
         let mut clock = self.clock;
         for _ in 0..count {
             clock += 1; // reading it takes time
-            let id: Option<[u8; 10]> = if kind < 3 {
+            let id: Option<[u8; 10]> = if kind < LAYOUTS {
                 let own = match &mut generators.layouts[kind] {
                     Some(own) => own,
                     none => {
@@ -232,26 +236,23 @@ impl Server {
                     }
                 };
                 match own.next(&access, |generator| (clock, generator.next(clock, || 0))) {
-                    Ok(Step::Issue(id)) => {
+                    Ok(Answer::Issue(id)) => {
                         Some((u128::from(id) << 8 | kind as u128).to_be_bytes()[6..].try_into().unwrap())
                     }
                     _ => None,
                 }
             } else {
-                let own = match &mut generators.sno[kind - 3] {
+                let own = match &mut generators.sno[kind - LAYOUTS] {
                     Some(own) => own,
                     none => {
-                        let node = u64::from(self.node == Node::new(0, 2).unwrap());
-                        let partition = 1000 * node + 100 * slot as u64 + kind as u64;
-                        let share = Share {
-                            workers: Numbers { first: partition, count: 1 },
-                            sequences: Numbers { first: 0, count: 6 },
-                        };
+                        let partition = Numbers { first: kind as u64, count: 1 };
+                        let sequences = Numbers { first: 30 * u64::from(self.node.id()), count: 30 };
+                        let share = Share::of("sno", partition, sequences, number, 3).unwrap();
                         none.insert(Resumable::begin(&access, kind as u64, share))
                     }
                 };
                 match own.next(&access, |generator| (clock, generator.next(clock, 1))) {
-                    Ok(Step::Issue(id)) => Some(*Sno::bytes(&id)),
+                    Ok(Answer::Issue(id)) => Some(*Sno::bytes(&id)),
                     _ => None,
                 }
             };
@@ -341,7 +342,7 @@ fn events() -> impl Strategy<Value = (usize, Event)> {
         1 => steps[3].clone(),
         1 => steps[4].clone(),
     ];
-    let kinds = prop_oneof![3 => 0..4usize, 1 => 4..KINDS];
+    let kinds = prop_oneof![3 => 0..LAYOUTS + 1, 1 => LAYOUTS + 1..KINDS];
     let event = prop_oneof![
         20 => (0..SLOTS, kinds, 1..24usize).prop_map(|(slot, kind, count)| Event::Make { slot, kind, count }),
         2 => (0..SLOTS, any::<bool>()).prop_map(|(slot, close)| Event::MakeOfMany { slot, close }),
@@ -476,7 +477,7 @@ fn no_id_is_ever_made_twice() {
 /// A story that is rarely found at random: a unit of sno that begins unused, but ends in skipped time, where it was used.
 #[test]
 fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
-    let sno = Event::Make { slot: 1, kind: 3, count: 6 };
+    let sno = Event::Make { slot: 1, kind: LAYOUTS, count: 6 };
     let story = [
         Event::Make { slot: 0, kind: 0, count: 1 },
         Event::Clock { by: 10 * SECOND + 1116 },

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
 use flake_core::{
-    BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role, SequenceRule,
-    Share, Slot, Step, TextForm,
+    Answer, BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role,
+    SequenceRule, Share, Slot, TextForm,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
         prop::sample::select(vec![1i64, 10, 1_000, 4_000, 10_000, 1_000_000]),
         any::<bool>(),
         prop::sample::select(TextForm::ALL.to_vec()),
-        prop::sample::select(vec!["2001-09-09T01:46:40Z", "1970-01-01T00:00:00Z", "-009999-01-02T01:59:59Z"]),
+        prop::sample::select(vec!["2001-09-09T01:46:40Z", "1970-01-01T00:00:00Z", "-004713-11-24T00:00:00Z"]),
     )
         .prop_map(|(rest, time_bits, reversed, place, tick, rolling, text, epoch)| {
             let (mut sequences, mut workers, mut tags) = (0, 0, 0);
@@ -69,6 +69,41 @@ fn any_layout() -> impl Strategy<Value = Layout> {
             layout
         });
     prop_oneof![(0..BUILTIN.len()).prop_map(|i| BUILTIN[i].clone()), custom]
+}
+
+/// A layout of a few bits below the timestamp, and perhaps a reserved bit above it.
+fn narrow_layout(time_bits: u8, below: &[(u8, u8, u8)], zero: bool) -> Layout {
+    let mut fields = vec![(time_bits, Role::Timestamp { reversed: Reversal::Never })];
+    let (mut sequences, mut tags) = (0, 0);
+    for &(role, bits, value) in below {
+        let role = match role {
+            0 if sequences == 0 => {
+                sequences += 1;
+                Role::Sequence
+            }
+            1 if tags == 0 => {
+                tags += 1;
+                Role::Tag
+            }
+            2 => Role::Random,
+            3 => Role::Reserved { value: u64::from(value) },
+            _ => Role::Worker { rank: value },
+        };
+        fields.push((bits, role));
+    }
+    if zero {
+        fields.insert(0, (1, Role::Reserved { value: 0 }));
+    }
+    let fields = fields.into_iter().enumerate();
+    let fields = fields.map(|(number, (bits, role))| Field { name: format!("f{number}").into(), bits, role }).collect();
+    Layout::new("narrow", 0, 1_000, fields, SequenceRule::Reset).unwrap()
+}
+
+/// Every ID that the layout can have in a tick.
+fn all_ids_of_tick(layout: &Layout, tick: u64) -> HashSet<u64> {
+    let shift = layout.fields().iter().rev().take_while(|field| !matches!(field.role, Role::Timestamp { .. }));
+    let bits: u32 = shift.map(|field| u32::from(field.bits)).sum();
+    (0..1 << bits).map(|low| tick << bits | low).filter(|&id| layout.tick_of(id) == Ok(tick)).collect()
 }
 
 fn parts_of(layout: &Layout, [tick, worker, sequence, random]: [u64; 4]) -> Parts {
@@ -267,7 +302,7 @@ proptest! {
             let (share, generator, last_tick) = &mut sessions[usize::from(which)];
             for _ in 0..asked {
                 match generator.next(now, || 0) {
-                    Step::Issue(id) => {
+                    Answer::Issue(id) => {
                         let parts = layout.unpack(id).unwrap();
                         prop_assert!(issued.insert(id), "{} twice", id);
                         prop_assert!(layout.start_of(parts.tick) <= now && now < layout.start_of(parts.tick + 1));
@@ -276,16 +311,16 @@ proptest! {
                         prop_assert!(parts.sequence.wrapping_sub(share.sequences.first) < share.sequences.count);
                         *last_tick = parts.tick;
                     }
-                    Step::Wait { until } => {
+                    Answer::Wait { until } => {
                         prop_assert!(until > now && until <= now + layout.tick_length());
                         break;
                     }
-                    Step::ClockBehind { until } => {
+                    Answer::ClockBehind { until } => {
                         prop_assert!(until > now);
                         break;
                     }
-                    Step::Outside { .. } => prop_assert!(false, "all time may be used"),
-                    Step::Exhausted => prop_assert!(false, "the timestamp is not used up"),
+                    Answer::Outside { .. } => prop_assert!(false, "all time may be used"),
+                    Answer::Exhausted => prop_assert!(false, "the timestamp is not used up"),
                 }
             }
         }
@@ -311,12 +346,59 @@ proptest! {
             let made = many.fill(now, &mut ids, || { random[0] = random[0].wrapping_add(0x9e37_79b9_7f4a_7c15); random[0] });
             let mut expected = Vec::new();
             while expected.len() < count
-                && let Step::Issue(id) = one.next(now, || { random[1] = random[1].wrapping_add(0x9e37_79b9_7f4a_7c15); random[1] })
+                && let Answer::Issue(id) = one.next(now, || { random[1] = random[1].wrapping_add(0x9e37_79b9_7f4a_7c15); random[1] })
             {
                 expected.push(id);
             }
             prop_assert_eq!(&ids[..made], &expected);
             prop_assert_eq!((many.progress(), many.issued()), (one.progress(), one.issued()));
+        }
+    }
+
+    /// Layouts have the same key, or overlap, or never make the same ID in one tick.
+    #[test]
+    fn no_two_layouts_that_do_not_overlap_make_the_same_id(
+        fields in prop::collection::vec((0u8..5, 1u8..3, 0u8..2), 2..5),
+        change in (0usize..5, 0u8..5, 0u8..2),
+        times in prop::sample::select(vec![(20u8, 20u8), (20, 21)]),
+        zero: bool,
+    ) {
+        // They differ in at most one field below the timestamp.
+        let mut others = fields.clone();
+        let place = change.0 % fields.len();
+        others[place] = (change.1, fields[place].1, change.2);
+        let (one, other) = (narrow_layout(times.0, &fields, false), narrow_layout(times.1, &others, zero));
+        let [ids, others_ids] = [&one, &other].map(|layout| all_ids_of_tick(layout, 5));
+        let is_same_place = ids.iter().any(|id| others_ids.contains(id));
+        if one.same_bits(&other) {
+            prop_assert_eq!(one.key(), other.key());
+            prop_assert_eq!(&ids, &others_ids);
+            prop_assert!(!one.overlaps(&other));
+        } else {
+            prop_assert_ne!(one.key(), other.key());
+            prop_assert_eq!(one.overlaps(&other), is_same_place, "{:?} {:?}", one, other);
+            prop_assert_eq!(one.overlaps(&other), other.overlaps(&one));
+        }
+    }
+
+    /// What [`Layout::increases`] promises.
+    #[test]
+    fn ids_increase_where_promised(layout in any_layout(), slots in 1u32..300, position: u64, random: u64) {
+        if !layout.increases() {
+            return Ok(());
+        }
+        let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap()) else { return Ok(()) };
+        let mut now = layout.start_of(1_000);
+        let mut generator = Generator::starting_above(&layout, &share, now, position).unwrap();
+        let mut last = 0;
+        let mut state = random;
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            now += (state >> 60) as i64 * layout.tick_length().div_euclid(100).max(1);
+            if let Answer::Issue(id) = generator.next(now, || state) {
+                prop_assert!(id > last, "{} after {}", id, last);
+                last = id;
+            }
         }
     }
 
@@ -329,10 +411,13 @@ proptest! {
         let start = layout.start_of(1_000);
         let mut generator = Generator::starting_above(&layout, &share, start - 1, position).unwrap();
         let mut ids = HashSet::new();
-        while let Step::Issue(id) = generator.next(start, || 0) {
+        while let Answer::Issue(id) = generator.next(start, || 0) {
             ids.insert(id);
         }
-        prop_assert_eq!(ids.len() as u64, share.size());
-        prop_assert_eq!(generator.issued(), share.size());
+        // A rolling sequence begins in the middle of the first step, unless it is the only one.
+        let is_rolling = layout.rule() == SequenceRule::Rolling && share.steps > 1;
+        let skipped = if is_rolling { position % share.size() % share.ids_per_step } else { 0 };
+        prop_assert_eq!(ids.len() as u64, share.size() - skipped);
+        prop_assert_eq!(generator.issued(), share.size() - skipped);
     }
 }

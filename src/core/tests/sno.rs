@@ -1,6 +1,6 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
-use flake_core::{Error, Numbers, Share, Sno, SnoGenerator, SnoParts, Step};
+use flake_core::{Answer, Error, Numbers, Share, Slot, Sno, SnoGenerator, SnoParts};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -116,29 +116,36 @@ proptest! {
 
     /// With a clock that jumps, no sno is made twice, and each lies in the clock's unit.
     #[test]
-    fn generators_never_repeat(steps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
-        let share = Share { workers: Numbers { first: 40000, count: 2 }, sequences: Numbers { first: 10, count: 6 } };
+    fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
+        let share = Share::of(
+            "sno",
+            Numbers { first: 40000, count: 2 },
+            Numbers { first: 10, count: 6 },
+            Slot::new(0, 1).unwrap(),
+            steps,
+        )
+        .unwrap();
         let mut now = EPOCH + 4_000_000_000;
         let mut generator = SnoGenerator::starting_above(share, now).unwrap();
         let mut issued = std::collections::HashSet::new();
-        for (jump, asked) in steps {
+        for (jump, asked) in jumps {
             now += jump * 2_000;
             for _ in 0..asked {
                 match generator.next(now, 9) {
-                    Step::Issue(sno) => {
+                    Answer::Issue(sno) => {
                         prop_assert!(issued.insert(sno), "{:?} twice", sno);
                         prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
                         let parts = sno.parts();
                         prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
                     }
-                    Step::Wait { until } | Step::ClockBehind { until } => {
+                    Answer::Wait { until } | Answer::ClockBehind { until } => {
                         prop_assert!(until > now);
                         // At that instant, it has an ID or waits for the next unit.
                         let mut later = generator.clone();
-                        let step = later.next(until, 9);
-                        prop_assert!(matches!(step, Step::Issue(_) | Step::Wait { .. }), "{:?}", step);
+                        let answer = later.next(until, 9);
+                        prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. }), "{:?}", answer);
                     }
-                    Step::Outside { .. } | Step::Exhausted => prop_assert!(false),
+                    Answer::Outside { .. } | Answer::Exhausted => prop_assert!(false),
                 }
             }
         }
@@ -168,21 +175,19 @@ fn traces_of_the_original() {
     assert_eq!(traces.len(), 9);
     for trace in traces {
         let [first, last] = trace.sequences;
-        let share = Share {
-            workers: Numbers { first: trace.partition, count: 1 },
-            sequences: Numbers { first, count: last - first + 1 },
-        };
+        let partition = Numbers { first: trace.partition, count: 1 };
+        let share = Share::undivided(partition, Numbers { first, count: last - first + 1 });
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
         let mut generator = SnoGenerator::restore(share, trace.highest, trace.left_behind, trace.drifts, used);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
-                let step = generator.next(EPOCH + *unit as i64 * 4_000, metabyte);
-                assert!(!matches!(step, Step::Issue(_)), "{}: {step:?} at {unit}", trace.name);
+                let answer = generator.next(EPOCH + *unit as i64 * 4_000, metabyte);
+                assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {unit}", trace.name);
             }
-            let step = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
+            let answer = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
-            assert_eq!(step, Step::Issue(wanted), "{}", trace.name);
+            assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
             let state = generator.state();
             assert_eq!((state.0, state.1, state.2), (highest, left_behind, drifts), "{}", trace.name);
             assert_eq!(u64::from(wanted.parts().sequence), sequence, "{}", trace.name);
@@ -192,17 +197,17 @@ fn traces_of_the_original() {
 
 #[test]
 fn a_share_of_partitions_is_used_one_after_the_other() {
-    let share = Share { workers: Numbers { first: 0x8000, count: 2 }, sequences: Numbers { first: 0, count: 65536 } };
+    let share = Share::undivided(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
     let mut generator = SnoGenerator::starting_above(share, EPOCH).unwrap();
-    assert_eq!(generator.next(EPOCH + 3_999, 0), Step::Wait { until: EPOCH + 4_000 });
-    let ids: Vec<Step<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
-    let part = |step: &Step<Sno>| match step {
-        Step::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
+    assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });
+    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
+    let part = |answer: &Answer<Sno>| match answer {
+        Answer::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
         other => panic!("{other:?}"),
     };
     assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
-    assert_eq!(generator.next(EPOCH + 4_000, 0), Step::Wait { until: EPOCH + 8_000 });
-    assert!(matches!(generator.next(i64::MAX, 0), Step::Exhausted));
-    assert!(matches!(generator.next(i64::MIN, 0), Step::ClockBehind { .. }));
+    assert_eq!(generator.next(EPOCH + 4_000, 0), Answer::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, 0), Answer::Exhausted));
+    assert!(matches!(generator.next(i64::MIN, 0), Answer::ClockBehind { .. }));
 }

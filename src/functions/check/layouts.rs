@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use super::finding::Finding;
 use super::node::{Pair, fault};
 use crate::error::Error;
-use crate::layouts::custom;
+use crate::layouts::{catalog, custom};
 use crate::postgres::slot;
 use crate::postgres::timestamptz::Timestamptz;
 use crate::session::generators::{SessionGenerator, each};
@@ -76,9 +76,9 @@ impl Layouts {
             [(SNO, Source::Sno), (SNO_PARTITION, Source::SnoPartition)]
                 .map(|(name, source)| candidate(name.to_owned(), false, Ok(source))),
         );
-        all.extend(custom::names().into_iter().map(|name| {
-            let source = custom::find(&name).map(Source::Layout);
-            candidate(name, true, source)
+        all.extend(catalog::names().into_iter().filter_map(|name| {
+            let source = custom::find(&name).transpose()?;
+            Some(candidate(name, true, source.map(Source::Layout)))
         }));
         Self(all)
     }

@@ -89,7 +89,17 @@ CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 41, "role": "time
 CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 40, "role": "timestamp"}, {"name": "a", "bits": 1, "role": "worker"}, {"name": "b", "bits": 1, "role": "worker"}, {"name": "c", "bits": 1, "role": "worker"}, {"name": "d", "bits": 1, "role": "worker"}, {"name": "e", "bits": 1, "role": "worker"}]}');
 -- The largest there is, and the smallest.
 CALL try('{"epoch": "1970-01-01T00:00:00Z", "tick": "1us", "fields": [{"name": "t", "bits": 64, "role": "timestamp"}]}');
-CALL try('{"epoch": "-009999-01-02T01:59:59Z", "tick": "9223372036854775807us", "fields": [{"name": "t", "bits": 1, "role": "timestamp"}]}');
+CALL try('{"epoch": "-004713-11-24T00:00:00Z", "tick": "9223372036854775807us", "fields": [{"name": "t", "bits": 1, "role": "timestamp"}]}');
+-- The earliest epoch is the first timestamptz; an earlier one could not be shown.
+CALL try('{"like": "twitter", "epoch": "-004713-11-23T23:59:59.999999Z"}');
+CALL try('{"like": "twitter", "epoch": "-009999-01-02T01:59:59Z"}');
+BEGIN;
+SELECT flake_create_layout('earliest', '{"like": "twitter", "epoch": "-004713-11-24T00:00:00Z"}');
+SELECT flake_timestamp(0, 'earliest'), flake_min('4714-11-24 BC', 'earliest');
+ROLLBACK;
+-- JSON that PostgreSQL accepts, and no reader of definitions.
+CALL try('{"like": "twitter", "tick": 1e400}');
+CALL try(('{"like": ' || repeat('[', 1000) || repeat(']', 1000) || '}')::jsonb);
 DROP PROCEDURE try;
 SELECT flake_create_layout('later', '{"like": "twitter"}');
 SELECT flake_create_layout('twitter', '{"like": "twitter"}');
@@ -108,8 +118,10 @@ ALTER SERVER kinds OPTIONS (DROP definition);
 ALTER SERVER kinds OPTIONS (ADD host 'here');
 CREATE SERVER handmade FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "twitter"}');
 SELECT flake_next('handmade');
-SELECT flake_drop_layout('handmade'), flake_drop_layout('kinds');
+-- What names a layout has to go first.
+SELECT flake_drop_layout('kinds');
 DROP TABLE things;
+SELECT flake_drop_layout('handmade'), flake_drop_layout('kinds');
 
 -- A transaction that ends otherwise leaves nothing.
 BEGIN;
@@ -133,14 +145,23 @@ SELECT flake_drop_layout(name) FROM flake_layouts WHERE source = 'custom';
 -- Who may.
 CREATE ROLE regress_flake_user;
 SET ROLE regress_flake_user;
+\set VERBOSITY terse
 SELECT flake_create_layout('mine', '{"like": "twitter"}');
 SELECT flake_drop_layout('mine');
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION flake_create_layout(text, jsonb), flake_drop_layout(text) TO regress_flake_user;
+\set VERBOSITY default
+DO $$ BEGIN
+    EXECUTE (SELECT format('GRANT %s TO regress_flake_user', extowner::regrole) FROM pg_extension WHERE extname = 'flake');
+END $$;
 SET ROLE regress_flake_user;
 SELECT flake_create_layout('mine', '{"like": "twitter"}');
 SELECT flake_next('mine') > 0 AS made;
 SELECT flake_drop_layout('mine');
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION flake_create_layout(text, jsonb), flake_drop_layout(text) FROM regress_flake_user;
 DROP ROLE regress_flake_user;
+
+-- A layout of two ticks may have more IDs in each than bigint counts.
+SELECT flake_create_layout('wide', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1000000000s", "fields": [
+    {"name": "time", "bits": 1, "role": "timestamp"}, {"name": "worker", "bits": 63, "role": "worker"}]}');
+SELECT ids_per_tick, increasing FROM flake_layouts WHERE name = 'wide';
+SELECT flake_drop_layout('wide');

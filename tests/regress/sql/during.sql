@@ -54,4 +54,50 @@ EXPLAIN (COSTS OFF) SELECT * FROM parts WHERE flake_during(id, '[2026-01-05Z,202
 SET plan_cache_mode = force_generic_plan;
 PREPARE part(tstzrange) AS SELECT * FROM parts WHERE flake_during(id, $1);
 EXPLAIN (COSTS OFF) EXECUTE part('[2026-01-05Z,2026-01-06Z)');
-DROP TABLE events, parts;
+RESET plan_cache_mode;
+
+-- Spans from sub-queries; tests/server/test_during.py looks at the plans.
+CREATE TABLE spans (n integer, span tstzrange, layout text);
+INSERT INTO spans VALUES (1, '[2026-01-02Z,2026-01-03Z)', 'twitter'), (2, 'empty', 'twitter'), (3, NULL, 'twitter'),
+    (4, '[2026-01-02Z,)', NULL);
+SELECT n, (SELECT count(*) FROM events WHERE flake_during(id, (SELECT s.span FROM spans s WHERE s.n = spans.n),
+                                                          (SELECT s.layout FROM spans s WHERE s.n = spans.n)))
+FROM spans ORDER BY n;
+SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE n = 9));
+SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans));
+-- Of a common table expression, of a lateral join, in a list of columns, beside other conditions, in HAVING.
+WITH s AS (SELECT span FROM spans WHERE n = 1) SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM s));
+SELECT n, count FROM spans, LATERAL (SELECT count(*) FROM events WHERE flake_during(id, (SELECT spans.span))) c ORDER BY n;
+SELECT count(*) FILTER (WHERE flake_during(id, (SELECT span FROM spans WHERE n = 1))),
+       count(*) FILTER (WHERE id > 0 AND (flake_during(id, (SELECT span FROM spans WHERE n = 1)) OR id = 9223372036854775807)),
+       count(*) FILTER (WHERE NOT flake_during(id, (SELECT span FROM spans WHERE n = 1)))
+FROM events;
+SELECT flake_during(max(id), (SELECT span FROM spans WHERE n = 1)) AS max FROM events
+HAVING flake_during(min(id) + 2006878101304246272, tstzrange((SELECT lower(span) FROM spans WHERE n = 1), NULL));
+DELETE FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE n = 1));
+SELECT count(*) FROM events;
+
+-- What is not a range of IDs stays a call: of volatile arguments, or of a sub-query for each row.
+SELECT count(*) FROM events WHERE flake_during(id, tstzrange('2026-01-03Z', clock_timestamp() + interval '100 years'));
+SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE spans.n = events.id * 0 + 4));
+
+-- Definitions keep the call; constraints and predicates are understood as ranges.
+CREATE VIEW a_day AS SELECT * FROM events WHERE flake_during(id, '[2026-01-04Z,2026-01-05Z)');
+SELECT pg_get_viewdef('a_day') ~ 'WHERE flake_during\(' AS keeps_call;
+SELECT count(*) FROM a_day;
+ALTER TABLE parts_1 ADD CHECK (flake_during(id, '[2025-01-01Z,2026-01-01Z)'));
+SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'parts_1'::regclass AND contype = 'c';
+SET constraint_exclusion = on;
+EXPLAIN (COSTS OFF) SELECT * FROM parts_1 WHERE id < flake_min('2020-01-01Z');
+RESET constraint_exclusion;
+ALTER TABLE events DROP CONSTRAINT events_pkey;
+CREATE INDEX events_of_a_day ON events (id) WHERE flake_during(id, '[2026-01-04Z,2026-01-05Z)');
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id BETWEEN flake_min('2026-01-04 10:00Z') AND flake_min('2026-01-04 11:00Z');
+EXPLAIN (COSTS OFF) SELECT * FROM a_day;
+CREATE TABLE by_day (id bigint) PARTITION BY LIST (flake_during(id, '[2026-01-04Z,2026-01-05Z)'));
+CREATE TABLE of_the_day PARTITION OF by_day FOR VALUES IN (true);
+CREATE TABLE of_other_days PARTITION OF by_day FOR VALUES IN (false);
+INSERT INTO by_day SELECT id FROM events;
+SELECT tableoid::regclass, count(*) FROM by_day GROUP BY 1 ORDER BY 1;
+DROP VIEW a_day;
+DROP TABLE events, parts, spans, by_day;

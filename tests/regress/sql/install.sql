@@ -1,4 +1,4 @@
--- What the extension consists of, and how it is labelled.
+-- What the extension consists of; labels.sql has the labels of its functions.
 CREATE TEMP VIEW objects AS
 SELECT classid, objid
 FROM pg_depend
@@ -26,13 +26,6 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND c.relkind <> 'S';
 
 SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'flake';
-
--- Labels.
-SELECT p.oid::regprocedure AS function, provolatile AS volatile, proisstrict AS strict, proparallel AS parallel,
-       proretset AS set, prosecdef AS definer, obj_description(p.oid, 'pg_proc') AS comment
-FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
-ORDER BY p.oid::regprocedure::text;
 
 -- Settings, once the library is loaded. A misspelt one is refused.
 LOAD 'flake';

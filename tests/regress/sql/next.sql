@@ -1,6 +1,6 @@
 -- Making IDs.
 
--- A session's IDs increase in layouts whose sequence restarts and whose order is time; all are distinct.
+-- A session's IDs increase in layouts of which the view says so; all are distinct.
 CREATE TEMP TABLE made AS
 SELECT name AS layout, n, flake_next(name) AS id
 FROM flake_layouts, generate_series(1, 1000) n
@@ -9,36 +9,44 @@ ORDER BY name, n;
 SELECT layout, count(*), count(DISTINCT id) AS "distinct",
        count(*) FILTER (WHERE flake_timestamp(id, layout) BETWEEN now() - interval '1 minute' AND clock_timestamp()) AS timely
 FROM made GROUP BY layout ORDER BY layout;
-SELECT layout, count(*) FILTER (WHERE id > before) AS increasing
-FROM (SELECT layout, id, lag(id) OVER (PARTITION BY layout ORDER BY n) AS before FROM made) s
-WHERE layout IN ('twitter', 'snowflake') GROUP BY layout ORDER BY layout;
+SELECT layout, increasing, bool_and(id > before OR NOT increasing) AS as_promised
+FROM (SELECT layout, increasing, id, lag(id) OVER (PARTITION BY layout ORDER BY n) AS before
+      FROM made JOIN flake_layouts ON name = layout) s
+GROUP BY layout, increasing ORDER BY layout;
 
 -- One tick of base64id is a second: a session has its share of it.
 SELECT count(DISTINCT flake_next('base64id')) FROM generate_series(1, 100);
 
--- Every part is within this session's share, and the view counts what was made.
+-- Every part belongs to this node, and the view counts what was made.
 SELECT g.layout, issued,
        bool_and((d).worker <@ g.workers) AS workers, bool_and((d).sequence <@ g.sequences) AS sequences,
        max(flake_timestamp(m.id, m.layout)) = g.last_tick AS last_tick,
-       ids_per_tick = (upper(workers) - lower(workers)) * (upper(sequences) - lower(sequences)) AS per_tick
+       ids_per_tick = steps * ids_per_step AS per_tick, steps > 1 AS spread
 FROM flake_generators g JOIN (SELECT *, flake_decode(id, layout) AS d FROM made) m USING (layout)
-GROUP BY g.layout, issued, last_tick, workers, sequences, ids_per_tick ORDER BY g.layout;
+GROUP BY g.layout, issued, last_tick, workers, sequences, ids_per_tick, steps, ids_per_step ORDER BY g.layout;
 SELECT layout, issued, clock_steps FROM flake_generators ORDER BY layout;
 
 -- Random bits differ: 100 IDs with 9 random bits each hardly ever have less than 60 different ones.
 SELECT count(DISTINCT (flake_decode(id, 'base64id')).fields->>'random') > 60 AS varied
 FROM (SELECT flake_next('base64id') AS id FROM generate_series(1, 100) OFFSET 0) s;
 
--- A parallel plan makes IDs in its workers.
+-- The session makes the IDs of a parallel plan, not its workers: one call in FROM is one ID, however many of them there are.
 CREATE TABLE many AS SELECT n FROM generate_series(1, 50000) n;
 ALTER TABLE many SET (parallel_workers = 2);
 ANALYZE many;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-EXPLAIN (COSTS OFF) SELECT flake_next('twitter') AS id FROM many;
+EXPLAIN (COSTS OFF) SELECT flake_next('twitter') AS id FROM many WHERE n % 2 = 0;
+SELECT flake_create_layout('tagged', '{"like": "twitter", "fields": [{"name": "time", "bits": 41, "role": "timestamp"},
+    {"name": "kind", "bits": 6, "role": "tag"}, {"name": "sequence", "bits": 16, "role": "sequence"}]}');
 SELECT count(DISTINCT id) FROM (SELECT flake_next('twitter') AS id FROM many OFFSET 0) s;
+SELECT count(DISTINCT a.id) AS next, count(DISTINCT b.id) AS tagged, count(DISTINCT c.id) AS batch, count(DISTINCT d.id) AS sno,
+       count(DISTINCT e.id) AS in_partition
+FROM many, flake_next('twitter') a (id), flake_next('tagged', 5) b (id), flake_batch('twitter', 3) c (id), sno_next() d (id),
+     sno_next(0, 7) e (id) WHERE n % 10 = 0;
 DROP TABLE many;
+SELECT flake_drop_layout('tagged');
 
 -- Rolled-back IDs do not come again; savepoints and failed statements change nothing.
 BEGIN;

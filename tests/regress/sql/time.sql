@@ -62,4 +62,47 @@ SELECT tableoid::regclass, kind FROM events ORDER BY id;
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id >= flake_min('2025-03-01Z') AND id < flake_min('2025-04-01Z');
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id <= flake_max('2024-06-01Z');
 
+-- A layout in a variable, a parameter or a column may be another one in every call from the same place.
+CREATE FUNCTION all_of(id bigint, layout text, OUT at timestamptz, OUT first bigint, OUT last bigint, OUT created_at timestamptz,
+                       OUT text text)
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    at := flake_timestamp(id, layout);
+    first := flake_min(at, layout);
+    last := flake_max(at, layout);
+    created_at := (flake_decode(id, layout)).created_at;
+    text := flake_encode(id, layout);
+END $$;
+SELECT layout, (all_of(1541815603606036480, layout)).*
+FROM (VALUES ('twitter'), ('discord'), ('twitter'), ('snowflake'), ('leaf')) v (layout);
+SELECT all_of(1541815603606036480, 'twitter') = all_of(1541815603606036480, 'discord') AS same;
+-- A retention function for two layouts in one transaction deletes from each what is old there.
+CREATE TABLE kept (layout text, id bigint);
+INSERT INTO kept SELECT layout, flake_min('2026-01-01Z'::timestamptz + n * interval '1 day', layout)
+FROM (VALUES ('twitter'), ('discord')) v (layout), generate_series(-50, 49) n;
+CREATE PROCEDURE expire(name text, before timestamptz) LANGUAGE plpgsql AS $$
+DECLARE
+    oldest bigint := flake_min(before, name);
+BEGIN
+    DELETE FROM kept WHERE layout = name AND id < oldest;
+END $$;
+BEGIN;
+CALL expire('discord', '2026-01-01Z');
+CALL expire('twitter', '2026-01-01Z');
+SELECT layout, count(*) FROM kept GROUP BY layout ORDER BY layout;
+COMMIT;
+-- A trigger on rows of several layouts.
+ALTER TABLE kept ADD COLUMN at timestamptz;
+CREATE FUNCTION set_time() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.at := flake_timestamp(NEW.id, NEW.layout);
+    RETURN NEW;
+END $$;
+CREATE TRIGGER set_time BEFORE INSERT OR UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION set_time();
+UPDATE kept SET id = id;
+SELECT count(*) AS wrong FROM kept WHERE at IS DISTINCT FROM flake_timestamp(id, layout);
+DROP TABLE kept;
+DROP FUNCTION all_of, set_time;
+DROP PROCEDURE expire;
+
 DROP TABLE tweets, spread, events;

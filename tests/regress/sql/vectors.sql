@@ -28,11 +28,14 @@ SELECT DISTINCT layout, epoch_ms, replace(layout, '/', '-') || '.' || epoch_ms A
 FROM vectors v
 WHERE NOT EXISTS (SELECT FROM flake_layouts l
                   WHERE l.name = v.layout AND l.epoch = to_timestamp(0) + epoch_ms * interval '1 ms');
+-- Many of them have another one's epoch.
+SET client_min_messages = error;
 SELECT count(flake_create_layout(name,
     CASE WHEN layout IN (SELECT l.name FROM flake_layouts l) THEN jsonb_build_object('like', layout)
          ELSE :'definitions'::jsonb->layout END
     || jsonb_build_object('epoch', to_timestamp(0) + epoch_ms * interval '1 ms'))) AS custom_layouts
 FROM wanted;
+RESET client_min_messages;
 
 CREATE TEMP VIEW checked AS
 SELECT v.layout AS family, COALESCE(w.name, v.layout) AS name, v.id, v.text,

@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use flake_core::{Definition, Generator, Node, Share, Slot, Step};
+use flake_core::{Answer, Definition, Generator, Node, Share, Slot};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|json: &str| {
@@ -26,7 +26,7 @@ fuzz_target!(|json: &str| {
     let now = layout.start_of(layout.last_tick() / 2);
     let Ok(mut generator) = Generator::starting_above(&layout, &share, now, 7) else { return };
     if let Some(next) = now.checked_add(layout.tick_length())
-        && let Step::Issue(id) = generator.next(next, || u64::MAX)
+        && let Answer::Issue(id) = generator.next(next, || u64::MAX)
     {
         assert!(layout.unpack(id).is_ok());
     }

@@ -1,0 +1,136 @@
+//! A generator's walk through its share, tick after tick.
+//!
+//! Positions come in runs of equal strides, so that the next one costs a comparison and an addition. A walk keeps up with the
+//! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick.
+
+use crate::SequenceRule;
+use crate::path::{Path, Run};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    // The rest of the current run: the bits of its next ID, the stride to the one after it, and how many there are.
+    next: u64,
+    stride: u64,
+    run: u64,
+    /// From this many microseconds into the tick on, the run is behind the clock.
+    step_end: u64,
+    // The position after the run, and how many IDs of the tick remain after it.
+    run_end: u64,
+    remaining: u64,
+    path: Path,
+    rule: SequenceRule,
+    tick_length: u64,
+}
+
+impl Walk {
+    /// Creates a walk that has come to a position in a tick, with this many IDs of the tick remaining.
+    pub const fn at(path: Path, rule: SequenceRule, tick_length: i64, position: u64, remaining: u64) -> Self {
+        let tick_length = tick_length as u64;
+        Self { next: 0, stride: 0, run: 0, step_end: 0, run_end: position, remaining, path, rule, tick_length }
+    }
+
+    /// The position of the next ID, unless a step or the tick passes.
+    pub const fn position(&self) -> u64 {
+        self.run_end - self.run
+    }
+
+    /// How many IDs of the tick remain, if no step passes.
+    pub const fn remaining(&self) -> u64 {
+        self.remaining + self.run
+    }
+
+    /// Whether [`Self::take`] may be called, this many microseconds into the tick.
+    #[inline]
+    pub const fn is_ready(&self, into_tick: u64) -> bool {
+        into_tick < self.step_end && self.run > 0
+    }
+
+    /// How many microseconds remain until the run is behind the clock.
+    #[inline]
+    pub const fn remaining_in_step(&self, into_tick: u64) -> u64 {
+        self.step_end.saturating_sub(into_tick)
+    }
+
+    /// Returns the worker and sequence bits of the next ID.
+    #[inline]
+    pub const fn take(&mut self) -> u64 {
+        let bits = self.next;
+        self.next = self.next.wrapping_add(self.stride);
+        self.run -= 1;
+        bits
+    }
+
+    /// How many IDs can be taken one after the other without looking at the clock.
+    #[inline]
+    pub const fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Goes to the beginning of another tick, of which nothing is used.
+    pub const fn enter_tick(&mut self) {
+        let share = self.path.share();
+        self.run_end = match self.rule {
+            SequenceRule::Reset => 0,
+            SequenceRule::Rolling => self.position() % share.ids_per_step,
+        };
+        self.run = 0;
+        self.remaining = if self.wraps() { share.size() } else { share.size() - self.run_end };
+    }
+
+    /// Begins the next run, this many microseconds into the tick; returns false if the share is used up.
+    pub fn begin_run(&mut self, into_tick: u64) -> bool {
+        let share = self.path.share();
+        let (mut position, mut remaining) = (self.position(), self.remaining());
+        if remaining == 0 {
+            return false;
+        }
+        if position == share.size() {
+            position = 0;
+        }
+        let mut step = position / share.ids_per_step;
+        let present_step = scale(into_tick, share.steps, self.tick_length);
+        if present_step > step {
+            let place = match self.rule {
+                SequenceRule::Reset => 0,
+                SequenceRule::Rolling => position % share.ids_per_step,
+            };
+            step = present_step;
+            position = step * share.ids_per_step + place;
+            remaining = share.size() - position;
+        }
+        self.step_end = scale_up(step + 1, self.tick_length, share.steps);
+        let Run { first, stride, length } = self.path.run_at(position);
+        let length = length.min(remaining);
+        (self.next, self.stride, self.run) = (first, stride, length);
+        self.run_end = position + length;
+        self.remaining = remaining - length;
+        true
+    }
+
+    /// Follows this rule from the next tick on.
+    pub const fn follow(&mut self, rule: SequenceRule) {
+        self.rule = rule;
+    }
+
+    /// Whether the end of the share leads to its beginning in the same tick. Where a tick has steps, a walk never goes back.
+    const fn wraps(&self) -> bool {
+        matches!(self.rule, SequenceRule::Rolling) && self.path.share().steps == 1
+    }
+}
+
+/// Returns `number × factor / divisor`, rounded down.
+fn scale(number: u64, factor: u64, divisor: u64) -> u64 {
+    // Ticks of some hours need more than 64 bits; a division of 128 bits takes many times as long.
+    match number.checked_mul(factor) {
+        Some(product) => product / divisor,
+        None => (u128::from(number) * u128::from(factor) / u128::from(divisor)) as u64,
+    }
+}
+
+/// Returns `number × factor / divisor`, rounded up.
+fn scale_up(number: u64, factor: u64, divisor: u64) -> u64 {
+    match number.checked_mul(factor) {
+        Some(product) => product.div_ceil(divisor),
+        None => (u128::from(number) * u128::from(factor)).div_ceil(u128::from(divisor)) as u64,
+    }
+}

@@ -1,0 +1,23 @@
+//! Rust's backtraces, which pgrx appends to the DETAIL of errors where RUST_BACKTRACE is set for the server.
+#![allow(unsafe_code, reason = "sets a variable of the environment")]
+
+use std::backtrace::Backtrace;
+use std::env;
+
+/// Decides whether Rust captures backtraces; it comes before RUST_BACKTRACE.
+const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+
+/// Has this library capture none, whatever the server's environment says: clients have no use for them. Rust looks at the
+/// environment once, so that it can stay as it is for others.
+pub fn disable() {
+    let present = env::var_os(VARIABLE);
+    // SAFETY: a process of PostgreSQL has one thread.
+    unsafe {
+        env::set_var(VARIABLE, "0");
+        drop(Backtrace::capture());
+        match present {
+            Some(value) => env::set_var(VARIABLE, value),
+            None => env::remove_var(VARIABLE),
+        }
+    }
+}

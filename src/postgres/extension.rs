@@ -1,0 +1,41 @@
+//! An extension of this database.
+#![allow(unsafe_code, reason = "scans a catalog")]
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+/// What the catalog says of an extension.
+#[derive(Clone, Copy)]
+pub struct Extension {
+    pub oid: pg_sys::Oid,
+    pub owner: pg_sys::Oid,
+    pub schema: pg_sys::Oid,
+}
+
+/// Returns the extension with this name.
+pub fn find(name: &CStr) -> Option<Extension> {
+    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: a scan of a catalog by its index, as PostgreSQL's own extension.c does it.
+    unsafe {
+        let catalog = pg_sys::table_open(pg_sys::ExtensionRelationId, lock);
+        let mut key = pg_sys::ScanKeyData::default();
+        pg_sys::ScanKeyInit(
+            &raw mut key,
+            pg_sys::Anum_pg_extension_extname as pg_sys::AttrNumber,
+            pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber,
+            pg_sys::F_NAMEEQ.into(),
+            pg_sys::Datum::from(name.as_ptr()),
+        );
+        let index = pg_sys::Oid::from(pg_sys::ExtensionNameIndexId);
+        let scan = pg_sys::systable_beginscan(catalog, index, true, std::ptr::null_mut(), 1, &raw mut key);
+        let row = pg_sys::systable_getnext(scan);
+        let found = (!row.is_null()).then(|| {
+            let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_extension>();
+            Extension { oid: form.oid, owner: form.extowner, schema: form.extnamespace }
+        });
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(catalog, lock);
+        found
+    }
+}

@@ -1,0 +1,272 @@
+//! Planner support for functions that ask whether a key lies in a range: the planner replaces the call
+//! `during(key, span, …)` with `key >= first(span, …) AND key <= last(span, …)`, which indexes and partitions serve.
+#![allow(unsafe_code, reason = "reads and builds nodes of plans")]
+
+use std::ffi::CStr;
+use std::ptr;
+
+use pgrx::{PgBox, PgList, is_a, pg_sys};
+
+use super::call::{Argument, Text};
+
+/// The column of pg_proc with a function's OID.
+const PROC_OID: i16 = 1;
+
+/// The functions in the schema of `during` that return the ends of the range.
+pub struct Ends {
+    pub first: &'static CStr,
+    pub last: &'static CStr,
+    /// Returns whether they accept a constant as the argument behind the span. What they refuse must not be an error of
+    /// planning: there may be no row to call `during` for.
+    pub accept: fn(Text<'_>) -> bool,
+}
+
+/// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
+///
+/// # Safety
+/// The request must be the planner's, for a call whose arguments are the key and those of the functions in `ends`, which
+/// return a key of the same type.
+pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    let condition = unsafe {
+        is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify).then(|| {
+            pg_sys::panic::pgrx_extern_c_guard(|| {
+                let request = &*request.cast::<pg_sys::SupportRequestSimplify>();
+                range_condition(request.root, &*request.fcall, ends)
+            })
+        })
+    };
+    pg_sys::Datum::from(condition.flatten().unwrap_or(ptr::null_mut()))
+}
+
+/// Returns the condition, or none if the call has to stay: in the condition, every argument is written twice.
+///
+/// # Safety
+/// As for [`answer`].
+unsafe fn range_condition(
+    root: *mut pg_sys::PlannerInfo,
+    call: &pg_sys::FuncExpr,
+    ends: &Ends,
+) -> Option<*mut pg_sys::Node> {
+    // SAFETY: as the caller promises; these functions of PostgreSQL take a node or a list of nodes.
+    unsafe {
+        let all = call.args.cast();
+        let arguments = PgList::<pg_sys::Node>::from_pg(call.args);
+        let key = arguments.get_ptr(0)?;
+        if let Some(constant) = arguments.get_ptr(2).filter(|&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
+            let constant = &*constant.cast::<pg_sys::Const>();
+            if constant.constisnull || !(ends.accept)(Text::from_datum(constant.constvalue)) {
+                return None;
+            }
+        }
+        if pg_sys::contain_volatile_functions(all)
+            || pg_sys::expression_returns_set(all)
+            || !is_cheap(root, key)
+            || is_grouped(root, call)
+        {
+            return None;
+        }
+        let mut evaluated_once = SubSelect { arguments: PgList::new() };
+        let mut span = PgList::<pg_sys::Node>::new();
+        for (number, argument) in arguments.iter_ptr().enumerate().skip(1) {
+            if pg_sys::contain_subplans(argument) {
+                if root.is_null() || depends_on_row(argument) || is_below_sub_query(all) {
+                    return None;
+                }
+                span.push(evaluated_once.add(argument));
+            } else if !depends_on_row(argument) || number == 1 && is_cheap(root, argument) {
+                span.push(argument);
+            } else {
+                return None;
+            }
+        }
+        let mut comparisons = PgList::<pg_sys::Node>::new();
+        for (end, strategy) in
+            [(ends.first, pg_sys::BTGreaterEqualStrategyNumber), (ends.last, pg_sys::BTLessEqualStrategyNumber)]
+        {
+            comparisons.push(comparison(root, call, key, strategy, end, span.as_ptr())?);
+        }
+        if !root.is_null() {
+            pg_sys::record_plan_function_dependency(root, call.funcid);
+        }
+        Some(evaluated_once.select(pg_sys::make_andclause(comparisons.into_pg()).cast()))
+    }
+}
+
+/// Returns whether evaluating an expression twice for a row costs little: PostgreSQL's own rule for functions in SQL.
+unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: it is an expression; the planner cannot yet tell what a sub-query costs.
+    unsafe {
+        let mut cost = pg_sys::QualCost::default();
+        !pg_sys::contain_subplans(expression) && {
+            pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
+            cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
+        }
+    }
+}
+
+/// Returns whether an expression may have another value in another row of the query. Then no range of an index serves it.
+unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: it is an expression.
+    unsafe {
+        pg_sys::contain_vars_of_level(expression, 0)
+            || pg_sys::contain_agg_clause(expression)
+            || pg_sys::contain_window_function(expression)
+    }
+}
+
+/// Returns whether an expression refers to a sub-query that it is compared with, as in `x = ANY (SELECT …)`. Another one
+/// within it would be confused with that.
+unsafe fn is_below_sub_query(expression: *mut pg_sys::Node) -> bool {
+    let kinds = [pg_sys::ParamKind::PARAM_SUBLINK, pg_sys::ParamKind::PARAM_MULTIEXPR];
+    // SAFETY: it is an expression.
+    let text = unsafe { written(expression) };
+    kinds.iter().any(|kind| text.contains(&format!("{{PARAM :paramkind {kind} ")))
+}
+
+/// Returns whether the query may group by the call in several ways. Before version 18, PostgreSQL finds the grouped
+/// expression no more if a condition around it is flattened with it.
+unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) -> bool {
+    // SAFETY: the planner's query is complete.
+    unsafe {
+        let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
+        cfg!(not(feature = "pg18"))
+            && !query.groupingSets.is_null()
+            && written(query.targetList.cast()).contains(&format!("{{FUNCEXPR :funcid {} ", call.funcid.to_u32()))
+    }
+}
+
+/// Returns how PostgreSQL writes an expression.
+unsafe fn written(node: *mut pg_sys::Node) -> String {
+    // SAFETY: it is a node; the result is a palloc'd C string.
+    unsafe {
+        let text = pg_sys::nodeToString(node.cast());
+        let written = CStr::from_ptr(text).to_string_lossy().into_owned();
+        pg_sys::pfree(text.cast());
+        written
+    }
+}
+
+/// Returns whether the present role may call a function.
+unsafe fn may_call(function: pg_sys::Oid) -> bool {
+    let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    // SAFETY: it looks the function and the role up in the catalog.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, pg_sys::GetUserId(), mode);
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// Returns `key >= end(span)`, or another comparison; none if the present role may not call what it replaces and consists of.
+unsafe fn comparison(
+    root: *mut pg_sys::PlannerInfo,
+    call: &pg_sys::FuncExpr,
+    key: *mut pg_sys::Node,
+    strategy: u32,
+    end: &CStr,
+    span: *mut pg_sys::List,
+) -> Option<*mut pg_sys::Node> {
+    // SAFETY: a function has as many types of arguments as it says, here at least that of the key; the lookups return an
+    // invalid OID for what does not exist; nodes in two places are copied.
+    unsafe {
+        let (mut types, mut count) = (ptr::null_mut(), 0);
+        pg_sys::get_func_signature(call.funcid, &raw mut types, &raw mut count);
+        let key_type = *types;
+        let function = pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            PROC_OID,
+            end.as_ptr().into(),
+            pg_sys::buildoidvector(types.add(1), count - 1).into(),
+            pg_sys::get_func_namespace(call.funcid).into(),
+            pg_sys::Datum::null(),
+        );
+        let family = pg_sys::get_opclass_family(pg_sys::GetDefaultOpClass(key_type, pg_sys::BTREE_AM_OID));
+        let operator = pg_sys::get_opfamily_member(family, key_type, key_type, strategy as i16);
+        if function == pg_sys::InvalidOid || operator == pg_sys::InvalidOid {
+            return None;
+        }
+        if !may_call(call.funcid) || !may_call(function) {
+            return None;
+        }
+        let none = pg_sys::InvalidOid;
+        let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+        let bound = pg_sys::makeFuncExpr(function, key_type, copy(span), none, call.inputcollid, form);
+        // What is constant becomes the constant that statistics and partitions are compared with.
+        let bound = pg_sys::eval_const_expressions(root, bound.cast());
+        Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound.cast(), none, none).cast())
+    }
+}
+
+unsafe fn copy<T>(node: *mut T) -> *mut T {
+    // SAFETY: the caller's node is one that PostgreSQL can copy.
+    unsafe { pg_sys::copyObjectImpl(node.cast()).cast() }
+}
+
+/// The arguments with sub-queries. They move into a sub-query, as in `(a, b) = (SELECT x, y)`, where both comparisons of the
+/// range see the result of one evaluation: two could differ, as in `(SELECT span FROM spans LIMIT 1)`.
+struct SubSelect {
+    arguments: PgList<pg_sys::Node>,
+}
+
+impl SubSelect {
+    /// Adds an argument as a column. Returns the parameter that stands for it in a condition.
+    unsafe fn add(&mut self, argument: *mut pg_sys::Node) -> *mut pg_sys::Node {
+        self.arguments.push(argument);
+        // SAFETY: it is an expression.
+        unsafe {
+            let mut parameter = PgBox::<pg_sys::Param>::alloc_node(pg_sys::NodeTag::T_Param);
+            parameter.paramkind = pg_sys::ParamKind::PARAM_SUBLINK;
+            parameter.paramid = self.arguments.len() as i32;
+            parameter.paramtype = pg_sys::exprType(argument);
+            parameter.paramtypmod = pg_sys::exprTypmod(argument);
+            parameter.paramcollid = pg_sys::exprCollation(argument);
+            parameter.location = -1;
+            parameter.into_pg().cast()
+        }
+    }
+
+    /// Returns a condition on the columns, if there are any.
+    unsafe fn select(self, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
+        if self.arguments.is_empty() {
+            return condition;
+        }
+        // SAFETY: the new node is complete: fields that are not set here may be zero.
+        unsafe {
+            let mut link = PgBox::<pg_sys::SubLink>::alloc_node(pg_sys::NodeTag::T_SubLink);
+            link.subLinkType = pg_sys::SubLinkType::ROWCOMPARE_SUBLINK;
+            link.testexpr = condition;
+            link.subselect = self.query().cast();
+            link.location = -1;
+            link.into_pg().cast()
+        }
+    }
+
+    /// Returns `SELECT` with the arguments as columns. An argument that is just a sub-query is that already.
+    unsafe fn query(self) -> *mut pg_sys::Query {
+        // SAFETY: these are expressions; a copy that moves one level down refers to what is one level further up; fields of
+        // the new node that are not set here may be zero.
+        unsafe {
+            if let (1, Some(only)) = (self.arguments.len(), self.arguments.get_ptr(0))
+                && is_a(only, pg_sys::NodeTag::T_SubLink)
+            {
+                return copy((*only.cast::<pg_sys::SubLink>()).subselect).cast();
+            }
+            let mut columns = PgList::<pg_sys::TargetEntry>::new();
+            for argument in self.arguments.iter_ptr() {
+                let (number, moved) = (columns.len() as i16 + 1, copy(argument));
+                pg_sys::IncrementVarSublevelsUp(moved, 1, 0);
+                columns.push(pg_sys::makeTargetEntry(moved.cast(), number, ptr::null_mut(), false));
+            }
+            let mut query = PgBox::<pg_sys::Query>::alloc_node(pg_sys::NodeTag::T_Query);
+            query.commandType = pg_sys::CmdType::CMD_SELECT;
+            query.canSetTag = true;
+            query.hasSubLinks = true;
+            query.targetList = columns.into_pg();
+            query.jointree = pg_sys::makeFromExpr(ptr::null_mut(), ptr::null_mut());
+            query.into_pg()
+        }
+    }
+}

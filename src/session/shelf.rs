@@ -1,0 +1,58 @@
+//! Things by their keys, of which some are at hand: a session usually needs few generators, again and again, but may have
+//! thousands.
+
+use std::collections::BTreeMap;
+
+/// How many are at hand.
+const NEAR: usize = 8;
+
+pub struct Shelf<T> {
+    /// Those at hand come first.
+    things: Vec<(u64, T)>,
+    indexes: BTreeMap<u64, usize>,
+    /// Which of those at hand gives up its place next.
+    next_to_leave: usize,
+}
+
+impl<T> Shelf<T> {
+    pub const fn new() -> Self {
+        Self { things: Vec::new(), indexes: BTreeMap::new(), next_to_leave: 0 }
+    }
+
+    /// Returns those at hand.
+    #[inline]
+    pub fn at_hand(&mut self) -> impl Iterator<Item = &mut T> {
+        self.things.iter_mut().take(NEAR).map(|(_, thing)| thing)
+    }
+
+    /// Returns all.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.things.iter().map(|(_, thing)| thing)
+    }
+
+    /// Returns all.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.things.iter_mut().map(|(_, thing)| thing)
+    }
+
+    /// Returns the thing with this key, which is made if there is none, and is at hand from now on.
+    pub fn bring_to_hand(&mut self, key: u64, make: impl FnOnce() -> T) -> &mut T {
+        let mut index = match self.indexes.get(&key) {
+            Some(index) => *index,
+            None => {
+                self.things.push((key, make()));
+                self.indexes.insert(key, self.things.len() - 1);
+                self.things.len() - 1
+            }
+        };
+        if index >= NEAR {
+            let near = self.next_to_leave;
+            self.next_to_leave = (near + 1) % NEAR;
+            self.things.swap(index, near);
+            self.indexes.insert(self.things[index].0, index);
+            self.indexes.insert(key, near);
+            index = near;
+        }
+        &mut self.things[index].1
+    }
+}

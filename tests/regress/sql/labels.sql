@@ -1,0 +1,24 @@
+-- How every function is labelled: whether an index, a generated column, a parallel plan or a security barrier may use it.
+CREATE TEMPORARY VIEW functions AS
+SELECT p.oid, p.oid::regprocedure AS function,
+       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' WHEN 'v' THEN 'VOLATILE' END AS volatility,
+       CASE WHEN p.prokind = 'a' THEN 'aggregate' WHEN p.proisstrict THEN 'strict' ELSE 'CALLED ON NULL' END AS on_null,
+       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'RESTRICTED' WHEN 'u' THEN 'UNSAFE' END AS parallel,
+       CASE WHEN p.proleakproof THEN 'LEAKPROOF' ELSE '' END AS leakproof,
+       CASE WHEN p.prosecdef THEN 'DEFINER' ELSE '' END AS security,
+       CASE WHEN EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 0) THEN 'PUBLIC' ELSE '' END AS execute,
+       NULLIF(p.prosupport, 0)::regproc AS support
+FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake');
+SELECT function, volatility, on_null, parallel, leakproof, security, execute, support FROM functions ORDER BY function::text COLLATE "C";
+
+-- The rules behind the table; what breaks one is listed.
+-- What makes IDs, waits or changes something is left to the session itself: a worker would do it once more.
+SELECT function FROM functions WHERE volatility = 'VOLATILE' AND parallel = 'safe';
+-- What only reads an ID can be used everywhere.
+SELECT function FROM functions WHERE volatility = 'immutable' AND parallel <> 'safe';
+-- Comparisons and hashes raise no error, so rows below a security barrier may be searched by them; nothing else is promised.
+SELECT function FROM functions
+WHERE (leakproof = 'LEAKPROOF') <> (oid IN (SELECT oprcode FROM pg_operator) OR function::text ~ '^sno_(cmp|hash|hash_extended)\(');
+-- Every function runs with its caller's rights, and the caller's role is checked inside where that is restricted.
+SELECT function FROM functions WHERE security = 'DEFINER' OR execute <> 'PUBLIC';

@@ -1,0 +1,314 @@
+"""Who may do what, in tables: PUBLIC may execute and select everything; what is restricted checks the caller's role itself."""
+
+import psycopg
+import psycopg.types.json
+import pytest
+
+# What PUBLIC may do with the objects of the extension, by their kind.
+PUBLIC = {
+    "function": {"EXECUTE"},
+    "view": {"SELECT"},
+    "sequence": {"SELECT"},
+    "type": {"USAGE"},
+    "foreign-data wrapper": {"USAGE"},
+}
+
+# The roles of the table below: one without anything, a member of pg_monitor, a member of the owner's role, the owner of the
+# extension (who owns the database and is no superuser), a superuser.
+ROLES = ["stranger", "watcher", "deputy", "keeper", "postgres"]
+
+# call | by stranger | watcher | deputy | keeper | postgres; "-" is 42501.
+CALLS = """
+    SELECT flake_next('twitter')                                          yes yes yes yes yes
+    SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes
+    SELECT sno_next()                                                     yes yes yes yes yes
+    SELECT flake_decode(1)                                                yes yes yes yes yes
+    SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes
+    SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes
+    SELECT count(*) FROM flake_generators                                 yes yes yes yes yes
+    SELECT count(*) FROM flake_check()                                    yes yes yes yes yes
+    SELECT last_value FROM flake_mark                                     yes yes yes yes yes
+    SELECT flake_layout_validator(ARRAY[]::text[], 'pg_class'::regclass)  yes yes yes yes yes
+    SELECT count(*) FROM flake_stats                                      -   yes -   -   yes
+    SELECT count(*) FROM flake_stats()                                    -   yes -   -   yes
+    SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   yes yes yes
+    SELECT flake_drop_layout('old')                                       -   -   yes yes yes
+    COMMENT ON SERVER old IS 'ours'                                       -   -   yes yes yes
+    CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - yes yes yes
+    SELECT flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass)  - - yes yes yes
+    SELECT flake_accept_clock()                                           -   -   -   -   yes
+    SELECT flake_record_mark()                                            -   -   -   -   yes
+    SELECT flake_start_above(1, 'twitter')                                -   -   -   -   yes
+    SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   yes
+    SELECT nextval('flake_mark')                                          -   -   -   -   yes
+    SELECT setval('flake_mark', 1)                                        -   -   -   -   yes
+    ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   yes
+    ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   yes
+    ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   yes
+"""
+CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
+
+# Objects of the extension, with their kind and what PUBLIC may do with them.
+OBJECTS = """
+    SELECT pg_describe_object(d.classid, d.objid, 0), o.kind, array(
+        SELECT a.privilege_type FROM aclexplode(COALESCE(o.acl, acldefault(o.letter, o.owner))) a WHERE a.grantee = 0)
+    FROM pg_depend d CROSS JOIN LATERAL (
+        SELECT 'function', 'f', proacl, proowner FROM pg_proc
+        WHERE oid = d.objid AND d.classid = 'pg_proc'::regclass
+        UNION ALL SELECT CASE relkind WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence' ELSE relkind::text END,
+                         CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relacl, relowner FROM pg_class
+        WHERE oid = d.objid AND d.classid = 'pg_class'::regclass
+        UNION ALL SELECT 'type', 'T', typacl, typowner FROM pg_type
+        WHERE oid = d.objid AND d.classid = 'pg_type'::regclass AND typcategory <> 'A'
+        UNION ALL SELECT 'foreign-data wrapper', 'F', fdwacl, fdwowner FROM pg_foreign_data_wrapper
+        WHERE oid = d.objid AND d.classid = 'pg_foreign_data_wrapper'::regclass
+    ) o(kind, letter, acl, owner)
+    WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
+      AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
+
+EVERYTHING = ["TABLES", "FUNCTIONS", "SEQUENCES"]
+
+
+def create(db, name, **definition):
+    db.execute("SELECT flake_create_layout(%s, %s)", (name, psycopg.types.json.Jsonb(definition)))
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    """A database whose owner, no superuser, has created the extension, and the roles."""
+    server = servers()
+    server.sql("""CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE keeper LOGIN;
+                  CREATE ROLE deputy LOGIN IN ROLE keeper""")
+    server.sql("CREATE DATABASE kept OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "old", like="twitter")
+    return server
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_who_may_call_what(server, role):
+    wrong = []
+    with server.connect(dbname="kept", user=role, autocommit=False) as db:
+        for call, *expected in CALLS:
+            try:
+                db.execute(call.strip())
+                found = "yes"
+            except psycopg.errors.InsufficientPrivilege:
+                found = "-"
+            db.rollback()
+            if found != expected[ROLES.index(role)]:
+                wrong.append((call, found))
+    assert not wrong
+
+
+def test_what_public_may(server):
+    with server.connect(dbname="kept") as db:
+        objects = db.execute(OBJECTS).fetchall()
+    assert len(objects) > 60
+    # Row types have the privileges of their relation.
+    wrong = [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
+    assert not wrong
+
+
+def test_the_messages_say_who_may(server):
+    with server.connect(dbname="kept", user="stranger") as db:
+        for call, message, detail in [
+            ("flake_create_layout('a', '{}')", "must be owner of extension flake to call flake_create_layout", 'role "keeper"'),
+            ("flake_drop_layout('old')", "must be owner of extension flake to call flake_drop_layout", 'role "keeper"'),
+            ("flake_accept_clock()", "must be superuser to call flake_accept_clock", "whole server"),
+            ("flake_record_mark()", "must be superuser to call flake_record_mark", "whole server"),
+            ("flake_stats()", "permission denied for flake_stats", "pg_monitor"),
+        ]:  # fmt: skip
+            error = pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}").value.diag
+            assert error.message_primary == message
+            assert detail in error.message_detail
+
+
+def test_definer_functions_lend_the_owners_right(server):
+    with server.connect(dbname="kept", user="keeper") as db:
+        db.execute("""CREATE SCHEMA own CREATE TABLE nothing(); GRANT USAGE ON SCHEMA own TO stranger;
+                      CREATE FUNCTION own.make(name text) RETURNS void SECURITY DEFINER LANGUAGE sql
+                      AS $$ SELECT flake_create_layout(name, '{"like": "si"}') $$""")
+    with server.connect(dbname="kept", user="stranger") as db:
+        db.execute("SELECT own.make('lent')")
+        assert db.execute("SELECT current_user, srvowner::regrole::text FROM pg_foreign_server WHERE srvname = 'lent'"
+                          ).fetchone() == ("stranger", "keeper")  # fmt: skip
+
+
+def test_layouts_belong_to_the_owner_of_the_extension(server):
+    """Whichever member of his role makes them, so that all of them may do everything with them."""
+    with server.connect(dbname="kept", user="deputy") as db:
+        create(db, "deputys", like="si")
+        owner = "SELECT srvowner::regrole::text FROM pg_foreign_server WHERE srvname = 'deputys'"
+        assert db.execute(owner).fetchone() == ("keeper",)
+    with server.connect(dbname="kept") as db:
+        db.execute("ALTER SERVER deputys OWNER TO postgres")
+    with server.connect(dbname="kept", user="deputy") as db:
+        db.execute("SELECT flake_drop_layout('deputys')")
+
+
+def test_an_error_leaves_the_caller_who_he_was(server):
+    with server.connect(dbname="kept", user="deputy") as db:
+        for failing in ["flake_create_layout('old', '{\"like\": \"si\"}')", "flake_drop_layout('none')"]:
+            db.execute("BEGIN; SAVEPOINT s")
+            with pytest.raises(psycopg.Error):
+                db.execute(f"SELECT {failing}")
+            db.execute("ROLLBACK TO s")
+            assert db.execute("SELECT current_user").fetchone() == ("deputy",)
+            db.execute("ROLLBACK")
+    # One that PostgreSQL raises, while the layout is written.
+    server.connect(dbname="kept").execute("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
+    try:
+        with server.connect(dbname="kept", user="deputy") as db:
+            db.execute("BEGIN; SAVEPOINT s")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                create(db, "none", like="si")
+            db.execute("ROLLBACK TO s")
+            assert db.execute("SELECT current_user").fetchone() == ("deputy",)
+    finally:
+        server.connect(dbname="kept").execute("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC")
+
+
+@pytest.mark.parametrize("role", ["keeper", "postgres"])
+def test_grants_on_everything(server, role):
+    """They succeed, and give nobody what is restricted."""
+    server.sql("CREATE ROLE app LOGIN")
+    try:
+        with server.connect(dbname="kept", user=role) as db:
+            for everything in EVERYTHING:
+                db.execute(f"GRANT ALL ON ALL {everything} IN SCHEMA public TO app")
+            for some in ["SELECT ON ALL TABLES", "EXECUTE ON ALL ROUTINES", "USAGE ON ALL SEQUENCES"]:
+                db.execute(f"GRANT {some} IN SCHEMA public TO app")
+        with server.connect(dbname="kept", user="app", autocommit=False) as db:
+            for call, by_stranger, *_ in CALLS:
+                if by_stranger == "-" and not (role == "postgres" and "val('flake_mark'" in call):
+                    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                        db.execute(call.strip())
+                    db.rollback()
+        with server.connect(dbname="kept", user=role) as db:
+            for everything in EVERYTHING:
+                db.execute(f"REVOKE ALL ON ALL {everything} IN SCHEMA public FROM app")
+    finally:
+        server.connect(dbname="kept").execute("DROP OWNED BY app; DROP ROLE app")
+
+
+def test_default_privileges_change_nothing(server):
+    """Whatever they grant or revoke before the extension is created."""
+    server.sql("CREATE ROLE app LOGIN")
+    server.sql("CREATE DATABASE defaults OWNER keeper")
+    with server.connect(dbname="defaults") as db:
+        for everything in [*EVERYTHING, "TYPES"]:
+            db.execute(f"ALTER DEFAULT PRIVILEGES GRANT ALL ON {everything} TO app")
+            db.execute(f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {everything} FROM PUBLIC")
+    with server.connect(dbname="defaults", user="keeper") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "old", like="twitter")
+    with server.connect(dbname="defaults") as db:
+        wrong = [row for row in db.execute(OBJECTS).fetchall() if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
+        assert not wrong
+    for role in ["app", "stranger"]:
+        with server.connect(dbname="defaults", user=role, autocommit=False) as db:
+            for call, by_stranger, *_ in CALLS:
+                if role == "app" and "val('flake_mark'" in call:
+                    continue
+                try:
+                    db.execute(call.strip())
+                    found = "yes"
+                except psycopg.errors.InsufficientPrivilege:
+                    found = "-"
+                db.rollback()
+                assert (call, found) == (call, by_stranger)
+
+
+def test_who_may_set_the_sequence_moves_no_mark(own_servers):
+    """A superuser can grant nextval and setval on flake_mark; the mark lies in a page of its own, which these do not touch."""
+    server = own_servers(clock="+0")
+    file = server.dir / "data" / "flake.mark"
+    server.sql("CREATE ROLE app LOGIN; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app")
+
+    def set_by_app(value):
+        with server.connect(user="app") as app:
+            app.execute(f"SELECT setval('flake_mark', {value}), nextval('flake_mark')")
+
+    # Without its own file, the server knows what the page says: no more, so that it waits for no hour,
+    last = server.value("SELECT flake_next('twitter')")
+    set_by_app("(extract(epoch FROM clock_timestamp() + interval '50 min') * 1000000)::bigint")
+    server.restart(mode="immediate", while_stopped=file.unlink)
+    assert last < server.value("SELECT flake_next('twitter')")
+    # and no less, so that it makes no ID again while the clock is behind.
+    set_by_app(1)
+    server.restart(mode="immediate", while_stopped=lambda: (file.unlink(), server.set_clock("-60")))
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        server.sql("SELECT flake_next('twitter')")
+
+
+CONTENT = "SELECT array_agg(l ORDER BY name) FROM flake_layouts l"
+
+
+def dumped_and_restored(server, database, role, owner=None):
+    """The name of a database that a dump of this one was restored to, by a role, without a message."""
+    copy = f"{database}_by_{role}"
+    server.sql(f"CREATE DATABASE {copy} OWNER {owner or role}")
+    dump = server.run("pg_dump", "-U", role, database).stdout
+    restored = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", role, "-d", copy, input=dump)
+    assert restored.stderr == "", dump
+    with server.connect(dbname=database) as one, server.connect(dbname=copy) as two:
+        assert one.execute(CONTENT).fetchone() == two.execute(CONTENT).fetchone()
+    return copy
+
+
+def test_a_dump_of_an_owner_who_is_no_superuser(server):
+    """It restores with its owners, by him and by a superuser; layouts belong to him."""
+    server.sql("CREATE ROLE first LOGIN")
+    server.sql("CREATE DATABASE original OWNER first")
+    with server.connect(dbname="original", user="first") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "mine", like="si", text="base62")
+        db.execute("COMMENT ON SERVER mine IS 'ours'; CREATE TABLE t (id bigint DEFAULT flake_next('mine'))")
+    for role in ["first", "postgres"]:
+        copy = dumped_and_restored(server, "original", role, owner="first")
+        owner = "SELECT srvowner::regrole::text, obj_description(oid) FROM pg_foreign_server WHERE srvname = 'mine'"
+        with server.connect(dbname=copy) as db:
+            assert db.execute(owner).fetchone() == ("first", "ours")
+            db.execute("DROP TABLE t; SELECT flake_drop_layout('mine')")
+
+
+def test_another_owner(server):
+    """After REASSIGN OWNED the new owner goes on where the old one stopped, and dumps restore."""
+    server.sql("CREATE ROLE leaver LOGIN; CREATE ROLE heir LOGIN")
+    server.sql("CREATE DATABASE inherited OWNER leaver")
+    with server.connect(dbname="inherited", user="leaver") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "mine", like="si")
+    with server.connect(dbname="inherited") as db:
+        db.execute("REASSIGN OWNED BY leaver TO heir; DROP OWNED BY leaver; DROP ROLE leaver")
+    with server.connect(dbname="inherited", user="heir") as db:
+        create(db, "ours", like="twitter")
+        db.execute("SELECT flake_drop_layout('mine'); COMMENT ON SERVER ours IS 'ours'")
+    for role in ["heir", "postgres"]:
+        dumped_and_restored(server, "inherited", role, owner="heir")
+
+
+def test_the_owners_things_are_dropped(server):
+    """DROP OWNED takes layouts, and the extension, which belong to the role."""
+    server.sql("CREATE ROLE goer LOGIN")
+    server.sql("CREATE DATABASE gone OWNER goer")
+    with server.connect(dbname="gone", user="goer") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "mine", like="si")
+    with server.connect(dbname="gone") as db:
+        db.execute("ALTER DATABASE gone OWNER TO postgres; DROP OWNED BY goer; DROP ROLE goer")
+        assert db.execute("SELECT count(*) FROM pg_foreign_server").fetchone() == (0,)
+        db.execute("CREATE EXTENSION IF NOT EXISTS flake; SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
+
+
+def test_a_superuser_who_created_the_extension_leaves(server):
+    server.sql("CREATE ROLE admin LOGIN SUPERUSER; CREATE ROLE admin2 LOGIN SUPERUSER")
+    server.sql("CREATE DATABASE administered")
+    with server.connect(dbname="administered", user="admin") as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "mine", like="si")
+    with server.connect(dbname="administered") as db:
+        db.execute("REASSIGN OWNED BY admin TO admin2; DROP OWNED BY admin; DROP ROLE admin")
+    dumped_and_restored(server, "administered", "admin2")
