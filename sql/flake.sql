@@ -272,6 +272,34 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
 
+-- Horizons ---------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_horizon() RETURNS timestamptz
+    STABLE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_horizon';
+COMMENT ON FUNCTION flake_horizon() IS
+    'returns an instant before which no ID can appear any more in what this statement or a later one reads in this database';
+
+CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
+    VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
+COMMENT ON FUNCTION flake_cover(bigint, text) IS
+    'returns an ID that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
+
+CREATE FUNCTION flake_open(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_open';
+COMMENT ON FUNCTION flake_open() IS 'the rows of the view flake_open, with the numbers of prepared transactions';
+
+CREATE VIEW flake_open AS
+    SELECT o.pid, p.gid, o.since
+    FROM flake_open() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
+    WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;
+COMMENT ON VIEW flake_open IS 'the transactions that have made IDs in this database and not ended: horizons wait for them';
+COMMENT ON COLUMN flake_open.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
+COMMENT ON COLUMN flake_open.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
+COMMENT ON COLUMN flake_open.since IS 'the instant that horizons do not exceed before the transaction ends';
+
 -- Privileges ------------------------------------------------------------------------------------------------------------
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
@@ -283,10 +311,11 @@ GRANT EXECUTE ON FUNCTION
     flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text),
     flake_layout_validator(text[], oid),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean)
+    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_cover(bigint, text),
+    flake_open()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_mark TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;
 GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC;
 
 -- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.

@@ -324,6 +324,12 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
     'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
 
+CREATE FUNCTION flake_cover(id sno) RETURNS sno
+    VOLATILE STRICT PARALLEL RESTRICTED
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover_sno';
+COMMENT ON FUNCTION flake_cover(sno) IS
+    'returns a sno that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
+
 -- Privileges ------------------------------------------------------------------------------------------------------------
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
@@ -337,6 +343,7 @@ GRANT EXECUTE ON FUNCTION
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
     sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_first(tstzrange),
-    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), flake_start_above(sno, boolean), min(sno), max(sno)
+    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), flake_start_above(sno, boolean), flake_cover(sno),
+    min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod absence;
 mod bits;
 mod builtin;
 mod codec;
@@ -17,6 +18,7 @@ mod definition;
 mod error;
 mod explain;
 mod generator;
+pub mod horizon;
 mod layout;
 pub mod ledger;
 pub mod marks;

@@ -2,7 +2,7 @@
 //!
 //! The page travels in the WAL with the data: whoever has replayed a commit has replayed marks above the IDs in it.
 
-use crate::Node;
+use crate::{Node, absent};
 
 /// How many nodes are listed. When there is no room for another, the lowest mark counts for all nodes that are not listed.
 const MAX_LISTED: usize = 300;
@@ -28,6 +28,11 @@ pub struct Marks {
     count: u32,
     /// The mark of every node that is not listed.
     unlisted: i64,
+    /// No node makes IDs before this instant, because horizons may have been announced up to there, and the memory that
+    /// wrote it.
+    binding: i64,
+    binding_memory: u32,
+    unused: u32,
     listed: [Mark; MAX_LISTED],
 }
 
@@ -39,6 +44,8 @@ pub struct KnownMark {
     /// What else counts for the node: marks made under another number of nodes, as any of the workers may have been this
     /// node's, and that of all nodes that are not listed. [`i64::MIN`] if there is none.
     pub inherited: i64,
+    /// The instant that binds every node because of horizons, and the memory that wrote it.
+    pub binding: Option<(i64, u32)>,
     /// Whether a server with this node's number, or with another number of nodes, has made IDs here.
     pub is_listed: bool,
     /// The greatest mark that was raised for another node; [`i64::MIN`] if there is none.
@@ -49,7 +56,16 @@ impl Marks {
     /// Creates marks that list no node. `unlisted` counts for all of them.
     pub fn new(unlisted: Option<i64>) -> Self {
         let none = Mark { node_id: 0, node_count: 0, instant: i64::MIN, memory: 0, unused: 0 };
-        Self { magic: MAGIC, count: 0, unlisted: unlisted.unwrap_or(i64::MIN), listed: [none; MAX_LISTED] }
+        let unlisted = unlisted.unwrap_or(i64::MIN);
+        Self {
+            magic: MAGIC,
+            count: 0,
+            unlisted,
+            binding: i64::MIN,
+            binding_memory: 0,
+            unused: 0,
+            listed: [none; MAX_LISTED],
+        }
     }
 
     /// Returns whether a page holds marks and not something else.
@@ -75,6 +91,7 @@ impl Marks {
         KnownMark {
             own,
             inherited: if own.is_some() { of_other_counts } else { of_other_counts.max(self.unlisted) },
+            binding: (self.binding > i64::MIN && !absent!(HorizonBinding)).then_some((self.binding, self.binding_memory)),
             is_listed: own.is_some() || of_other_counts > i64::MIN,
             of_others: greatest(&|mark| (mark.node_id, mark.node_count) != (node.id(), node.count()))
                 .max(self.unlisted),
@@ -89,6 +106,20 @@ impl Marks {
     /// Returns the greatest mark of all nodes.
     pub fn greatest(&self) -> i64 {
         self.listed().iter().map(|mark| mark.instant).max().unwrap_or(i64::MIN).max(self.unlisted)
+    }
+
+    /// Returns the instant that binds every node.
+    pub const fn binding(&self) -> i64 {
+        self.binding
+    }
+
+    /// Raises the instant that binds every node; it never lowers it. Returns whether anything has changed.
+    pub const fn bind(&mut self, instant: i64, memory: u32) -> bool {
+        let is_higher = instant > self.binding;
+        if is_higher {
+            (self.binding, self.binding_memory) = (instant, memory);
+        }
+        is_higher
     }
 
     /// Raises the mark of a node to an instant; it never lowers one. `memory` is the number of the ledger's memory, or 0.

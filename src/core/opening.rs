@@ -58,13 +58,13 @@ impl Opening {
     /// Returns the ledger above what the page knows of the node. What another memory wrote there, the ledger does not know,
     /// so its floor has to be above. What its own memory wrote, it knows, whatever its floor is.
     pub fn raised(&self, mut ledger: Ledger, mut owner: Owner) -> (Ledger, Owner) {
-        let KnownMark { own, inherited, of_others, .. } = self.known;
+        let KnownMark { own, inherited, binding, of_others, .. } = self.known;
         owner.of_others = owner.of_others.max(of_others);
-        let (of_this_memory, of_another) = match own {
-            None => (i64::MIN, i64::MIN),
-            Some((instant, memory)) if memory == owner.memory => (instant, i64::MIN),
-            Some((instant, _)) => (i64::MIN, instant),
+        let written = |by_this: bool| {
+            let all = own.into_iter().chain(binding).filter(|(_, memory)| (*memory == owner.memory) == by_this);
+            all.map(|(instant, _)| instant).max().unwrap_or(i64::MIN)
         };
+        let (of_this_memory, of_another) = (written(true), written(false));
         let unknown = of_another.max(inherited);
         if unknown > ledger.floor() {
             ledger = ledger.raised_to(unknown);

@@ -41,6 +41,29 @@ pub enum Error {
     #[error("ID is too far ahead of the clock")]
     TooFarAhead { by: Duration, until: i64 },
 
+    // Horizons.
+    #[error("cannot ask for a horizon during recovery")]
+    HorizonInRecovery,
+    #[error("cannot ask for a horizon in a parallel worker")]
+    HorizonInWorker,
+    #[error("there is no snapshot of a query to ask for its horizon")]
+    NoQuerySnapshot,
+    #[error("horizon is not known yet")]
+    HorizonNotYet,
+    #[error("there is no horizon while a session makes IDs without shared memory for its slot")]
+    UnpublishedSessions,
+    #[error("there is no horizon because sessions have used another version of the flake library")]
+    ForeignSessions,
+    #[error("could not find shared memory for horizons: {reason}")]
+    NoSlotMemory { reason: String },
+    #[error("too many transactions whose parallel workers have made IDs")]
+    TooManyDetached,
+    /// A horizon up to this instant may have been returned.
+    #[error("ID may be below a horizon")]
+    BelowHorizon { id: String, announced: i64 },
+    #[error("cannot cover an ID in a parallel worker")]
+    CoverInWorker,
+
     // Who may.
     #[error("must be superuser to call {function}")]
     NotSuperuser { function: &'static str },

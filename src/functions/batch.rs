@@ -7,7 +7,6 @@ use std::ptr;
 
 use pgrx::{check_for_interrupts, pg_sys};
 
-use crate::clock;
 use crate::error::{Error, OrRaise, raise};
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
@@ -39,7 +38,7 @@ impl Batch {
         self.made = 0;
         if room > 0 {
             self.made = with_generator(self.source, |own| {
-                own.resumable.generator.fill(clock::now(), &mut self.ids[..room], rand::random)
+                own.fill_with(|generator, now| generator.fill(now, &mut self.ids[..room], rand::random))
             });
             if self.made == 0 {
                 self.ids[0] = next_id(self.source, ()).or_raise();

@@ -9,6 +9,7 @@ mod custom_layouts;
 mod decode;
 mod during;
 mod generators_view;
+mod horizon;
 mod layout_uses;
 mod layouts_view;
 mod next;

@@ -7,6 +7,7 @@ use std::ptr;
 use flake_core::{SHARE_RULE, SlotProgress};
 
 use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
+use super::segment::segment;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::{report, shared_memory, slot};
@@ -95,10 +96,11 @@ pub fn attach_slot() -> Result<Attachment, Error> {
     if let Attachment::Ledger(control, progress) = attach()?
         && progress.is_null()
     {
-        let (slot, slots) = slot::numbers();
-        // SAFETY: every session of this version uses the handle for this; a slot's number is less than their number.
-        match unsafe { shared_memory::slot_block(&control.segment, slot as usize, slots as usize) } {
-            Ok(progress) => ATTACHMENT.set(Attachment::Ledger(control, progress)),
+        match segment(control) {
+            Ok(segment) => {
+                let progress = segment.slots[slot::numbers().0 as usize].progress.get();
+                ATTACHMENT.set(Attachment::Ledger(control, progress));
+            }
             Err(reason) => warn(
                 &format!("no shared memory for this slot: {reason}"),
                 "Its IDs start above the present instant and above those of all sessions that have exited.",

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "memory that locks guard")]
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use flake_core::{Ledger, Node, SHARE_RULE, Window};
 
@@ -39,7 +39,7 @@ pub struct Control {
     lock: LwLock,
     /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
     pub(super) file_lock: LwLock,
-    /// The handle of the segment with the slots' progress.
+    /// The handle of the segment with what is kept for each slot.
     pub segment: AtomicU32,
     /// How many sessions have generators.
     pub sessions: AtomicU32,
@@ -58,6 +58,18 @@ pub struct Control {
     /// The latest present instant that a session has seen.
     pub last_seen: AtomicI64,
     pub counters: Counters,
+    /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
+    pub announced: AtomicI64,
+    /// Guards the transactions without a slot.
+    pub(super) detached_lock: LwLock,
+    /// How many entries there may be of those.
+    pub detached: AtomicU32,
+    /// Whether those are known that were prepared before this server start.
+    pub prepared_are_known: AtomicBool,
+    /// How many sessions make IDs that horizons cannot know of.
+    pub unpublished: AtomicU32,
+    /// Those that have exited had no transaction from this one on.
+    pub unpublished_until: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
@@ -143,6 +155,12 @@ impl Control {
             window: WindowSeqlock::default(),
             last_seen: AtomicI64::new(i64::MIN),
             counters: Counters::default(),
+            announced: AtomicI64::new(i64::MIN),
+            detached_lock: LwLock::new(),
+            detached: AtomicU32::new(0),
+            prepared_are_known: AtomicBool::new(false),
+            unpublished: AtomicU32::new(0),
+            unpublished_until: AtomicU64::new(0),
         }
     }
 
@@ -150,6 +168,7 @@ impl Control {
     pub fn register_locks(&self) {
         self.lock.register(c"FlakeLedger");
         self.file_lock.register(c"FlakeMark");
+        self.detached_lock.register(c"FlakeHorizon");
     }
 
     /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long. The wait for the lock can be

@@ -22,6 +22,8 @@ const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
 thread_local! {
     /// This node's mark in the page is on disk, and at this instant or above.
     static COVERED: Cell<i64> = const { Cell::new(i64::MIN) };
+    /// What binds every node in the page is on disk, and at this instant or above.
+    static BINDING: Cell<i64> = const { Cell::new(i64::MIN) };
 }
 
 fn open() -> Result<SequencePage<Marks>, Error> {
@@ -49,7 +51,7 @@ pub fn known(node: Node) -> Result<KnownMark, Error> {
         );
     }
     let (instant, is_listed) = (inherited.unwrap_or(i64::MIN), inherited.is_some());
-    Ok(KnownMark { own: None, inherited: instant, is_listed, of_others: instant })
+    Ok(KnownMark { own: None, inherited: instant, binding: None, is_listed, of_others: instant })
 }
 
 fn sane(last_value: i64) -> Option<i64> {
@@ -86,19 +88,48 @@ pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Err
     if is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
 }
 
+/// Sees to it that every node that has this page is bound to make no IDs before an instant, and waits until that is on disk.
+pub fn bind(control: &Control, node: Node, mark: i64) -> Result<(), Error> {
+    if mark <= BINDING.get() {
+        return Ok(());
+    }
+    let page = open()?;
+    match page.read() {
+        Some((marks, lsn)) if checked(marks)?.binding() >= mark => {
+            flush(lsn);
+            if !page.is_new_in_transaction() {
+                BINDING.set(mark);
+            }
+            Ok(())
+        }
+        _ => change(Some(control), node, mark, true),
+    }
+}
+
 /// Does what [`cover`] does without asking what is known, which may be of a page that was dropped. A page that is created
 /// begins with what was seen of other nodes' marks.
 pub fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
+    // Once horizons are asked for, one record is enough for both.
+    let binds = control.is_some_and(|control| control.announced.load(Ordering::Acquire) > i64::MIN);
+    change(control, node, mark, binds)
+}
+
+fn change(control: Option<&Control>, node: Node, mark: i64, binds: bool) -> Result<(), Error> {
     let page = open()?;
     let of_others = control.map_or(i64::MIN, |control| control.mark_of_others.load(Ordering::Acquire));
     let memory = control.map_or(0, |control| control.memory.load(Ordering::Acquire));
     let unlisted = page.last_value().and_then(sane).max(Some(of_others).filter(|&mark| mark > i64::MIN));
     let lsn = page.change(|marks| {
         let mut marks = marks.unwrap_or_else(|| Marks::new(unlisted));
-        marks.raise(node, mark, memory).then_some((marks, marks.greatest()))
+        let is_raised = marks.raise(node, mark, memory);
+        let is_bound = binds && marks.bind(mark, memory);
+        (is_raised || is_bound).then_some((marks, marks.greatest()))
     });
     flush(lsn);
     remember(control, &page, mark);
+    if binds && !page.is_new_in_transaction() {
+        BINDING.set(mark.max(BINDING.get()));
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use flake_core::record::ExitNote;
-use flake_core::{FinalProgress, Node};
+use flake_core::{FinalProgress, Node, absent};
 
 use super::access::granted_without_ledger;
 use super::attach::{Attachment, attach_slot, attached};
@@ -13,6 +13,7 @@ use super::control::Control;
 use super::mark_file::{self, Durability};
 use super::node::node;
 use super::open::open;
+use super::{segment, transactions};
 use crate::clock;
 use crate::error::Error;
 
@@ -20,8 +21,8 @@ thread_local! {
     static HAS_JOINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Opens the ledger for a session that is about to create a generator of this tick length, counts the session once, and
-/// returns the node that it makes IDs for.
+/// Opens the ledger for a session that is about to create a generator of this tick length, or to ask for a horizon; counts
+/// the session once, and returns the node that it makes IDs for.
 pub fn join(tick_length: i64) -> Result<Node, Error> {
     let has_joined = HAS_JOINED.get();
     let attachment = if has_joined { attached() } else { attach_slot()? };
@@ -34,10 +35,12 @@ pub fn join(tick_length: i64) -> Result<Node, Error> {
                 let writer = control.writer();
                 writer.withdraw_exit_note()?;
                 control.sessions.fetch_add(1, Ordering::AcqRel);
+                transactions::take_part(Some(control), segment::attached());
             }
         }
         Attachment::Foreign(header) if !has_joined => {
             header.foreign_sessions.fetch_add(1, Ordering::AcqRel);
+            transactions::take_part(None, None);
         }
         _ => {}
     }
@@ -73,6 +76,7 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
                 }
                 guarded.free_from = guarded.free_from.max(free_from);
             });
+            transactions::leave(control);
             if control.sessions.fetch_sub(1, Ordering::AcqRel) == 1 {
                 write_exit_note(control);
             }
@@ -100,6 +104,9 @@ fn write_exit_note(control: &Control) {
     let Some((ledger, free_from)) = control.with_lock(|guarded| Some((guarded.ledger?, guarded.free_from))) else {
         return;
     };
-    let free_from = ledger.floor().max(free_from).max(control.untraced_floor());
+    let mut free_from = ledger.floor().max(free_from).max(control.untraced_floor());
+    if !absent!(HorizonNoted) {
+        free_from = free_from.max(control.announced.load(Ordering::Acquire));
+    }
     let _ = writer.store(&ledger, Some(ExitNote { boot_id, free_from }), Durability::Buffered);
 }

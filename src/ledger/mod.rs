@@ -6,13 +6,16 @@ mod access;
 mod attach;
 mod control;
 mod databases;
+mod horizon;
 mod mark_file;
 mod mark_page;
 mod membership;
 mod node;
 mod open;
 mod operator;
+mod segment;
 mod seqlock;
+mod transactions;
 mod writer;
 
 use std::sync::atomic::Ordering;
@@ -25,9 +28,11 @@ use crate::error::Error;
 pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
+pub use self::horizon::{OpenTransaction, horizon, open_transactions};
 pub use self::membership::{join, leave};
 pub use self::open::{record_mark, restart_wait, watch_clock};
 pub use self::operator::{accept_clock, start_above};
+pub use self::transactions::{admit, admits, cover, end as end_transaction};
 
 /// What the view flake_stats shows of the ledger.
 pub struct Snapshot {

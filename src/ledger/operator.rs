@@ -37,6 +37,14 @@ pub fn accept_clock() -> Result<i64, Error> {
         control.unstored_floor.store(i64::MIN, Ordering::Release);
     }
     drop(writer);
+    // Nothing else lowers it.
+    if control.announced.fetch_min(from, Ordering::SeqCst) > from {
+        report::warning(
+            "IDs can lie below horizons that were returned before".to_owned(),
+            Some("The time that the clock was ahead by is given back, with the horizons in it."),
+            "Have consumers read again from the time that this function returns.",
+        );
+    }
     control.last_seen.fetch_min(from, Ordering::AcqRel);
     if is_new {
         report::log("flake: the present clock was accepted although later IDs exist".to_owned());

@@ -1,10 +1,9 @@
 //! Where shared memory comes from, whether or not the library is preloaded: a block in PostgreSQL's main segment, which
-//! has some room for extensions loaded later, and one dynamic segment with a block for each slot.
+//! has some room for extensions loaded later, and one dynamic segment that the first session creates.
 #![allow(unsafe_code, reason = "shared memory consists of raw pointers")]
 
 use std::cell::Cell;
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,22 +44,33 @@ pub unsafe fn main_segment_block<T: Sync>(
     })
 }
 
-/// Returns the block of one slot in the dynamic segment, or why there is none. The first session to ask creates the segment
-/// and puts its handle into `handle`, where the others find it.
+/// Returns the dynamic segment, `slots` things and then `others`, or why there is none. The first session to ask creates it
+/// and puts its handle into `handle`, where the others find it. It lives as long as the server, and its mapping as long as
+/// the session.
 ///
 /// # Safety
-/// All sessions must use this handle with the same `T` and the same number of slots; `slot` must be less than `slots`.
-pub unsafe fn slot_block<T: Copy + Default>(handle: &AtomicU32, slot: usize, slots: usize) -> Result<*mut T, String> {
-    // SAFETY: the segment is pinned before its handle is known, and has room for all slots. Without a resource owner the
-    // mapping lasts until the session ends.
+/// All sessions must use this handle with the same types and numbers. Both types must be made for shared memory.
+pub unsafe fn segment<T: Default, U: Default>(
+    handle: &AtomicU32,
+    slots: usize,
+    others: usize,
+) -> Result<(*mut T, *mut U), String> {
+    const { assert!(size_of::<T>().is_multiple_of(align_of::<U>()) && align_of::<T>() <= 64) };
+    // SAFETY: the segment is pinned before its handle is known, and has room for all. Its memory is aligned to pages. Without a
+    // resource owner the mapping lasts until the session ends.
     or_message(AssertUnwindSafe(|| unsafe {
         let owner = ResourceOwnerGuard(pg_sys::CurrentResourceOwner);
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
+        let parts = |segment| {
+            let first = pg_sys::dsm_segment_address(segment).cast::<T>();
+            (first, first.add(slots).cast::<U>())
+        };
         let mut segment = std::ptr::null_mut();
         if handle.load(Ordering::Acquire) == 0 {
-            segment = pg_sys::dsm_create(slots * size_of::<T>(), 0);
-            let blocks = pg_sys::dsm_segment_address(segment).cast::<MaybeUninit<T>>();
-            std::slice::from_raw_parts_mut(blocks, slots).fill(MaybeUninit::new(T::default()));
+            segment = pg_sys::dsm_create(slots * size_of::<T>() + others * size_of::<U>(), 0);
+            let (first, second) = parts(segment);
+            (0..slots).for_each(|at| first.add(at).write(T::default()));
+            (0..others).for_each(|at| second.add(at).write(U::default()));
             let created = pg_sys::dsm_segment_handle(segment);
             if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 pg_sys::dsm_pin_segment(segment);
@@ -73,12 +83,9 @@ pub unsafe fn slot_block<T: Copy + Default>(handle: &AtomicU32, slot: usize, slo
             segment = pg_sys::dsm_attach(handle.load(Ordering::Acquire));
         }
         drop(owner);
-        if segment.is_null() {
-            return std::ptr::null_mut();
-        }
-        pg_sys::dsm_segment_address(segment).cast::<T>().add(slot)
+        if segment.is_null() { None } else { Some(parts(segment)) }
     }))
-    .and_then(|block| if block.is_null() { Err("the segment no longer exists".to_owned()) } else { Ok(block) })
+    .and_then(|parts| parts.ok_or_else(|| "the segment no longer exists".to_owned()))
 }
 
 /// Restores the current resource owner, also after an error.

@@ -14,6 +14,7 @@ use super::delays::Delays;
 use super::exit;
 use super::shelf::Shelf;
 use super::tick_clock::TickClock;
+use super::transaction;
 use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
@@ -90,6 +91,7 @@ impl<S: IdSource> SessionGenerator<S> {
         source.check(clock::now())?;
         let node = ledger::join(source.tick_length())?;
         exit::leave_at_exit(final_progress_of::<S>);
+        transaction::at_end(forget_readings::<S>);
         let share = source.share(node, slot::slot()?)?;
         let ledger = SharedLedger { function: S::FUNCTION, node };
         let resumable = source.begin(&ledger, share);
@@ -110,9 +112,19 @@ impl<S: IdSource> SessionGenerator<S> {
     fn by_the_clock(&mut self, argument: S::Argument) -> Answer<Id<S>> {
         let generator = &mut self.resumable.generator;
         let now = self.clock.read();
+        // The caller asks again where errors can be raised.
+        if !ledger::admits(now) {
+            return Answer::ClockBehind { until: now };
+        }
         let answer = S::next(generator, now, argument);
         self.clock.keep(S::remaining(generator, now));
         answer
+    }
+
+    /// Has `fill` make IDs, without asking the ledger, if any may be made now; returns how many it has made.
+    pub fn fill_with(&mut self, fill: impl FnOnce(&mut S::Generator, i64) -> usize) -> usize {
+        let now = clock::now();
+        if ledger::admits(now) { fill(&mut self.resumable.generator, now) } else { 0 }
     }
 
     /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
@@ -130,8 +142,12 @@ impl<S: IdSource> SessionGenerator<S> {
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
         loop {
             let answer = self.resumable.next(&self.ledger, |generator| {
-                let now = clock::now();
-                (now, S::next(generator, now, argument))
+                let (now, admitted) = transaction::admit();
+                let answer = match admitted {
+                    Ok(()) => S::next(generator, now, argument),
+                    Err(until) => Answer::ClockBehind { until },
+                };
+                (now, answer)
             });
             self.delays.report(self.resumable.issued());
             // Outside means that the window has just changed, so the next answer is another one.
@@ -177,6 +193,7 @@ pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGe
     S::store().with(|generators| {
         let mut generators = generators.borrow_mut();
         let own = generators.bring_to_hand(source.key(), || SessionGenerator::new(source).or_raise());
+        own.clock.forget();
         // A layout may go by another name now.
         source.adopt(&own.source, &mut own.resumable).or_raise();
         own.source = source;
@@ -199,6 +216,16 @@ pub fn find<S: IdSource, R>(
 /// Acts on each of this session's generators for sources of one type.
 pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
     S::store().with(|generators| generators.borrow().all().map(act).collect())
+}
+
+/// Has the generators of one store read the clock again.
+fn forget_readings<S: IdSource>() {
+    S::store().with(|generators| {
+        // Those that are not at hand read it when they come there.
+        if let Ok(mut generators) = generators.try_borrow_mut() {
+            generators.at_hand().for_each(|own| own.clock.forget());
+        }
+    });
 }
 
 /// Returns what the generators of one store leave at exit; none if one of them is in the middle of making an ID.

@@ -7,11 +7,16 @@ pub mod layout_source;
 mod shelf;
 pub mod sno_source;
 mod tick_clock;
+mod transaction;
 mod wait;
+
+use std::fmt::Display;
 
 use self::generators::{Attempt, Id, IdSource, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
+use crate::postgres::recovery;
+use crate::postgres::transaction::is_in_worker;
 use crate::{clock, ledger};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
@@ -25,6 +30,26 @@ pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, E
             Attempt::Pause { remaining, reason } => wait.pause(remaining, reason),
         }
     }
+}
+
+/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+pub fn horizon() -> Result<i64, Error> {
+    let horizon = ledger::horizon()?;
+    exit::leave_at_exit(|| Some(Vec::new()));
+    Ok(horizon)
+}
+
+/// Has the present transaction hold horizons at an ID that it has not made itself, whose tick ends at an instant.
+pub fn cover(id: impl Display, tick_end: i64) -> Result<(), Error> {
+    recovery::refuse(c"flake_cover()");
+    if is_in_worker() {
+        return Err(Error::CoverInWorker);
+    }
+    ledger::join(0)?;
+    exit::leave_at_exit(|| Some(Vec::new()));
+    transaction::at_end(|| ());
+    let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
+    ledger::cover(tick_end.saturating_sub(1)).map_err(below)
 }
 
 /// Has this server use no tick that starts before an instant, and waits until no session can use time that was granted to it

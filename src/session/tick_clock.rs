@@ -49,6 +49,11 @@ impl TickClock {
         self.now
     }
 
+    /// Forgets the last reading: it is not used in another transaction.
+    pub const fn forget(&mut self) {
+        self.good_for = 0;
+    }
+
     /// Keeps the last reading for as long as the generator's tick and step last from then on.
     pub fn keep(&mut self, Remaining { of_tick, of_step }: Remaining) {
         // The reading is rounded down to a microsecond.

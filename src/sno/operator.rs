@@ -1,4 +1,4 @@
-//! flake_start_above for snos.
+//! flake_start_above and flake_cover for snos.
 
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -14,4 +14,10 @@ fn flake_start_above_sno(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
     from_instant(session::start_above(id.0.end(), force).or_raise())
 }
 
-c_symbol!(flake_start_above_sno);
+#[pg_extern(sql = "")]
+fn flake_cover_sno(id: SnoDatum) -> SnoDatum {
+    session::cover(String::from_utf8_lossy(&id.0.encode()), id.0.end()).or_raise();
+    id
+}
+
+c_symbol!(flake_start_above_sno, flake_cover_sno);

@@ -1,0 +1,254 @@
+//! Horizons: instants below which nothing can appear any more in what a snapshot sees.
+//!
+//! A transaction that makes IDs *holds* horizons at its bound until it has ended for the snapshot: all its IDs lie in ticks
+//! that end after the bound. Whoever asks for a horizon *announces* the clock first, and only then looks at the bounds;
+//! whoever makes the first ID of a transaction publishes its bound first, and only then looks at what was announced, and
+//! makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
+
+pub mod detached;
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::absent;
+
+/// The bound of a transaction that has made no ID.
+pub const NONE: i64 = i64::MAX;
+/// How many transactions that have ended a slot remembers.
+const KEPT: usize = 16;
+/// How many of them are remembered one by one; of the older ones, neighbors are merged, the older the more often.
+const EXACT: usize = 4;
+/// Transactions whose bounds are as near as this are remembered as one, in microseconds.
+const NEAR: i64 = 1000;
+/// Whoever changes what is kept needs less time than some of these attempts to read it, if it runs.
+const ATTEMPTS: usize = 1000;
+
+/// Which transactions have not ended in the eyes of a snapshot. Numbers of transactions are those of 64 bits, which never
+/// wrap around.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// The transactions before this one have ended.
+    pub xmin: u64,
+    /// This one and those after it have not.
+    pub xmax: u64,
+    /// The lower 32 bits of those in between that have not ended.
+    pub running: &'a [u32],
+}
+
+impl<'a> Snapshot<'a> {
+    /// Creates a snapshot from PostgreSQL's numbers of 32 bits. `next` is a number that no transaction has yet.
+    pub const fn new(next: u64, xmin: u32, xmax: u32, running: &'a [u32]) -> Self {
+        Self { xmin: widened(next, xmin), xmax: widened(next, xmax), running }
+    }
+
+    /// Returns whether a transaction has not ended.
+    pub fn is_running(&self, xid: u64) -> bool {
+        xid >= self.xmin && (xid >= self.xmax || self.running.contains(&(xid as u32)))
+    }
+}
+
+/// Returns the number of 64 bits of a transaction that is not older than 2^31 transactions.
+pub const fn widened(next: u64, xid: u32) -> u64 {
+    next - (next as u32).wrapping_sub(xid) as u64
+}
+
+/// The transactions of one slot, which follow each other: the present one, and those that have ended lately. It lies in
+/// shared memory. Only the slot's owner changes it.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct SlotTransactions {
+    /// The bound of the present transaction.
+    bound: AtomicI64,
+    /// The database of the slot's owner.
+    database: AtomicU32,
+    /// Odd while what is kept changes.
+    changes: AtomicU32,
+    count: AtomicU32,
+    merged: AtomicU32,
+    /// The newest first.
+    ended: [Ended; KEPT],
+}
+
+/// A transaction that has ended, or several that followed each other: the number of the newest, the bound of the oldest. A
+/// snapshot that sees the newest sees the others too.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct Ended {
+    xid: AtomicU64,
+    bound: AtomicI64,
+    /// 0 after several databases' were merged.
+    database: AtomicU32,
+}
+
+impl Default for SlotTransactions {
+    fn default() -> Self {
+        Self {
+            bound: AtomicI64::new(NONE),
+            database: AtomicU32::new(0),
+            changes: AtomicU32::new(0),
+            count: AtomicU32::new(0),
+            merged: AtomicU32::new(0),
+            ended: Default::default(),
+        }
+    }
+}
+
+impl SlotTransactions {
+    /// Begins to work for another owner of the slot, who is in this database.
+    pub fn begin(&self, database: u32) {
+        self.database.store(database, Ordering::Release);
+    }
+
+    /// Admits IDs of ticks that end after `now`, which has to be a fresh reading of the clock: publishes it as the bound
+    /// of the present transaction, unless that is lower, and sees what was announced.
+    ///
+    /// # Errors
+    /// The instant to wait for: such an ID could lie below a horizon.
+    #[inline]
+    pub fn admit(&self, announced: &AtomicI64, now: i64) -> Result<(), i64> {
+        let known = announced.load(Ordering::Acquire);
+        if now < known && !absent!(HorizonAnnounced) {
+            return Err(known);
+        }
+        self.hold(announced, now)
+    }
+
+    /// Has the present transaction hold horizons at an instant or below.
+    ///
+    /// # Errors
+    /// A later instant that has been announced already; nothing has changed then.
+    #[inline]
+    pub fn hold(&self, announced: &AtomicI64, instant: i64) -> Result<(), i64> {
+        let before = self.bound.load(Ordering::Relaxed);
+        if !absent!(HorizonPublishedFirst) {
+            self.bound.store(before.min(instant), Ordering::Release);
+        }
+        if !absent!(HorizonFence) {
+            fence(Ordering::SeqCst);
+        }
+        crate::absence::stall();
+        let known = announced.load(Ordering::SeqCst);
+        if known > instant && !absent!(HorizonAnnounced) {
+            self.bound.store(before, Ordering::Release);
+            return Err(known);
+        }
+        if absent!(HorizonPublishedFirst) {
+            crate::absence::stall();
+            self.bound.store(before.min(instant), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Returns the bound of the present transaction, or [`NONE`].
+    #[inline]
+    pub fn bound(&self) -> i64 {
+        self.bound.load(Ordering::Acquire)
+    }
+
+    /// Returns the database of the slot's owner.
+    pub fn database(&self) -> u32 {
+        self.database.load(Ordering::Acquire)
+    }
+
+    /// Ends the present transaction, which new snapshots have to see as ended by now. `committed` is its number if it has
+    /// committed and has one.
+    #[inline]
+    pub fn end(&self, committed: Option<u64>) {
+        let bound = self.bound.load(Ordering::Relaxed);
+        if bound == NONE {
+            return;
+        }
+        if absent!(HorizonKeptFirst) {
+            self.bound.store(NONE, Ordering::Release);
+        }
+        crate::absence::stall();
+        if let Some(xid) = committed {
+            self.keep(xid, bound);
+        }
+        crate::absence::stall();
+        self.bound.store(NONE, Ordering::Release);
+    }
+
+    /// Remembers a transaction that has ended.
+    fn keep(&self, xid: u64, bound: i64) {
+        let database = self.database.load(Ordering::Relaxed);
+        let newest = &self.ended[0];
+        // In a busy session, one store.
+        if self.count.load(Ordering::Relaxed) > 0
+            && newest.database.load(Ordering::Relaxed) == database
+            && (0..NEAR).contains(&bound.wrapping_sub(newest.bound.load(Ordering::Relaxed)))
+        {
+            newest.xid.store(xid, Ordering::Release);
+            return;
+        }
+        let changes = self.changes.load(Ordering::Relaxed);
+        self.changes.store(changes.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        let gap = self.make_room();
+        for at in (0..gap).rev() {
+            self.ended[at + 1].copy_from(&self.ended[at]);
+        }
+        newest.xid.store(xid, Ordering::Relaxed);
+        newest.bound.store(bound, Ordering::Relaxed);
+        newest.database.store(database, Ordering::Relaxed);
+        self.changes.store(changes.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Returns the index of an entry that is free, after merging two neighbors if none was.
+    fn make_room(&self) -> usize {
+        let count = self.count.load(Ordering::Relaxed) as usize;
+        if count < KEPT {
+            self.count.store(count as u32 + 1, Ordering::Relaxed);
+            return count;
+        }
+        let merged = self.merged.load(Ordering::Relaxed).wrapping_add(1);
+        self.merged.store(merged, Ordering::Relaxed);
+        let newer = (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2);
+        let (newer, older) = (&self.ended[newer], &self.ended[newer + 1]);
+        let lower = newer.bound.load(Ordering::Relaxed).min(older.bound.load(Ordering::Relaxed));
+        if !absent!(HorizonMerged) {
+            newer.bound.store(lower, Ordering::Relaxed);
+        }
+        if newer.database.load(Ordering::Relaxed) != older.database.load(Ordering::Relaxed) {
+            newer.database.store(0, Ordering::Relaxed);
+        }
+        (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2) + 1
+    }
+
+    /// Returns at which instant the slot's transactions hold the horizon of a snapshot in a database, or [`NONE`]. The
+    /// clock has to be announced before. Returns no answer if the slot's owner interferes for long, because it was stopped.
+    pub fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> Option<i64> {
+        for _ in 0..ATTEMPTS {
+            // In this order: a transaction that has ended meanwhile is among the others.
+            let present = self.bound();
+            let is_present_ours = self.database() == database;
+            let before = self.changes.load(Ordering::Acquire);
+            let ended = if absent!(HorizonEnded) { NONE } else { self.ended_bound(snapshot, database) };
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && self.changes.load(Ordering::Relaxed) == before {
+                return Some(if is_present_ours { present.min(ended) } else { ended });
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Returns the least bound of those that have ended, but not for the snapshot.
+    fn ended_bound(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
+        let count = (self.count.load(Ordering::Relaxed) as usize).min(KEPT);
+        // They ended one after the other: those behind the first that has ended for the snapshot have ended too.
+        let not_ended = self.ended[..count].iter().take_while(|ended| snapshot.is_running(ended.xid.load(Ordering::Relaxed)));
+        not_ended
+            .filter(|ended| [0, database].contains(&ended.database.load(Ordering::Relaxed)))
+            .map(|ended| ended.bound.load(Ordering::Relaxed))
+            .min()
+            .unwrap_or(NONE)
+    }
+}
+
+impl Ended {
+    fn copy_from(&self, other: &Self) {
+        self.xid.store(other.xid.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.bound.store(other.bound.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.database.store(other.database.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}

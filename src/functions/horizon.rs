@@ -1,0 +1,41 @@
+//! Reading a table by its IDs while others write to it, without losing rows.
+
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::prelude::*;
+
+use crate::error::OrRaise;
+use crate::layouts::by_name;
+use crate::ledger;
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::timestamptz::from_instant;
+use crate::postgres::transaction;
+use crate::session;
+
+#[pg_extern(sql = "")]
+fn flake_horizon() -> TimestampWithTimeZone {
+    from_instant(session::horizon().or_raise())
+}
+
+#[pg_extern(sql = "")]
+fn flake_cover(id: i64, layout: &[u8]) -> i64 {
+    let layout = by_name(layout);
+    let tick = layout.unpack(id as u64).or_raise().tick;
+    session::cover(id, layout.start_of(tick).saturating_add(layout.tick_length())).or_raise();
+    id
+}
+
+#[pg_extern(sql = "")]
+fn flake_open() -> TableIterator<
+    'static,
+    (
+        name!(pid, Option<i32>),
+        name!(xid, Option<pg_sys::TransactionId>),
+        name!(since, TimestampWithTimeZone),
+    ),
+> {
+    let open = ledger::open_transactions().or_raise();
+    let row = |one: ledger::OpenTransaction| (one.pid, one.xid.map(transaction::to_xid), from_instant(one.bound));
+    TableIterator::new(open.into_iter().map(row))
+}
+
+c_symbol!(flake_horizon, flake_cover, flake_open);

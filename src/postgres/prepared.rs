@@ -1,0 +1,57 @@
+//! What PREPARE TRANSACTION keeps of a transaction: locks, through crashes too, until the transaction is ended by a session
+//! that need not know of them. So a lock can carry a number.
+#![allow(unsafe_code, reason = "PostgreSQL's locks")]
+
+use pgrx::pg_sys;
+
+/// What is locked is a number of ours. PostgreSQL's own advisory locks have 1 and 2 here.
+const KIND: u16 = 0xf1a4;
+
+unsafe extern "C-unwind" {
+    /// max_prepared_transactions, which pgrx does not export.
+    static max_prepared_xacts: core::ffi::c_int;
+}
+
+/// Returns how many transactions can be prepared at once.
+pub fn most() -> usize {
+    // SAFETY: PostgreSQL sets it when the server starts.
+    unsafe { max_prepared_xacts }.max(0) as usize
+}
+
+/// Has the present transaction carry a number and its own, if it is prepared. It may raise an error.
+pub fn carry(xid: u64, number: i64) {
+    let [high, low] = [(number as u64 >> 32) as u32, number as u32];
+    let tag = pg_sys::LOCKTAG {
+        locktag_field1: xid as u32,
+        locktag_field2: high,
+        locktag_field3: low,
+        locktag_field4: KIND,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_USERLOCK as u8,
+        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+    };
+    // SAFETY: a lock of the transaction, which nobody else asks for.
+    unsafe { pg_sys::LockAcquire(&tag, pg_sys::ShareLock as pg_sys::LOCKMODE, false, false) };
+}
+
+/// Returns the numbers that transactions carry, with the lower 32 bits of these and their databases' OIDs, where known.
+pub fn carried() -> Vec<(u32, i64)> {
+    // SAFETY: it returns a copy of the locks in the present memory context.
+    let locks = unsafe {
+        let locks = &*pg_sys::GetLockStatusData();
+        match locks.nelements {
+            0 => &[],
+            count => std::slice::from_raw_parts(locks.locks, count as usize),
+        }
+    };
+    let is_ours = |tag: &pg_sys::LOCKTAG| {
+        u32::from(tag.locktag_type) == pg_sys::LockTagType::LOCKTAG_USERLOCK && tag.locktag_field4 == KIND
+    };
+    locks
+        .iter()
+        .map(|lock| lock.locktag)
+        .filter(is_ours)
+        .map(|tag| {
+            (tag.locktag_field1, (u64::from(tag.locktag_field2) << 32 | u64::from(tag.locktag_field3)) as i64)
+        })
+        .collect()
+}

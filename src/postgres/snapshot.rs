@@ -1,0 +1,68 @@
+//! The snapshot of the present query.
+#![allow(unsafe_code, reason = "PostgreSQL's snapshots")]
+
+use flake_core::absent;
+use flake_core::horizon::Snapshot;
+use pgrx::pg_sys;
+
+use super::transaction::next_xid;
+
+/// Marks a snapshot that has a note.
+const MARK: u32 = 0x464c_4b48;
+
+/// A snapshot that the present query reads by.
+pub struct QuerySnapshot(*mut pg_sys::SnapshotData);
+
+/// Returns the present query's snapshot; none if it has none, or one that is not like those of queries.
+pub fn of_query() -> Option<QuerySnapshot> {
+    // SAFETY: the active snapshot lives as long as it is active.
+    unsafe {
+        if !pg_sys::ActiveSnapshotSet() {
+            return None;
+        }
+        let snapshot = pg_sys::GetActiveSnapshot();
+        let is_usual = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+            && (*snapshot).copied
+            && !(*snapshot).takenDuringRecovery;
+        is_usual.then_some(QuerySnapshot(snapshot))
+    }
+}
+
+impl QuerySnapshot {
+    /// Returns which transactions it sees as running.
+    pub fn transactions(&self) -> Snapshot<'_> {
+        // SAFETY: the snapshot is active; `xip` has `xcnt` elements, numbers of 32 bits.
+        unsafe {
+            let snapshot = &*self.0;
+            let running: &[u32] = match snapshot.xcnt {
+                0 => &[],
+                count => std::slice::from_raw_parts(snapshot.xip.cast::<u32>(), count as usize),
+            };
+            let [xmin, xmax] = [snapshot.xmin, snapshot.xmax].map(super::transaction::transaction_id);
+            Snapshot::new(next_xid(), xmin, xmax, running)
+        }
+    }
+
+    /// Returns how many transactions had ended when it was taken; a greater number means later. 0 if it is not known.
+    pub fn completions(&self) -> u64 {
+        // SAFETY: the snapshot is active.
+        unsafe { (*self.0).snapXactCompletionCount }
+    }
+
+    /// Returns the instant that was noted on this snapshot.
+    pub fn note(&self) -> Option<i64> {
+        // SAFETY: the snapshot is active.
+        let snapshot = unsafe { &*self.0 };
+        (snapshot.speculativeToken == MARK && !absent!(HorizonStamp)).then_some(snapshot.vistest as i64)
+    }
+
+    /// Notes an instant on this snapshot, in two fields that only other kinds of snapshots use. They are copied with it, and
+    /// end with it.
+    pub fn set_note(&self, instant: i64) {
+        // SAFETY: the snapshot is active; it is this process's own.
+        unsafe {
+            (*self.0).vistest = instant as *mut pg_sys::GlobalVisState;
+            (*self.0).speculativeToken = MARK;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The transactions of this session: with the first ID of each, horizons are held, until its end.
+
+use std::cell::RefCell;
+use std::ptr::fn_addr_eq;
+
+use crate::postgres::transaction::{self, Event};
+use crate::{clock, ledger};
+
+/// Nearer instants are waited for at once, in microseconds.
+const SOON: i64 = 50;
+/// As many readings of the clock take longer.
+const READINGS: usize = 5000;
+
+thread_local! {
+    static AT_END: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has horizons held by this session's transactions from now on, and calls `act` at the end of each that has made IDs. `act`
+/// must neither raise an error nor panic.
+pub fn at_end(act: fn()) {
+    fn end(event: Event) {
+        if ledger::end_transaction(event) {
+            AT_END.with(|all| all.borrow().iter().for_each(|act| act()));
+        }
+    }
+    AT_END.with(|all| {
+        let mut all = all.borrow_mut();
+        if !all.iter().any(|&known| fn_addr_eq(known, act)) {
+            all.push(act);
+        }
+    });
+    transaction::subscribe(end);
+}
+
+/// Reads the clock, and says whether IDs of ticks that end after that may be made in the present transaction, or else the
+/// instant to wait for.
+pub fn admit() -> (i64, Result<(), i64>) {
+    let mut readings = 0;
+    loop {
+        let now = clock::now();
+        match ledger::admit(now) {
+            // Somebody has announced the clock meanwhile.
+            Err(until) if until.saturating_sub(now) < SOON && readings < READINGS => readings += 1,
+            admitted => return (now, admitted),
+        }
+    }
+}
