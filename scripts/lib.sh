@@ -52,7 +52,7 @@ find_postgres() {
     major=$("$pg_config" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
     bindir=$("$pg_config" --bindir)
     # Where the build for this PostgreSQL is laid out as it will be installed.
-    stage=$root/target/stage-$major
+    stage=$root/target/stage-$major${FLAKE_FEATURES:+-$FLAKE_FEATURES}
 }
 
 need_postgres() {

@@ -236,7 +236,8 @@ impl SlotTransactions {
     fn ended_bound(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
         let count = (self.count.load(Ordering::Relaxed) as usize).min(KEPT);
         // They ended one after the other: those behind the first that has ended for the snapshot have ended too.
-        let not_ended = self.ended[..count].iter().take_while(|ended| snapshot.is_running(ended.xid.load(Ordering::Relaxed)));
+        let not_ended =
+            self.ended[..count].iter().take_while(|ended| snapshot.is_running(ended.xid.load(Ordering::Relaxed)));
         not_ended
             .filter(|ended| [0, database].contains(&ended.database.load(Ordering::Relaxed)))
             .map(|ended| ended.bound.load(Ordering::Relaxed))

@@ -91,7 +91,8 @@ impl Marks {
         KnownMark {
             own,
             inherited: if own.is_some() { of_other_counts } else { of_other_counts.max(self.unlisted) },
-            binding: (self.binding > i64::MIN && !absent!(HorizonBinding)).then_some((self.binding, self.binding_memory)),
+            binding: (self.binding > i64::MIN && !absent!(HorizonBinding))
+                .then_some((self.binding, self.binding_memory)),
             is_listed: own.is_some() || of_other_counts > i64::MIN,
             of_others: greatest(&|mark| (mark.node_id, mark.node_count) != (node.id(), node.count()))
                 .max(self.unlisted),

@@ -117,7 +117,7 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::Exhausted { end, .. }) => row!(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
             format!("Its last tick ended at {}.", time(*end)),
             "Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
-        ClockBehind { behind, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        ClockBehind { behind, until, max_clock_wait, .. } | ClockBehindHorizon { behind, until, max_clock_wait } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}."),
             format!("IDs can be made again once the clock has reached {}; check its synchronization.", time(*until))),
         LongTick { left, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

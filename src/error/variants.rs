@@ -21,6 +21,10 @@ pub enum Error {
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
 
+    /// The clock is behind a horizon, up to which nobody makes IDs any more.
+    #[error("clock is behind a horizon that was returned")]
+    ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration },
+
     /// The session has no IDs before this instant, when the next tick begins.
     #[error("next tick of layout \"{layout}\" is too far away")]
     LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration },

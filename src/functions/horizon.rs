@@ -27,11 +27,7 @@ fn flake_cover(id: i64, layout: &[u8]) -> i64 {
 #[pg_extern(sql = "")]
 fn flake_open() -> TableIterator<
     'static,
-    (
-        name!(pid, Option<i32>),
-        name!(xid, Option<pg_sys::TransactionId>),
-        name!(since, TimestampWithTimeZone),
-    ),
+    (name!(pid, Option<i32>), name!(xid, Option<pg_sys::TransactionId>), name!(since, TimestampWithTimeZone)),
 > {
     let open = ledger::open_transactions().or_raise();
     let row = |one: ledger::OpenTransaction| (one.pid, one.xid.map(transaction::to_xid), from_instant(one.bound));

@@ -3,24 +3,27 @@
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-use flake_core::absent;
 use flake_core::horizon::Snapshot;
 use flake_core::horizon::detached::{self, Detached, Identity};
 use flake_core::resume::{Grant, LedgerAccess};
 use flake_core::timeline::MARGIN;
+use flake_core::{Node, absent};
 
 use super::access::SharedLedger;
 use super::attach::{Attachment, attached};
 use super::control::Control;
-use super::membership::join;
-use super::segment::{Segment, segment};
 use super::mark_page;
+use super::membership::join;
+use super::open::open;
+use super::segment::{Segment, segment};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::snapshot::{self, QuerySnapshot};
 use crate::postgres::{prepared, recovery, transaction};
 
 thread_local! {
+    /// The node in force, which stays the same until the server stops.
+    static NODE: Cell<Option<Node>> = const { Cell::new(None) };
     /// The last answer, and how many transactions had ended for its snapshot. What was a horizon remains one for all later
     /// snapshots.
     static LAST: Cell<(u64, i64)> = const { Cell::new((0, i64::MIN)) };
@@ -39,12 +42,14 @@ pub fn horizon() -> Result<i64, Error> {
     if let Some(known) = snapshot.note() {
         return Ok(known);
     }
-    let node = join(0)?;
+    let node = NODE.get().map_or_else(|| join(0), Ok)?;
     let control = match attached() {
         Attachment::Ledger(control, _) => control,
         Attachment::Foreign(header) => return Err(Error::OtherVersion { found: header.version }),
         Attachment::Unknown => unreachable!("the session has just joined"),
     };
+    NODE.set(Some(node));
+    open(control, node)?;
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
     learn_prepared(control, segment, &snapshot)?;
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
@@ -64,6 +69,11 @@ fn not_before_the_last(completions: u64, horizon: i64, announced: i64) -> i64 {
     let horizon = if last <= announced { horizon.max(last) } else { horizon };
     LAST.set((completions, horizon));
     horizon
+}
+
+/// Returns whether horizons up to an instant may have been returned.
+pub fn is_announced(instant: i64) -> bool {
+    super::attach::control().is_some_and(|control| instant <= control.announced.load(Ordering::Acquire))
 }
 
 /// Announces the clock: no ID is made below any more, by no session of this server, nor after it has crashed, nor by a server
@@ -188,7 +198,8 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
         }
     }
     let of_detached = segment.with_detached(control, |all| used(control, all).to_vec());
-    for Detached { identity, bound, .. } in of_detached.into_iter().filter(|one| [0, database].contains(&one.database)) {
+    for Detached { identity, bound, .. } in of_detached.into_iter().filter(|one| [0, database].contains(&one.database))
+    {
         let (pid, xid) = match identity {
             Identity::Xid(xid) => (None, Some(xid as u32)),
             Identity::Local { slot, number } => match transaction::local(slot, number) {

@@ -146,6 +146,7 @@ pub fn end(event: Event) -> bool {
         }
         Event::Committed => own.transactions.end(transaction::xid()),
         Event::Left => own.transactions.end(None),
+        Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
         Event::LeftByWorker => {}
     }
     if absent!(HorizonReading) {

@@ -50,8 +50,6 @@ pub fn carried() -> Vec<(u32, i64)> {
         .iter()
         .map(|lock| lock.locktag)
         .filter(is_ours)
-        .map(|tag| {
-            (tag.locktag_field1, (u64::from(tag.locktag_field2) << 32 | u64::from(tag.locktag_field3)) as i64)
-        })
+        .map(|tag| (tag.locktag_field1, (u64::from(tag.locktag_field2) << 32 | u64::from(tag.locktag_field3)) as i64))
         .collect()
 }

@@ -173,7 +173,10 @@ impl<S: IdSource> SessionGenerator<S> {
         let left = Duration::from_micros(remaining.max(0).unsigned_abs());
         match reason {
             Reason::ClockBehind if wait.lasted().max(left) > max_clock_wait.max(ledger::restart_wait(until)) => {
-                Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait })
+                match ledger::is_announced(until) {
+                    true => Err(Error::ClockBehindHorizon { behind: left, until, max_clock_wait }),
+                    false => Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait }),
+                }
             }
             Reason::NextTick if left > max_clock_wait.max(USUAL_TICK) => {
                 Err(Error::LongTick { layout, left, until, max_clock_wait })

@@ -1,0 +1,298 @@
+//! Horizons: nothing appears below one any more, whatever a slot forgets and however threads meet.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flake_core::horizon::detached::{self, Detached, Identity};
+use flake_core::horizon::{NONE, SlotTransactions, Snapshot, widened};
+use proptest::prelude::*;
+
+const DATABASE: u32 = 5;
+const NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
+
+/// A snapshot that sees the transactions before this one as ended.
+fn seeing(before: u64) -> Snapshot<'static> {
+    Snapshot { xmin: before, xmax: before, running: &[] }
+}
+
+/// A transaction in a slot, from its first ID on.
+fn run(slot: &SlotTransactions, bound: i64, committed: Option<u64>) {
+    slot.admit(&NEVER, bound).unwrap();
+    slot.end(committed);
+}
+
+#[test]
+fn numbers_of_transactions_do_not_wrap_around() {
+    let next = 7 << 32 | 5;
+    assert_eq!(widened(next, 4), 7 << 32 | 4);
+    assert_eq!(widened(next, 5), next);
+    assert_eq!(widened(next, 0xffff_fff0), 6 << 32 | 0xffff_fff0);
+    let running = [3, 0xffff_fff1];
+    let snapshot = Snapshot::new(next, 0xffff_fff0, 4, &running);
+    let seen: Vec<_> =
+        [(6 << 32 | 0xffff_ffef), (6 << 32 | 0xffff_fff1), (6 << 32 | 0xffff_fff2), 7 << 32 | 3, 7 << 32 | 4]
+            .iter()
+            .map(|&xid| snapshot.is_running(xid))
+            .collect();
+    assert_eq!(seen, [false, true, false, true, true]);
+}
+
+#[test]
+fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
+    let slot = SlotTransactions::default();
+    slot.begin(DATABASE);
+    let old = seeing(10);
+    assert_eq!(slot.holds(&old, DATABASE), Some(NONE));
+    slot.admit(&NEVER, 1000).unwrap();
+    slot.admit(&NEVER, 2000).unwrap();
+    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
+    assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
+    slot.end(Some(10));
+    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
+    assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
+    assert_eq!(slot.holds(&seeing(11), DATABASE), Some(NONE));
+    run(&slot, 5000, None);
+    assert_eq!(slot.holds(&old, DATABASE), Some(1000), "what was rolled back is not kept");
+    // The slot's next owner is in another database.
+    slot.begin(DATABASE + 1);
+    run(&slot, 9000, Some(11));
+    assert_eq!(slot.holds(&old, DATABASE), Some(1000));
+    assert_eq!(slot.holds(&old, DATABASE + 1), Some(9000));
+}
+
+#[test]
+fn nothing_is_admitted_below_what_was_announced() {
+    let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
+    assert_eq!(slot.admit(&announced, 999), Err(1000));
+    assert_eq!(slot.bound(), NONE);
+    slot.admit(&announced, 1000).unwrap();
+    announced.store(3000, Ordering::SeqCst);
+    assert_eq!(slot.admit(&announced, 2000), Err(3000));
+    assert_eq!(slot.hold(&announced, 2000), Err(3000));
+    assert_eq!(slot.bound(), 1000);
+    slot.hold(&announced, 4000).unwrap();
+    assert_eq!(slot.bound(), 1000);
+}
+
+proptest! {
+    /// A slot forgets, but for no snapshot does it hold less than the transactions that have not ended; with few since, no more.
+    #[test]
+    fn a_slot_never_holds_too_little(
+        steps in prop::collection::vec((0..5000_i64, 0..4_u8, any::<bool>()), 1..200),
+        snapshots in prop::collection::vec((0..200_u64, 0..4_u64), 1..20),
+    ) {
+        let slot = SlotTransactions::default();
+        let mut all: Vec<(u64, i64, u32)> = Vec::new();
+        let (mut bound, mut database) = (0, 1);
+        for (xid, (step, other, commits)) in (100..).zip(&steps) {
+            bound += step;
+            if *other == 0 {
+                database = 3 - database;
+                slot.begin(database);
+            } else {
+                slot.begin(database);
+            }
+            run(&slot, bound, commits.then_some(xid));
+            if *commits {
+                all.push((xid, bound, database));
+            }
+        }
+        for (at, gap) in snapshots {
+            // It sees one transaction before the last as running.
+            let running = [100 + at.saturating_sub(gap) as u32];
+            let snapshot = Snapshot { xmin: 100 + at.saturating_sub(gap), xmax: 100 + at, running: &running };
+            for database in [1, 2] {
+                let of_slot = slot.holds(&snapshot, database).unwrap();
+                // The transactions of a slot follow each other, so what is seen as running ends with all after it.
+                let first = all.iter().position(|(xid, _, _)| snapshot.is_running(*xid)
+                    && all.iter().filter(|(later, _, _)| later > xid).all(|(later, _, _)| snapshot.is_running(*later)));
+                let really = first.map_or(NONE, |first| {
+                    all[first..].iter().filter(|one| one.2 == database).map(|one| one.1).min().unwrap_or(NONE)
+                });
+                prop_assert!(of_slot <= really, "{of_slot} > {really} for {snapshot:?}");
+                if first.is_none() {
+                    prop_assert_eq!(of_slot, NONE);
+                }
+            }
+        }
+    }
+
+    /// Transactions without a slot may be merged when there are many, but never hold too little.
+    #[test]
+    fn detached_transactions_never_hold_too_little(
+        steps in prop::collection::vec((0..100_u64, 1..50_i64, prop::option::of(0..12_u64)), 1..100),
+        xmin in 0..120_u64,
+    ) {
+        let mut table = [Detached::default(); 8];
+        // Numbers, bounds, and whether they have ended.
+        let mut all: Vec<(u64, i64, bool)> = Vec::new();
+        for (xid, (_, bound, ends)) in (0..).zip(&steps) {
+            let running: Vec<u64> = all.iter().filter(|one| !one.2).map(|one| one.0).collect();
+            let new = Detached { identity: Identity::Xid(xid), bound: *bound, database: DATABASE };
+            // Some snapshot is as old as the one that is asked for below.
+            let added = detached::add(&mut table, new, || xmin, |xid| running.contains(&xid), xid + 1);
+            if added.is_none() {
+                prop_assert!(running.len() >= table.len() - 1);
+                break;
+            }
+            all.push((xid, *bound, false));
+            if let Some(back) = ends && let Some(at) = all.len().checked_sub(1 + *back as usize) {
+                all[at].2 = true;
+            }
+        }
+        let snapshot = seeing(xmin);
+        let really = all.iter().filter(|one| snapshot.is_running(one.0)).map(|one| one.1).min().unwrap_or(NONE);
+        prop_assert!(detached::holds(&table, &snapshot, DATABASE) <= really);
+    }
+}
+
+#[test]
+fn the_end_of_a_transaction_that_only_its_slot_knows_is_noticed() {
+    let local = Identity::Local { slot: 3, number: 7 };
+    let mut table = [Detached { identity: local, bound: 50, database: DATABASE }, Detached::default()];
+    detached::settle(&mut table, |slot, number| (slot, number) == (3, 7), || unreachable!());
+    assert_eq!(detached::holds(&table, &seeing(u64::MAX), DATABASE), 50);
+    detached::settle(&mut table, |_, _| false, || 20);
+    assert_eq!(detached::holds(&table, &seeing(19), DATABASE), 50);
+    assert_eq!(detached::holds(&table, &seeing(20), DATABASE), NONE);
+    assert_eq!(detached::holds(&table, &seeing(19), DATABASE + 1), NONE);
+}
+
+/// A transaction that begins and a horizon that is asked for at the same moment, for a second.
+#[test]
+fn of_two_that_meet_one_sees_the_other() {
+    let (slot, announced, arrivals) = (SlotTransactions::default(), AtomicI64::new(0), AtomicUsize::new(0));
+    let (is_over, began) = (AtomicBool::new(false), Instant::now());
+    slot.begin(DATABASE);
+    let meet = |number: usize| {
+        arrivals.fetch_add(1, Ordering::SeqCst);
+        let mut spins = 0;
+        while arrivals.load(Ordering::SeqCst) < number * 2 {
+            spins += 1;
+            if spins < 1000 { std::hint::spin_loop() } else { thread::yield_now() }
+        }
+    };
+    let (admitted, seen): (Vec<_>, Vec<_>) = thread::scope(|scope| {
+        let transactions = scope.spawn(|| {
+            let mut admitted = Vec::new();
+            for round in 1.. {
+                meet(2 * round - 1);
+                admitted.push(slot.admit(&announced, round as i64 * 2).is_ok());
+                is_over.store(began.elapsed() > Duration::from_secs(1), Ordering::SeqCst);
+                meet(2 * round);
+                slot.end(None);
+                if is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+            }
+            admitted
+        });
+        let horizons = scope.spawn(|| {
+            let mut seen = Vec::new();
+            for round in 1.. {
+                meet(2 * round - 1);
+                announced.fetch_max(round as i64 * 2 + 1, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
+                seen.push(slot.bound() != NONE);
+                meet(2 * round);
+                if is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+            }
+            seen
+        });
+        (transactions.join().unwrap(), horizons.join().unwrap())
+    });
+    let missed = admitted.iter().zip(&seen).filter(|(admitted, seen)| **admitted && !**seen).count();
+    assert_eq!(missed, 0, "of {} rounds", admitted.len());
+}
+
+/// What a database of threads knows.
+#[derive(Default)]
+struct World {
+    next: u64,
+    running: Vec<u32>,
+    /// The IDs that snapshots see.
+    committed: Vec<i64>,
+}
+
+/// Threads write IDs and commit, others read what is below the horizon: each row once, in order.
+#[test]
+fn threads_lose_nothing() {
+    const WRITERS: usize = 3;
+    let slots: [SlotTransactions; WRITERS] = Default::default();
+    let (announced, world, is_over) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()), AtomicBool::new(false));
+    let began = Instant::now();
+    let clock = || began.elapsed().as_nanos() as i64;
+    slots.iter().for_each(|slot| slot.begin(DATABASE));
+    let write = |slot: &SlotTransactions, number: i64| {
+        while !is_over.load(Ordering::Relaxed) {
+            let xid = {
+                let mut world = world.lock().unwrap();
+                let xid = world.next;
+                world.next += 1;
+                world.running.push(xid as u32);
+                xid
+            };
+            let now = loop {
+                let now = clock();
+                if slot.admit(&announced, now).is_ok() {
+                    break now;
+                }
+            };
+            let mut world = world.lock().unwrap();
+            world.running.retain(|running| *running != xid as u32);
+            world.committed.push(now * 8 + number);
+            drop(world);
+            slot.end(Some(xid));
+        }
+    };
+    let read = || {
+        let (mut seen, mut last) = (Vec::new(), i64::MIN);
+        loop {
+            // The last ones are read, too.
+            let is_last = is_over.load(Ordering::Relaxed);
+            if is_last {
+                thread::sleep(Duration::from_millis(50));
+            }
+            let (xmax, running, visible) = {
+                let world = world.lock().unwrap();
+                (world.next, world.running.clone(), world.committed.clone())
+            };
+            if visible.len() % 4 == 0 {
+                thread::sleep(Duration::from_micros(200));
+            }
+            let now = clock();
+            announced.fetch_max(now, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            let xmin = running.iter().min().map_or(xmax, |&xid| xid.into());
+            let snapshot = Snapshot { xmin, xmax, running: &running };
+            let holds = slots.iter().map(|slot| slot.holds(&snapshot, DATABASE).unwrap_or(i64::MIN)).min();
+            let horizon = holds.unwrap_or(NONE).min(now).saturating_mul(8);
+            let before = seen.len();
+            seen.extend(visible.into_iter().filter(|&id| id > last && id < horizon));
+            seen[before..].sort_unstable();
+            last = seen.last().copied().unwrap_or(last);
+            if is_last {
+                return seen;
+            }
+        }
+    };
+    let (mut committed, readers) = thread::scope(|scope| {
+        let writers: Vec<_> =
+            (0..).zip(&slots).map(|(number, slot)| scope.spawn(move || write(slot, number))).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(read)).collect();
+        thread::sleep(Duration::from_millis(300));
+        is_over.store(true, Ordering::Relaxed);
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let seen: Vec<Vec<i64>> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+        (world.lock().unwrap().committed.clone(), seen)
+    });
+    committed.sort_unstable();
+    assert!(committed.len() > 100);
+    for seen in readers {
+        assert!(seen == committed, "of {} rows, {} were read", committed.len(), seen.len());
+    }
+}
