@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix soak installcheck lint bench clean
+.PHONY: all help setup install uninstall run stop test test-matrix soak mutants installcheck lint bench clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -33,6 +33,9 @@ test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missi
 
 soak: ## faults, load, plans and the model, for about an hour
 	@scripts/test soak
+
+mutants: ## takes protections away, one at a time, and shows which test notices
+	@scripts/test mutants
 
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck
