@@ -16,6 +16,15 @@ MAKE = f"SELECT {', '.join(KINDS.values())} FROM generate_series(1, %s)"
 # What may happen to a client whose server is killed, or whose clock is behind.
 EXPECTED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
+# A function that ends the session as libraries may.
+EXIT = """
+#include "postgres.h"
+#include "fmgr.h"
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(libc_exit);
+Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
+"""
+
 
 class Made:
     """All IDs that were ever returned, each once."""

@@ -12,7 +12,7 @@ import time
 import psycopg
 import pytest
 
-from clients import EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
+from clients import EXIT, EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
 from conftest import SECONDS
 
 SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
@@ -341,15 +341,6 @@ def test_a_standby_with_a_number_of_its_own(servers):
     assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
     assert len(made) > 1000
     standby.reload("flake.allow_in_recovery=off")
-
-
-EXIT = """
-#include "postgres.h"
-#include "fmgr.h"
-PG_MODULE_MAGIC;
-PG_FUNCTION_INFO_V1(libc_exit);
-Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
-"""
 
 
 def test_backends_that_end_by_exit(servers):

@@ -1,0 +1,252 @@
+"""flake_horizon() stays below the IDs of transactions that have not ended for the caller's snapshot, and goes above all others."""
+
+import psycopg
+import pytest
+
+from clients import EXIT, wait_for_server
+from conftest import LAYOUTS
+from horizon import OUTBOX, holds, horizon, insert, insert_in_transactions, one, passes, take_snapshot
+
+# Layouts whose IDs are in the order of time, and one with a long tick.
+ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers()
+    server.sql(OUTBOX)
+    return server
+
+
+@pytest.fixture
+def writer(server):
+    with server.connect() as db:
+        yield db
+
+
+@pytest.fixture
+def tailer(server):
+    with server.connect() as db:
+        yield db
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_transaction_holds_it_until_it_ends(writer, tailer, end):
+    writer.execute("BEGIN")
+    id = insert(writer)
+    assert holds(tailer, id) and holds(writer, id)
+    insert(writer)
+    assert holds(tailer, id)
+    writer.execute(end)
+    assert passes(tailer, id)
+
+
+@pytest.mark.parametrize("layout", ORDERED)
+def test_in_every_layout(server, writer, tailer, layout):
+    writer.execute("BEGIN")
+    id = one(writer, "SELECT flake_next(%s)", layout)
+    assert holds(tailer, id, layout)
+    writer.execute("COMMIT")
+    assert passes(tailer, id, layout)
+
+
+def test_in_a_layout_of_ones_own_and_with_sno(server, writer, tailer):
+    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1 s"}')""")
+    for make, low in [("flake_next('of_seconds')", "flake_min({}, 'of_seconds')"), ("sno_next()", "sno_min({})")]:
+        writer.execute("BEGIN")
+        id = one(writer, f"SELECT {make}::text")
+        above = f"SELECT {low} > '{id}'"
+        while not one(tailer, above.format("clock_timestamp()")):
+            assert not one(tailer, above.format("flake_horizon()"))
+        assert not one(tailer, above.format("flake_horizon()"))
+        writer.execute("COMMIT")
+        while not one(tailer, above.format("flake_horizon()")):
+            pass
+
+
+def test_savepoints(writer, tailer):
+    writer.execute("BEGIN")
+    id = insert(writer)
+    writer.execute("SAVEPOINT s")
+    insert(writer)
+    writer.execute("ROLLBACK TO s; RELEASE s")
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_the_id_of_a_savepoint_that_was_rolled_back_can_still_be_inserted(writer, tailer):
+    writer.execute("BEGIN; SAVEPOINT s")
+    id = one(writer, "SELECT flake_next('twitter')")
+    writer.execute("ROLLBACK TO s")
+    assert holds(tailer, id)
+    writer.execute("INSERT INTO outbox VALUES (%s)", (id,))
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_a_transaction_that_has_failed_lets_go(writer, tailer):
+    writer.execute("BEGIN")
+    id = insert(writer)
+    assert holds(tailer, id)
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        writer.execute("SELECT 1 / 0")
+    assert passes(tailer, id)
+
+
+def test_a_transaction_without_an_id_does_not_hold_it(writer, tailer):
+    writer.execute("BEGIN; CREATE TABLE other (id bigint); INSERT INTO other VALUES (1)")
+    assert passes(tailer, insert(tailer))
+    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+
+
+def test_it_is_held_at_the_first_id_of_the_transaction_not_of_the_session(writer, tailer):
+    before = insert(writer)
+    assert passes(tailer, before)
+    writer.execute("BEGIN; SELECT FROM outbox")
+    assert passes(tailer, insert(tailer))
+    id = insert(writer)
+    assert holds(tailer, id)
+    assert before < horizon(tailer)
+    writer.execute("COMMIT")
+
+
+@pytest.mark.parametrize("asked", ["early", "late"])
+@pytest.mark.parametrize("begun", ["before", "after"])
+@pytest.mark.parametrize("later", [0, 3, 300, 3000])
+def test_what_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
+    """Also when many other transactions have used its slot since."""
+    writer.execute("BEGIN")
+    if begun == "before":
+        id = insert(writer)
+        take_snapshot(tailer)
+    else:
+        take_snapshot(tailer)
+        id = insert(writer)
+    first = horizon(tailer) if asked == "early" else 0
+    writer.execute("COMMIT")
+    insert_in_transactions(writer, later)
+    assert holds(tailer, id)
+    assert horizon(tailer) >= first
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tailer):
+    """Its slot belongs to others since."""
+    with server.connect() as writer:
+        writer.execute("BEGIN")
+        id = insert(writer)
+        take_snapshot(tailer)
+        writer.execute("COMMIT")
+    for _ in range(20):
+        with server.connect() as other:
+            insert(other)
+    assert holds(tailer, id)
+
+
+def test_serializable(writer, tailer):
+    take_snapshot(tailer, "SERIALIZABLE")
+    id = insert(writer)
+    assert holds(tailer, id)
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_an_imported_snapshot(server, writer, tailer):
+    take_snapshot(tailer)
+    exported = one(tailer, "SELECT pg_export_snapshot()")
+    id = insert(writer)
+    with server.connect() as other:
+        other.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '{exported}'")
+        assert holds(other, id)
+
+
+def test_cursors_and_batches(writer, tailer):
+    """What is made while a cursor is read belongs to the transaction from the first row on."""
+    writer.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)")
+    id = one(writer, "FETCH 1 FROM ids")
+    assert holds(tailer, id)
+    last = writer.execute("FETCH ALL FROM ids").fetchall()[-1][0]
+    assert horizon(tailer) <= id < last
+    writer.execute("COMMIT")
+    assert passes(tailer, last)
+
+
+def test_transactions_in_procedures(writer, tailer):
+    writer.execute("""CREATE PROCEDURE two(INOUT id bigint) LANGUAGE plpgsql AS $$ BEGIN
+                          INSERT INTO outbox DEFAULT VALUES; COMMIT;
+                          INSERT INTO outbox DEFAULT VALUES RETURNING outbox.id INTO id; PERFORM pg_sleep(0.1);
+                      END $$""")
+    id = one(writer, "CALL two(NULL)")
+    assert passes(tailer, id)
+
+
+def test_read_only_transactions(writer, tailer):
+    writer.execute("BEGIN READ ONLY")
+    id = one(writer, "SELECT flake_next('twitter')")
+    tailer.execute("SET default_transaction_read_only = on")
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_other_databases_do_not_count(server, tailer):
+    server.sql("CREATE DATABASE other")
+    with server.connect(dbname="other") as writer, server.connect(dbname="other") as there:
+        writer.execute("CREATE EXTENSION flake; BEGIN")
+        id = one(writer, "SELECT flake_next('twitter')")
+        assert passes(tailer, id)
+        assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+        assert holds(there, id)
+        assert there.execute("SELECT pid, gid FROM flake_open").fetchall() == [(writer.info.backend_pid, None)]
+
+
+def test_who_holds_it(server, writer, tailer):
+    with server.connect() as other:
+        for session in writer, other:
+            session.execute("BEGIN")
+            assert holds(tailer, insert(session))
+        found = tailer.execute("SELECT pid, gid FROM flake_open ORDER BY since").fetchall()
+        assert found == [(session.info.backend_pid, None) for session in (writer, other)]
+        assert one(tailer, "SELECT flake_horizon() = min(since) FROM flake_open")
+        writer.execute("COMMIT")
+        assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(other.info.backend_pid,)]
+        other.execute("ROLLBACK")
+        assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+
+
+def test_every_role_may_ask(server, writer, tailer):
+    server.sql("CREATE ROLE stranger")
+    writer.execute("BEGIN")
+    id = insert(writer)
+    tailer.execute("SET ROLE stranger")
+    assert holds(tailer, id)
+    assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
+
+
+def test_terminated_sessions_let_go(server, writer, tailer):
+    writer.execute("BEGIN")
+    id = insert(writer)
+    assert holds(tailer, id)
+    tailer.execute("SELECT pg_terminate_backend(%s)", (writer.info.backend_pid,))
+    assert passes(tailer, id)
+
+
+@pytest.mark.parametrize("disconnects", [True, False], ids=["disconnected", "exited"])
+def test_sessions_that_end_in_a_transaction_let_go(server, tailer, disconnects):
+    """Libraries may call libc's exit()."""
+    library = server.compile("exit", EXIT)
+    server.sql(f"CREATE OR REPLACE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{library}'")
+    writer = server.connect()
+    writer.execute("BEGIN")
+    id = insert(writer)
+    assert holds(tailer, id)
+    if disconnects:
+        writer.close()
+    else:
+        with pytest.raises(psycopg.OperationalError):
+            writer.execute("SELECT libc_exit(0)")
+    wait_for_server(server)
+    assert passes(tailer, id)

@@ -1,0 +1,136 @@
+"""A statement has one horizon, whichever plan it has and however often it asks; parallel workers make IDs for their leader, and do
+not ask."""
+
+import psycopg
+import pytest
+
+from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
+from standing_clock import wait_until
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers()
+    server.sql(f"{OUTBOX}; {WIDE}")
+    server.sql("""
+        CREATE TABLE parts (id bigint, n integer) PARTITION BY HASH (n);
+        CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+        CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+        INSERT INTO parts SELECT flake_next('twitter'), n FROM generate_series(1, 20) n""")
+    return server
+
+
+@pytest.fixture
+def db(server):
+    with server.connect() as db:
+        yield db
+
+
+# Each row would take its horizon some milliseconds after the row before.
+ASKING = {
+    "rows": "SELECT flake_horizon() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s",
+    "filters": """SELECT h FROM parts, LATERAL (SELECT flake_horizon() AS h, pg_sleep(0.002 + 0 * n) OFFSET 0) s
+                  WHERE id < flake_min(flake_horizon()) AND h = flake_horizon()""",
+    "sub-queries": """SELECT flake_horizon() UNION ALL SELECT (SELECT flake_horizon() FROM pg_sleep(0.002))
+                      UNION ALL SELECT h FROM (WITH w AS MATERIALIZED (SELECT flake_horizon() AS h) SELECT h FROM w) s""",
+    "functions": "SELECT ask_anywhere() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s UNION ALL SELECT flake_horizon()",
+}
+
+
+@pytest.mark.parametrize("query", ASKING)
+def test_one_horizon_in_a_statement(db, query):
+    rows = db.execute(ASKING[query]).fetchall()
+    assert len(rows) >= 3 and len(set(rows)) == 1
+
+
+def test_one_horizon_in_a_cursor(db):
+    db.execute("BEGIN; DECLARE asks CURSOR FOR SELECT flake_horizon() FROM parts")
+    first = one(db, "FETCH 1 FROM asks")
+    wait_until(lambda: one(db, "SELECT flake_horizon()") > first)
+    assert set(db.execute("FETCH ALL FROM asks").fetchall()) == {(first,)}
+
+
+def test_another_horizon_for_each_statement(server, db):
+    """Also in a function, whose statements see what was committed before them."""
+    with server.connect() as writer:
+        writer.execute("BEGIN")
+        assert holds(db, insert(writer))
+    db.execute("SET statement_timeout = '60s'")
+    db.execute("""DO $$ DECLARE first timestamptz := flake_horizon(); BEGIN
+                      WHILE flake_horizon() <= first LOOP PERFORM pg_sleep(0.001); END LOOP;
+                  END $$""")
+
+
+def test_rows_that_the_snapshot_does_not_have_are_above_the_horizon(server, db):
+    """The snapshot is taken, rows are committed, and then the horizon is asked."""
+    with server.connect() as writer:
+        take_snapshot(db)
+        for _ in range(50):
+            id = insert(writer)
+        assert holds(db, id)
+        seen = db.execute("SELECT id FROM outbox WHERE id < flake_min(flake_horizon())").fetchall()
+        below = horizon(db)
+        assert set(seen) >= set(writer.execute("SELECT id FROM outbox WHERE id < %s", (below,)).fetchall())
+
+
+@pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
+def test_prepared_statements(server, db, plans):
+    """The horizon is asked whenever a plan is executed, and the primary key serves it."""
+    db.execute(f"SET plan_cache_mode = {plans}; SET enable_seqscan = off")
+    db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_horizon())")
+    for _ in range(8):
+        id = insert(db)
+        wait_until(lambda: one(db, "EXECUTE tail (%s)" % (id - 1)) == 1)  # noqa: B023
+    plan = "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) EXECUTE tail (0)"))
+    assert "Index Cond" in plan and "(id < flake_min(flake_horizon(), 'twitter'::text))" in plan
+    assert "Filter" not in plan
+
+
+def test_workers_do_not_ask(db):
+    """PostgreSQL does not let them, unless a function of somebody else's says that it may."""
+    db.execute(PARALLEL)
+    query = "SELECT count(*) FROM wide WHERE {} IS NOT NULL"
+    assert one(db, query.format("flake_horizon()")) == 10000
+    with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_horizon\(\)"):
+        db.execute(query.format("ask_anywhere()"))
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_ids_of_workers_are_held_until_the_leader_ends(server, db, end):
+    with server.connect() as leader:
+        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
+        assert one(leader, "SELECT count(*) FROM flake_generators") == 0, "the leader has made IDs itself"
+        id, last = leader.execute("SELECT min(id), max(id) FROM made").fetchone()
+        assert holds(db, id)
+        assert db.execute("SELECT pid FROM flake_open").fetchall() == [(leader.info.backend_pid,)]
+        # Those of the leader come later, and do not raise it.
+        leader.execute("INSERT INTO outbox SELECT id FROM made; INSERT INTO outbox DEFAULT VALUES")
+        assert holds(db, id)
+        leader.execute(end)
+        assert passes(db, last)
+
+
+def test_ids_of_workers_after_one_of_the_leader(server, db):
+    with server.connect() as leader:
+        leader.execute(f"{PARALLEL}; BEGIN")
+        id = insert(leader)
+        assert holds(db, id)
+        leader.execute("CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
+        assert holds(db, id)
+        take_snapshot(db)
+        leader.execute("COMMIT")
+        assert holds(db, id)
+
+
+def test_ids_of_workers_that_ended_after_the_snapshot(server, db):
+    with server.connect() as leader:
+        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
+        leader.execute("INSERT INTO outbox SELECT id FROM made")
+        id = one(leader, "SELECT min(id) FROM made")
+        take_snapshot(db)
+        leader.execute("COMMIT")
+        for _ in range(100):
+            insert(leader)
+        assert holds(db, id)
+        db.execute("COMMIT")
+        assert passes(db, id)
