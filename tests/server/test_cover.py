@@ -1,0 +1,173 @@
+"""flake_cover() lets a transaction hold the horizon at an ID that another one has made, or refuses when it is too late."""
+
+import psycopg
+import pytest
+
+from horizon import OUTBOX, holds, horizon, insert_in_transactions, one, passes, take_snapshot
+from standing_clock import at, running
+
+TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers("max_prepared_transactions=2")
+    server.sql(OUTBOX)
+    return server
+
+
+@pytest.fixture
+def writer(server):
+    with server.connect() as db:
+        yield db
+
+
+@pytest.fixture
+def tailer(server):
+    with server.connect() as db:
+        yield db
+
+
+def make(db):
+    return one(db, "SELECT flake_next('twitter')")
+
+
+def test_an_id_that_is_covered_holds_it(writer, tailer):
+    id = make(writer)
+    writer.execute("BEGIN")
+    assert one(writer, "SELECT flake_cover(%s)", id) == id
+    assert holds(tailer, id)
+    assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
+    writer.execute("INSERT INTO outbox VALUES (%s)", (id,))
+    assert holds(tailer, id)
+    take_snapshot(tailer)
+    writer.execute("COMMIT")
+    insert_in_transactions(writer, 100)
+    assert holds(tailer, id)
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_it_is_an_expression(writer, tailer):
+    id = make(writer)
+    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s))" % id)
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    assert passes(tailer, id)
+    assert one(writer, "SELECT flake_cover(NULL) IS NULL")
+    assert one(writer, "SELECT flake_cover(NULL::sno) IS NULL")
+
+
+@pytest.mark.parametrize("make, low", [("flake_next('twitter')", "flake_min({})"), ("sno_next()", "sno_min({})")])
+def test_too_late(writer, tailer, make, low):
+    id = one(writer, f"SELECT {make}::text")
+    above = f"SELECT {low.format('flake_horizon()')} > '{id}'"
+    while not one(tailer, above):
+        pass
+    kind = "sno" if "sno" in make else "bigint"
+    error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
+    assert error.message_detail and error.message_hint
+    # What has made its own IDs may not cover it either, and a new one is always there.
+    writer.execute(f"BEGIN; SELECT {make}; SAVEPOINT s")
+    with pytest.raises(TOO_LATE):
+        writer.execute(f"SELECT flake_cover('{id}'::{kind})")
+    writer.execute(f"ROLLBACK TO s; SELECT flake_cover({make}); COMMIT")
+    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+
+
+def test_a_refusal_leaves_nothing_that_holds(writer, tailer):
+    id = make(writer)
+    assert passes(tailer, id)
+    before = horizon(tailer)
+    with pytest.raises(TOO_LATE):
+        writer.execute("SELECT flake_cover(%s)", (id,))
+    assert horizon(tailer) >= before
+    writer.execute("BEGIN; SAVEPOINT s")
+    with pytest.raises(TOO_LATE):
+        writer.execute("SELECT flake_cover(%s)", (id,))
+    writer.execute("ROLLBACK TO s; COMMIT")
+    assert horizon(tailer) >= before
+
+
+def test_sno(writer, tailer):
+    id = one(writer, "SELECT sno_next()::text")
+    writer.execute("BEGIN")
+    assert one(writer, f"SELECT flake_cover('{id}'::sno)::text") == id
+    above = f"SELECT sno_min({{}}) > '{id}'"
+    while not one(tailer, above.format("clock_timestamp()")):
+        pass
+    assert not one(tailer, above.format("flake_horizon()"))
+    writer.execute("COMMIT")
+    while not one(tailer, above.format("flake_horizon()")):
+        pass
+
+
+def test_an_earlier_one_than_the_transaction_has_made(writer, tailer):
+    pool = [row[0] for row in writer.execute("SELECT flake_batch('twitter', 10)").fetchall()]
+    writer.execute("BEGIN")
+    own = make(writer)
+    writer.execute("SELECT flake_cover(%s)", (pool[0],))
+    assert holds(tailer, pool[0]) and pool[0] < own
+    # Those above it are covered as well.
+    assert one(writer, "SELECT count(flake_cover(id)) FROM unnest(%s::bigint[]) id", pool) == 10
+    writer.execute("COMMIT")
+    assert passes(tailer, own)
+
+
+def test_a_savepoint_that_is_rolled_back(writer, tailer):
+    id = make(writer)
+    writer.execute("BEGIN; SAVEPOINT s")
+    writer.execute("SELECT flake_cover(%s)", (id,))
+    writer.execute("ROLLBACK TO s; INSERT INTO outbox VALUES (%s)" % id)
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_prepared(writer, tailer):
+    id = make(writer)
+    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s)); PREPARE TRANSACTION 'covered'" % id)
+    assert holds(tailer, id)
+    tailer.execute("COMMIT PREPARED 'covered'")
+    assert passes(tailer, id)
+
+
+def test_a_cursor_that_outlives_its_transaction(writer, tailer):
+    """WITH HOLD makes its IDs at the end of the transaction at the latest."""
+    writer.execute("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT")
+    id = one(writer, "FETCH 1 FROM ids")
+    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s))" % id)
+    assert holds(tailer, id)
+    writer.execute("COMMIT")
+    late = one(writer, "FETCH 1 FROM ids")
+    assert passes(tailer, late)
+    with pytest.raises(TOO_LATE):
+        writer.execute("INSERT INTO outbox VALUES (flake_cover(%s))" % late)
+
+
+def test_a_procedure_that_keeps_an_id_over_a_commit(writer, tailer):
+    writer.execute("""CREATE PROCEDURE keep(INOUT id bigint) LANGUAGE plpgsql AS $$ BEGIN
+                          id := flake_next('twitter'); COMMIT; PERFORM flake_cover(id); INSERT INTO outbox VALUES (id);
+                          PERFORM set_config('kept.id', id::text, false); PERFORM pg_advisory_lock_shared(1);
+                      END $$""")
+    writer.execute("CALL keep(NULL)")
+    assert passes(tailer, int(one(writer, "SELECT current_setting('kept.id')")))
+
+
+def test_ticks_of_a_second(own_servers):
+    """The clock stands where the horizon was asked in the tick of an ID, before it, and after it."""
+    server = own_servers(clock=running(-7200))
+    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1 s"}')""")
+    server.set_clock(at(0.3))
+    with server.connect() as writer, server.connect() as tailer:
+        id = one(writer, "SELECT flake_next('of_seconds')")
+        server.set_clock(at(0.6))
+        # The tick is not over, so no tailer of this layout has come to it.
+        assert horizon(tailer, "of_seconds") <= id
+        writer.execute("BEGIN; SELECT flake_cover(%s, 'of_seconds')" % id)
+        server.set_clock(at(2.3))
+        assert horizon(tailer, "of_seconds") <= id
+        writer.execute("COMMIT")
+        assert horizon(tailer, "of_seconds") > id
+        with pytest.raises(TOO_LATE):
+            writer.execute("SELECT flake_cover(%s, 'of_seconds')", (id,))

@@ -1,0 +1,217 @@
+"""No ID is made below a horizon that was announced, whatever the clock says then and whichever server goes on with the data."""
+
+import psycopg
+import pytest
+
+from clients import KINDS, Made
+from horizon import OUTBOX, horizon, insert, one
+from standing_clock import (
+    at,
+    attempt,
+    attempts,
+    fail_over,
+    make,
+    make_in_all,
+    running,
+    server_at_0,
+    wait_until,
+)
+
+# The smallest ID of each kind at an instant, in the order of the IDs.
+LOWEST = {"twitter": "flake_min({})", "base64id": "flake_min({}, 'base64id')", "sno": "sno_min({})"}
+TYPES = {"twitter": "bigint", "base64id": "bigint", "sno": "sno"}
+
+
+def announce(server, dbname="postgres"):
+    """A horizon, as text."""
+    with server.connect(dbname=dbname) as db:
+        return one(db, "SELECT flake_horizon()::text")
+
+
+def below(server, made, announced):
+    """How many of the IDs are below the horizon, of each kind; of none, where none was made."""
+    found = {}
+    for kind, ids in made.ids.items():
+        low = LOWEST[kind].format(f"'{announced}'::timestamptz")
+        found[kind] = server.value(f"SELECT count(*) FROM unnest(%s::text[]) id WHERE id::{TYPES[kind]} < {low}", list(ids))
+    return {kind for kind, count in found.items() if count}
+
+
+def goes_on(server, announced, *instants):
+    """The clock comes to instants before the horizon, and to one after it. What is made then is above the horizon."""
+    made = Made()
+    for seconds in instants:
+        server.set_clock(at(seconds))
+        attempts(server, made)
+    server.set_clock(running(instants[-1] + 8))
+    with server.connect() as db:
+        make(db, made)
+    assert all(made.ids.values())
+    assert below(server, made, announced) == set()
+
+
+def test_the_first_that_is_asked(own_servers):
+    """Nobody has made an ID on this server."""
+    server = own_servers()
+    assert server.value("SELECT flake_horizon() BETWEEN now() - interval '1 min' AND clock_timestamp()")
+    server.sql(OUTBOX)
+    with server.connect() as db:
+        db.execute("BEGIN")
+        id = insert(db)
+        with server.connect() as tailer:
+            wait_until(lambda: one(tailer, "SELECT flake_min(clock_timestamp()) > %s", id))
+            assert horizon(tailer) <= id
+
+
+@pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
+def test_the_clock_is_set_back(own_servers, ids):
+    """Sessions with IDs and sessions without wait for it, of every kind."""
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as lasting:
+        make(lasting, made)
+        server.set_clock(at(10))
+        if ids == "IDs before":
+            make(lasting, made)
+        announced = announce(server)
+        server.set_clock(at(5))
+        made = Made()
+        assert attempt(lasting, made) == list(KINDS)
+        assert attempts(server, made) == set(KINDS)
+        assert announce(server) >= announced
+        server.set_clock(at(11))
+        make(lasting, made)
+        make_in_all(server, made)
+    assert below(server, made, announced) == set()
+
+
+def test_sno_toggles_where_no_horizon_was_asked(own_servers):
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as db:
+        server.set_clock(at(10))
+        make(db, made)
+        server.set_clock(at(5))
+        assert attempt(db, made) == ["twitter", "base64id"]
+        server.set_clock(at(11))
+        make(db, made)
+
+
+def test_a_transaction_goes_on_below_the_clock_that_others_saw(own_servers):
+    """It holds the horizon, so it may make IDs there; nobody else may."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql(OUTBOX)
+    with server.connect() as writer, server.connect() as tailer:
+        writer.execute("BEGIN")
+        id = insert(writer)
+        server.set_clock(at(10))
+        assert horizon(tailer) <= id
+        server.set_clock(at(5))
+        assert attempts(server, made) == set(KINDS)
+        server.set_clock(at(11))
+        later = insert(writer)
+        assert horizon(tailer) <= id < later
+        writer.execute("COMMIT")
+        server.set_clock(at(12))
+        assert horizon(tailer) > later
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
+def test_a_restart_with_the_clock_behind(own_servers, mode, ids):
+    server, made = server_at_0(own_servers), Made()
+    server.set_clock(at(10))
+    if ids == "IDs before":
+        make_in_all(server, made)
+    announced = announce(server)
+    server.restart(mode=mode, while_stopped=lambda: server.set_clock(at(5)))
+    goes_on(server, announced, 5, 9.999, 10)
+
+
+def test_a_restart_of_a_server_on_which_the_horizon_was_asked_for_long(own_servers):
+    """The time that it covers is asked for as for IDs, again and again."""
+    server = server_at_0(own_servers)
+    with server.connect() as db:
+        for seconds in range(1, 40, 3):
+            server.set_clock(at(seconds))
+            announced = one(db, "SELECT flake_horizon()::text")
+    server.restart(mode="immediate", while_stopped=lambda: server.set_clock(at(20)))
+    goes_on(server, announced, 20, 36, 36.9)
+
+
+@pytest.mark.parametrize("number", ["same number", "another number"])
+@pytest.mark.parametrize("behind", [3, 3600])
+def test_failover(own_servers, number, behind):
+    """The horizon was asked on the primary, which has made no ID since, and the standby's clock is behind."""
+    own = ["flake.node_id=1"] if number == "another number" else []
+    primary = server_at_0(own_servers, "flake.node_count=2")
+    standby = own_servers(*own, standby_of=primary, clock=at(-behind))
+    primary.set_clock(at(60))
+    announced = announce(primary)
+    fail_over(primary, standby)
+    goes_on(standby, announced, -behind, 0, 59, 60)
+
+
+def test_failover_of_another_database(own_servers):
+    """Each keeps its own horizon in the WAL."""
+    primary = server_at_0(own_servers)
+    primary.sql("CREATE DATABASE other TEMPLATE postgres")
+    standby = own_servers(standby_of=primary, clock=at(-60))
+    primary.set_clock(at(60))
+    announced = announce(primary, "other")
+    fail_over(primary, standby)
+    made = Made()
+    for seconds in [-60, 59]:
+        standby.set_clock(at(seconds))
+        attempts(standby, made, dbname="other")
+    standby.set_clock(running(68))
+    with standby.connect(dbname="other") as db:
+        make(db, made)
+    assert below(standby, made, announced) == set()
+
+
+def test_accepting_the_clock_goes_below_and_says_so(own_servers):
+    """What tailers have passed by then is lost to them; from then on the horizon is right again."""
+    server, made, said = server_at_0(own_servers), Made(), []
+    server.sql(OUTBOX)
+    with server.connect() as writer, server.connect() as tailer:
+        writer.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
+        server.set_clock(at(3600))
+        announced = announce(server)
+        server.set_clock(at(0.5))
+        assert attempts(server, made) == set(KINDS)
+        writer.execute("SELECT flake_accept_clock()")
+        assert [severity for severity, message in said if "horizon" in message] == ["WARNING"]
+        server.set_clock(at(10))
+        writer.execute("BEGIN")
+        id = insert(writer)
+        assert one(writer, "SELECT flake_timestamp(%s) < %s::timestamptz", id, announced)
+        server.set_clock(at(11))
+        assert horizon(tailer) <= id
+        writer.execute("COMMIT")
+        assert horizon(tailer) > id
+
+
+def test_accepting_a_clock_that_no_horizon_has_passed_says_nothing(own_servers):
+    server, made, said = server_at_0(own_servers), Made(), []
+    with server.connect() as db:
+        db.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        announce(server)
+        server.set_clock(at(3600))
+        make(db, made)
+        server.set_clock(at(5))
+        db.execute("SELECT flake_accept_clock()")
+        make(db, made)
+    assert said == []
+
+
+@pytest.mark.parametrize("makes_ids", ["off", "on"])
+def test_standbys_refuse(own_servers, makes_ids):
+    """They do not know which transactions have made IDs; the HINT says what helps."""
+    primary = own_servers("flake.node_count=2")
+    standby = own_servers("flake.node_id=1", f"flake.allow_in_recovery={makes_ids}", standby_of=primary)
+    error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, "SELECT flake_horizon()").value.diag
+    for named in "primary", "flake_horizon()", "pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()":
+        assert named in error.message_hint
+    standby.wait_for_replay(primary)
+    primary.stop("immediate")
+    standby.promote()
+    assert standby.value("SELECT flake_horizon() <= clock_timestamp()")

@@ -1,0 +1,175 @@
+"""A prepared transaction holds the horizon until it is committed or rolled back, whatever happens to the server meanwhile."""
+
+import psycopg
+import pytest
+
+from horizon import OUTBOX, PARALLEL, WIDE, holds, insert, insert_in_transactions, one, passes, take_snapshot
+from standing_clock import wait_until
+
+MOST = 10
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers(f"max_prepared_transactions={MOST}")
+    server.sql(f"{OUTBOX}; {WIDE}")
+    return server
+
+
+@pytest.fixture
+def tailer(server):
+    with server.connect() as db:
+        yield db
+        db.execute("ROLLBACK")
+        for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+            db.execute(f"ROLLBACK PREPARED '{gid}'")
+
+
+@pytest.fixture
+def writer(server):
+    with server.connect() as db:
+        yield db
+
+
+def prepare(db, gid):
+    """The ID of a row whose transaction is prepared."""
+    db.execute("BEGIN")
+    id = insert(db)
+    db.execute(f"PREPARE TRANSACTION '{gid}'")
+    return id
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_it_is_held_until_the_end(writer, tailer, end):
+    id = prepare(writer, "mine")
+    assert holds(tailer, id)
+    # Others follow in its slot, and in the others when its session has exited.
+    insert_in_transactions(writer, 100)
+    assert holds(tailer, id)
+    assert tailer.execute("SELECT pid, gid FROM flake_open").fetchall() == [(None, "mine")]
+    assert one(tailer, "SELECT flake_horizon() = since FROM flake_open")
+    writer.close()
+    assert holds(tailer, id)
+    tailer.execute(f"{end} PREPARED 'mine'")
+    assert passes(tailer, id)
+    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+
+
+@pytest.mark.parametrize("later", [0, 300])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_what_ended_after_the_snapshot_holds_it(server, writer, tailer, end, later):
+    id = prepare(writer, "mine")
+    take_snapshot(tailer)
+    writer.execute(f"{end} PREPARED 'mine'")
+    insert_in_transactions(writer, later)
+    if end == "COMMIT":
+        assert holds(tailer, id)
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_prepared_and_ended_after_the_snapshot(writer, tailer):
+    take_snapshot(tailer)
+    id = prepare(writer, "mine")
+    writer.execute("COMMIT PREPARED 'mine'")
+    insert_in_transactions(writer, 100)
+    assert holds(tailer, id)
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
+def test_savepoints_and_workers(writer, tailer):
+    """The IDs of both belong to the transaction that is prepared."""
+    writer.execute("BEGIN; SAVEPOINT s")
+    id = one(writer, "SELECT flake_next('twitter')")
+    writer.execute("ROLLBACK TO s; INSERT INTO outbox VALUES (%s)" % id)
+    writer.execute("PREPARE TRANSACTION 'savepoints'")
+    assert holds(tailer, id)
+    tailer.execute("COMMIT PREPARED 'savepoints'")
+    writer.execute(f"{PARALLEL}; BEGIN; CREATE TABLE made AS SELECT make_anywhere() AS id FROM wide")
+    assert passes(tailer, id)
+    id = one(writer, "SELECT min(id) FROM made")
+    writer.execute("PREPARE TRANSACTION 'workers'")
+    assert holds(tailer, id)
+    tailer.execute("ROLLBACK PREPARED 'workers'")
+    assert passes(tailer, id)
+
+
+def test_one_that_cannot_be_prepared_lets_go(server, writer, tailer):
+    ids = [prepare(writer, f"full {number}") for number in range(MOST)]
+    writer.execute("BEGIN")
+    more = insert(writer)
+    with pytest.raises(psycopg.errors.OutOfMemory, match="maximum number of prepared transactions"):
+        writer.execute("PREPARE TRANSACTION 'one more'")
+    writer.execute("BEGIN")
+    again = insert(writer)
+    with pytest.raises(psycopg.errors.DuplicateObject):
+        writer.execute("PREPARE TRANSACTION 'full 0'")
+    for number, id in enumerate(ids):
+        assert holds(tailer, id)
+        tailer.execute(f"COMMIT PREPARED 'full {number}'")
+    assert passes(tailer, max(more, again))
+
+
+def test_many_one_after_another(writer, tailer):
+    """More than there can be at once, some of them for a snapshot that sees none of them ended."""
+    for number in range(20 * MOST):
+        last = prepare(writer, f"many {number}")
+        writer.execute(f"COMMIT PREPARED 'many {number}'")
+    assert passes(tailer, last)
+    take_snapshot(tailer)
+    first = prepare(writer, "first")
+    writer.execute("COMMIT PREPARED 'first'")
+    for number in range(20 * MOST):
+        last = prepare(writer, f"more {number}")
+        writer.execute(f"{'ROLLBACK' if number % 3 else 'COMMIT'} PREPARED 'more {number}'")
+    assert holds(tailer, first)
+    tailer.execute("COMMIT")
+    assert passes(tailer, last)
+
+
+@pytest.mark.parametrize("mode", ["immediate", "fast"])
+@pytest.mark.parametrize("checkpoint", [True, False])
+def test_restarts(own_servers, mode, checkpoint):
+    """PostgreSQL reads it from the WAL or from pg_twophase. Whoever comes first then need not have an ID."""
+    server = own_servers("max_prepared_transactions=10")
+    server.sql(OUTBOX)
+    with server.connect() as writer:
+        ids = [prepare(writer, gid) for gid in ("committed", "rolled back")]
+        if checkpoint:
+            writer.execute("CHECKPOINT")
+    for _ in range(2):
+        server.restart(mode=mode)
+        with server.connect() as tailer:
+            assert holds(tailer, ids[0])
+            assert tailer.execute("SELECT pid, gid FROM flake_open ORDER BY since").fetchall() == [
+                (None, "committed"), (None, "rolled back"),
+            ]  # fmt: skip
+    with server.connect() as tailer, server.connect() as writer:
+        insert_in_transactions(writer, 100)
+        take_snapshot(tailer)
+        writer.execute("COMMIT PREPARED 'committed'")
+        assert holds(tailer, ids[0])
+        tailer.execute("COMMIT")
+        wait_until(lambda: holds(tailer, ids[1]) and passes(tailer, ids[0]))
+        writer.execute("ROLLBACK PREPARED 'rolled back'")
+        assert passes(tailer, ids[1])
+
+
+def test_a_standby_that_is_promoted(own_servers):
+    """The transaction has come to it with the WAL."""
+    primary = own_servers("max_prepared_transactions=10", "flake.node_count=2")
+    primary.sql(OUTBOX)
+    standby = own_servers("flake.node_id=1", standby_of=primary)
+    with primary.connect() as writer:
+        id = prepare(writer, "mine")
+    standby.wait_for_replay(primary)
+    primary.stop("immediate")
+    standby.promote()
+    with standby.connect() as tailer, standby.connect() as writer:
+        assert holds(tailer, id)
+        assert tailer.execute("SELECT pid, gid FROM flake_open").fetchall() == [(None, "mine")]
+        insert_in_transactions(writer, 10)
+        assert holds(tailer, id)
+        writer.execute("COMMIT PREPARED 'mine'")
+        assert passes(tailer, id)
