@@ -4,8 +4,10 @@ from standing_clock import wait_until
 
 OUTBOX = "CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), note text)"
 # Plans whose workers make or read all rows of a table, and a table for them.
-PARALLEL = """SET parallel_leader_participation = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
-              SET min_parallel_table_scan_size = 0"""
+WORKERS = {
+    "parallel_leader_participation": "off", "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
+}  # fmt: skip
+PARALLEL = "; ".join(f"SET {name} = {value}" for name, value in WORKERS.items())
 WIDE = """CREATE TABLE wide AS SELECT n FROM generate_series(1, 10000) n; ALTER TABLE wide SET (parallel_workers = 2);
           CREATE FUNCTION make_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
               LANGUAGE plpgsql AS $$ BEGIN RETURN flake_next('twitter'); END $$;

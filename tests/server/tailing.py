@@ -1,0 +1,257 @@
+"""Writers that do all that transactions do with IDs, and tailers that read a table meanwhile: each row once, and in order?"""
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+
+import psycopg
+
+from clients import wait_for_server
+from conftest import bindir
+from horizon import WIDE, WORKERS
+from standing_clock import wait_until
+
+SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
+# Two tables, of which each has its writers and its tailers: how an ID is made, its type, the smallest one now, and one below all.
+TABLES = {
+    "of_bigint": ("flake_next('twitter')", "bigint", "flake_min(flake_horizon())", 0),
+    "of_sno": ("sno_next()", "sno", "sno_min(flake_horizon())", 16 * "2"),
+}
+SETUP = """
+    CREATE TABLE {table} (id {type} PRIMARY KEY DEFAULT {make});
+    CREATE FUNCTION covered(id {type}) RETURNS {type} LANGUAGE plpgsql AS $$ BEGIN
+        RETURN flake_cover(id);
+    EXCEPTION WHEN object_not_in_prerequisite_state THEN
+        RETURN {make};
+    END $$
+"""
+# What pgbench runs: how often, and what.
+SCRIPTS = {
+    "plain": (40, "\\set n random(1, 5)\nBEGIN\\;INSERT INTO {table} SELECT FROM generate_series(1, :n)\\;SELECT {sleep}\\;COMMIT;"),
+    "autocommit": (20, "INSERT INTO {table} DEFAULT VALUES;"),
+    "bursts": (60, "INSERT INTO {table} SELECT FROM generate_series(1, 5);"),
+    "late": (15, """BEGIN;
+                    SELECT {make} AS id \\gset
+                    SELECT {sleep};
+                    INSERT INTO {table} VALUES (':id');
+                    INSERT INTO {table} DEFAULT VALUES;
+                    SELECT {sleep};
+                    COMMIT;"""),
+    "savepoints": (10, """BEGIN;
+                          SAVEPOINT a;
+                          SELECT {make} AS id \\gset
+                          INSERT INTO {table} DEFAULT VALUES;
+                          SELECT {sleep};
+                          ROLLBACK TO a;
+                          SAVEPOINT b;
+                          INSERT INTO {table} DEFAULT VALUES;
+                          RELEASE b;
+                          INSERT INTO {table} VALUES (':id');
+                          COMMIT;"""),
+    "aborts": (8, "BEGIN;\nINSERT INTO {table} DEFAULT VALUES;\nSELECT {sleep};\nROLLBACK;"),
+    "unused": (5, "BEGIN;\nSELECT {make};\nSELECT {sleep};\nCOMMIT;"),
+    "covered": (10, "SELECT {make} AS id \\gset\nBEGIN;\nINSERT INTO {table} SELECT covered(':id'::{type});\nSELECT {sleep};\nCOMMIT;"),
+    "prepared": (9, """\\set n random(1, 1000000000000)
+                       BEGIN;
+                       INSERT INTO {table} SELECT FROM generate_series(1, 2);
+                       SELECT {sleep};
+                       PREPARE TRANSACTION '{table} :n';
+                       SELECT {sleep};
+                       COMMIT PREPARED '{table} :n';"""),
+    "prepared in vain": (2, """\\set n random(1, 1000000000000)
+                               BEGIN;
+                               INSERT INTO {table} DEFAULT VALUES;
+                               PREPARE TRANSACTION '{table} :n';
+                               ROLLBACK PREPARED '{table} :n';"""),
+}  # fmt: skip
+BY_WORKERS = """
+    BEGIN;
+    CREATE TEMP TABLE made ON COMMIT DROP AS SELECT make_anywhere() AS id FROM wide;
+    SELECT {sleep};
+    INSERT INTO of_bigint SELECT id FROM made LIMIT 50;
+    COMMIT;
+"""
+# Long transactions in another database, which do not count.
+ELSEWHERE = "BEGIN;\nSELECT flake_next('twitter');\nSELECT pg_sleep(1);\nCOMMIT;\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tailer:
+    name: str
+    table: str = "of_bigint"
+    pause: float = 0.0
+    repeatable: bool = False  # snapshots that are older than the statement
+    naive: bool = False  # without a horizon
+
+
+@dataclasses.dataclass
+class Seen:
+    lost: int
+    twice: int
+    disorder: int
+    never_committed: int
+    rows: int
+
+    @classmethod
+    def of(cls, committed, seen, disorder):
+        once = set(seen)
+        return cls(len(committed - once), len(seen) - len(once), disorder, len(once - committed), len(seen))
+
+
+TAILERS = [
+    Tailer("naive", pause=0.001, naive=True), Tailer("naive, sno", "of_sno", pause=0.001, naive=True),
+    Tailer("fast"), Tailer("every 20 ms", pause=0.02), Tailer("old snapshots", repeatable=True),
+    Tailer("old snapshots, every 20 ms", pause=0.02, repeatable=True), Tailer("sno", "of_sno", pause=0.005),
+    Tailer("sno, old snapshots", "of_sno", pause=0.005, repeatable=True),
+]  # fmt: skip
+
+
+# What clients of pgbench may be told: their session was terminated or their server restarted, the clock is behind, or somebody else
+# has ended what they had prepared.
+EXPECTED = re.compile(
+    "terminating connection|server closed|shutting down|starting up|in recovery mode|not yet accepting|clock is behind|mark is ahead"
+    "|prepared transaction with identifier .* (does not exist|is busy)|after a crash|No such file|Connection refused")
+
+
+def prepare(server):
+    """The tables, and another database."""
+    for table, (make, kind, _, _) in TABLES.items():
+        server.sql(SETUP.format(table=table, type=kind, make=make))
+    server.sql(WIDE)
+    server.sql("CREATE DATABASE elsewhere")
+    with server.connect(dbname="elsewhere") as db:
+        db.execute("CREATE EXTENSION flake")
+
+
+def tail(server, tailer, stopped):
+    """The rows in the order in which they were read, and how many were not above the last one. Reads on until all is below the
+    horizon after the writers have stopped; goes on where it was when the server comes back."""
+    _, kind, low, last = TABLES[tailer.table]
+    query = f"SELECT id FROM {tailer.table} WHERE id > %s::{kind} {'' if tailer.naive else f'AND id < {low}'} ORDER BY id"
+    rest = f"SELECT EXISTS (SELECT FROM {tailer.table} WHERE id >= {low})"
+    seen, disorder = [], 0
+    while True:
+        with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
+            while True:
+                ends = stopped.is_set() and (tailer.naive or db.execute(rest).fetchone() == (False,))
+                if tailer.repeatable:
+                    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
+                    time.sleep(random.choice([0, 0, random.random() * 0.02]))
+                for _ in range(1 + tailer.repeatable):
+                    for id, in db.execute(query, (last,)).fetchall():
+                        disorder += id <= last
+                        last = id
+                        seen.append(id)
+                if tailer.repeatable:
+                    db.execute("COMMIT")
+                if ends:
+                    return seen, disorder
+                time.sleep(tailer.pause)
+        time.sleep(0.02)
+
+
+def tail_in_process(server, tailer, stopped, result):
+    try:
+        result.send(tail(server, tailer, stopped))
+    except BaseException as failure:
+        result.send(failure)
+        raise
+
+
+class Load:
+    """Clients of pgbench that write until the end of a `with`, started anew every second, as some have been thrown out."""
+
+    def __init__(self, server):
+        self.server, self.ends, self.unexpected, self.terminated = server, threading.Event(), set(), 0
+        self.threads, self.orphans = [], set()
+        for table, (make, kind, _, _) in TABLES.items():
+            scripts = []
+            for name, (weight, script) in SCRIPTS.items():
+                path = server.base / f"{table} {name}.sql"
+                path.write_text(script.format(table=table, make=make, type=kind, sleep=SLEEP) + "\n")
+                scripts += ["-f", f"{path}@{weight}"]
+            self.add("writer", 3, scripts)
+            self.add("victim", 1, scripts)
+        for name, script, dbname in [("workers", BY_WORKERS, "postgres"), ("elsewhere", ELSEWHERE, "elsewhere")]:
+            path = server.base / f"{name}.sql"
+            path.write_text(script.format(sleep=SLEEP))
+            self.add("writer", 1, ["-f", path], dbname)
+
+    def add(self, name, clients, scripts, dbname="postgres"):
+        command = [bindir() / "pgbench", "-n", "-c", str(clients), "-T", "1", *map(str, scripts)]
+        options = " ".join(f"-c {name}={value}" for name, value in WORKERS.items())
+        environment = self.server.client_environment | {"PGAPPNAME": name, "PGDATABASE": dbname, "PGOPTIONS": options}
+        self.threads.append(threading.Thread(target=self.run, args=(command, environment)))
+
+    def run(self, command, environment):
+        while not self.ends.is_set():
+            done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+            told = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
+            self.unexpected.update(line for line in told if not EXPECTED.search(line))
+
+    def disturb(self):
+        """Terminates some sessions, and ends the prepared transactions that nobody else has ended for a while."""
+        with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
+            self.terminated += db.execute("""
+                SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                WHERE application_name = 'victim' AND random() < 0.3""").fetchone()[0]
+            self.end_prepared(db, self.orphans)
+            self.orphans = {gid for gid, in db.execute("SELECT gid FROM pg_prepared_xacts")}
+
+    def end_prepared(self, db, gids):
+        for gid in gids:
+            with contextlib.suppress(psycopg.errors.UndefinedObject, psycopg.errors.ObjectNotInPrerequisiteState):
+                db.execute(f"{random.choice(['COMMIT', 'ROLLBACK'])} PREPARED '{gid}'")
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        """Nothing is written when it returns."""
+        self.ends.set()
+        for thread in self.threads:
+            thread.join()
+        wait_for_server(self.server)
+        left = "SELECT FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
+        wait_until(lambda: not self.server.sql(left))
+        with self.server.connect() as db:
+            self.end_prepared(db, [gid for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall()])
+
+
+def run(server, seconds, faults=()):
+    """Loads the tables for so long, while the faults happen one after another; says what each tailer has seen, and how many rows
+    there are. The tables are empty afterwards."""
+    processes, context = {}, multiprocessing.get_context("fork")
+    stopped = context.Event()
+    for tailer in TAILERS:
+        result, end = context.Pipe(duplex=False)
+        processes[tailer] = context.Process(target=tail_in_process, args=(server, tailer, stopped, end)), result
+        processes[tailer][0].start()
+    faults, begin = list(faults), time.monotonic()
+    with Load(server) as load:
+        while time.monotonic() < begin + seconds or faults:
+            time.sleep(0.3)
+            load.disturb()
+            if faults and time.monotonic() > begin + seconds * (1 - len(faults) / (len(faults) + 1)):
+                faults.pop(0)()
+    assert not load.unexpected, sorted(load.unexpected)[:5]
+    committed = {table: {id for id, in server.sql(f"SELECT id FROM {table}")} for table in TABLES}
+    stopped.set()
+    found = {}
+    for tailer, (process, result) in processes.items():
+        assert result.poll(120), f"{tailer.name} does not come to the end"
+        seen = result.recv()
+        if isinstance(seen, BaseException):
+            raise seen
+        process.join()
+        found[tailer] = Seen.of(committed[tailer.table], *seen)
+    server.sql(f"TRUNCATE {', '.join(TABLES)}")
+    return found, sum(map(len, committed.values())), load.terminated

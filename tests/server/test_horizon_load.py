@@ -1,0 +1,73 @@
+"""Under load, and whatever happens to the server, who reads below the horizon sees every row once and in order.
+
+FLAKE_TEST_SECONDS says how long, FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows were written; `scripts/test tailing`
+shows what each tailer has seen.
+"""
+
+import os
+
+import pytest
+
+import tailing
+from conftest import SECONDS
+from horizon import OUTBOX, insert, one, passes
+
+SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
+ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
+SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_size=4GB", "max_parallel_workers=8"]
+
+
+def load(server, faults=()):
+    """The tailers by the horizon miss nothing; what the others miss is chance."""
+    found, rows, terminated = tailing.run(server, SECONDS, faults)
+    print(f"\n{rows} rows, {terminated} sessions terminated")
+    for tailer, seen in found.items():
+        print(f"  {tailer.name:28} {seen}")
+    assert rows > 100
+    for tailer, seen in found.items():
+        assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
+    return rows
+
+
+def test_what_is_lost_without_it(server):
+    """A transaction that is slower than another one has lower IDs, and is seen later."""
+    server.sql(OUTBOX)
+    with server.connect() as slow, server.connect() as tailer:
+        slow.execute("BEGIN")
+        low = insert(slow)
+        high = insert(tailer)
+        naive = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id > %s"
+        below = f"{naive} AND id < flake_min(flake_horizon())"
+        assert (one(tailer, naive, 0), one(tailer, below, 0)) == ([high], None)
+        slow.execute("COMMIT")
+        assert passes(tailer, high)
+        assert (one(tailer, naive, high), one(tailer, below, 0)) == (None, [low, high])
+
+
+def test_load(servers):
+    server = servers(*SETTINGS)
+    tailing.prepare(server)
+    rows = load(server)
+    while rows < ROWS:
+        rows += load(server)
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_clock_steps(own_servers, round):
+    server = own_servers(*SETTINGS, clock="+0")
+    tailing.prepare(server)
+    steps = ["+0.3", "-0.2", "+4", "+3.5", "+5", "+2", "+9"]
+    load(server, [lambda step=step: server.set_clock(step) for step in steps])
+
+
+@pytest.mark.parametrize("round", range(SOAK))
+def test_crashes_and_restarts(own_servers, round):
+    """The clock is set meanwhile. Rows that a tailer has read must outlive a crash, so commits wait for the disk."""
+    server = own_servers(*SETTINGS, "synchronous_commit=on", clock="+0")
+    tailing.prepare(server)
+
+    def restart(mode, clock):
+        server.restart(mode=mode, while_stopped=lambda: server.set_clock(clock))
+
+    cases = [("immediate", "+0"), ("immediate", "-0.5"), ("fast", "+1"), ("immediate", "+0.5"), ("immediate", "+9")]
+    load(server, [lambda case=case: restart(*case) for case in cases])
