@@ -54,7 +54,7 @@ def test_it_is_an_expression(writer, tailer):
     assert holds(tailer, id)
     writer.execute("COMMIT")
     assert passes(tailer, id)
-    assert one(writer, "SELECT flake_cover(NULL) IS NULL")
+    assert one(writer, "SELECT flake_cover(NULL::bigint) IS NULL")
     assert one(writer, "SELECT flake_cover(NULL::sno) IS NULL")
 
 
@@ -157,7 +157,7 @@ def test_a_procedure_that_keeps_an_id_over_a_commit(writer, tailer):
 def test_ticks_of_a_second(own_servers):
     """The clock stands where the horizon was asked in the tick of an ID, before it, and after it."""
     server = own_servers(clock=running(-7200))
-    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1 s"}')""")
+    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
     server.set_clock(at(0.3))
     with server.connect() as writer, server.connect() as tailer:
         id = one(writer, "SELECT flake_next('of_seconds')")

@@ -51,7 +51,7 @@ def test_in_every_layout(server, writer, tailer, layout):
 
 
 def test_in_a_layout_of_ones_own_and_with_sno(server, writer, tailer):
-    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1 s"}')""")
+    server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
     for make, low in [("flake_next('of_seconds')", "flake_min({}, 'of_seconds')"), ("sno_next()", "sno_min({})")]:
         writer.execute("BEGIN")
         id = one(writer, f"SELECT {make}::text")
@@ -195,7 +195,8 @@ def test_read_only_transactions(writer, tailer):
 def test_other_databases_do_not_count(server, tailer):
     server.sql("CREATE DATABASE other")
     with server.connect(dbname="other") as writer, server.connect(dbname="other") as there:
-        writer.execute("CREATE EXTENSION flake; BEGIN")
+        writer.execute("CREATE EXTENSION flake")
+        writer.execute("BEGIN")
         id = one(writer, "SELECT flake_next('twitter')")
         assert passes(tailer, id)
         assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
@@ -226,12 +227,14 @@ def test_every_role_may_ask(server, writer, tailer):
     assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
 
 
-def test_terminated_sessions_let_go(server, writer, tailer):
+def test_terminated_sessions_let_go(server, tailer):
+    writer = server.connect()
     writer.execute("BEGIN")
     id = insert(writer)
     assert holds(tailer, id)
     tailer.execute("SELECT pg_terminate_backend(%s)", (writer.info.backend_pid,))
     assert passes(tailer, id)
+    writer.close()
 
 
 @pytest.mark.parametrize("disconnects", [True, False], ids=["disconnected", "exited"])

@@ -110,6 +110,24 @@ def test_ids_of_workers_are_held_until_the_leader_ends(server, db, end):
         assert passes(db, last)
 
 
+def test_a_leader_that_has_never_called_flake(server, db):
+    """It does not even load the library, and does not know of its workers' IDs."""
+    server.sql("CREATE TABLE IF NOT EXISTS plain (id bigint)")
+    with server.connect() as leader:
+        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
+        leader.execute("INSERT INTO plain SELECT id FROM made")
+        id, last = leader.execute("SELECT min(id), max(id) FROM made").fetchone()
+        assert holds(db, id)
+        take_snapshot(db)
+        leader.execute("COMMIT")
+        assert holds(db, id)
+        db.execute("COMMIT")
+        assert passes(db, last)
+        # Without an ID, and without the number of a transaction.
+        leader.execute("BEGIN; SELECT 1")
+        assert passes(db, insert(db))
+
+
 def test_ids_of_workers_after_one_of_the_leader(server, db):
     with server.connect() as leader:
         leader.execute(f"{PARALLEL}; BEGIN")
