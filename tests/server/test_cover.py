@@ -50,7 +50,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
 
 def test_it_is_an_expression(writer, tailer):
     id = make(writer)
-    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s))" % id)
+    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
     assert holds(tailer, id)
     writer.execute("COMMIT")
     assert passes(tailer, id)
@@ -118,7 +118,7 @@ def test_a_savepoint_that_is_rolled_back(writer, tailer):
     id = make(writer)
     writer.execute("BEGIN; SAVEPOINT s")
     writer.execute("SELECT flake_cover(%s)", (id,))
-    writer.execute("ROLLBACK TO s; INSERT INTO outbox VALUES (%s)" % id)
+    writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
     assert holds(tailer, id)
     writer.execute("COMMIT")
     assert passes(tailer, id)
@@ -126,7 +126,7 @@ def test_a_savepoint_that_is_rolled_back(writer, tailer):
 
 def test_prepared(writer, tailer):
     id = make(writer)
-    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s)); PREPARE TRANSACTION 'covered'" % id)
+    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id})); PREPARE TRANSACTION 'covered'")
     assert holds(tailer, id)
     tailer.execute("COMMIT PREPARED 'covered'")
     assert passes(tailer, id)
@@ -136,13 +136,13 @@ def test_a_cursor_that_outlives_its_transaction(writer, tailer):
     """WITH HOLD makes its IDs at the end of the transaction at the latest."""
     writer.execute("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT")
     id = one(writer, "FETCH 1 FROM ids")
-    writer.execute("BEGIN; INSERT INTO outbox VALUES (flake_cover(%s))" % id)
+    writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
     assert holds(tailer, id)
     writer.execute("COMMIT")
     late = one(writer, "FETCH 1 FROM ids")
     assert passes(tailer, late)
     with pytest.raises(TOO_LATE):
-        writer.execute("INSERT INTO outbox VALUES (flake_cover(%s))" % late)
+        writer.execute(f"INSERT INTO outbox VALUES (flake_cover({late}))")
 
 
 def test_a_procedure_that_keeps_an_id_over_a_commit(writer, tailer):
@@ -164,7 +164,7 @@ def test_ticks_of_a_second(own_servers):
         server.set_clock(at(0.6))
         # The tick is not over, so no tailer of this layout has come to it.
         assert horizon(tailer, "of_seconds") <= id
-        writer.execute("BEGIN; SELECT flake_cover(%s, 'of_seconds')" % id)
+        writer.execute(f"BEGIN; SELECT flake_cover({id}, 'of_seconds')")
         server.set_clock(at(2.3))
         assert horizon(tailer, "of_seconds") <= id
         writer.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""flake_horizon() stays below the IDs of transactions that have not ended for the caller's snapshot, and goes above all others."""
+"""flake_horizon() stays below the IDs of transactions that have not ended for the snapshot, and goes above all others."""
 
 import psycopg
 import pytest

@@ -1,6 +1,6 @@
 """Under load, and whatever happens to the server, who reads below the horizon sees every row once and in order.
 
-FLAKE_TEST_SECONDS says how long, FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows were written; `scripts/test tailing`
+FLAKE_TEST_SECONDS says how long, FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were. `scripts/test tailing`
 shows what each tailer has seen.
 """
 

@@ -82,7 +82,7 @@ def test_savepoints_and_workers(writer, tailer):
     """The IDs of both belong to the transaction that is prepared."""
     writer.execute("BEGIN; SAVEPOINT s")
     id = one(writer, "SELECT flake_next('twitter')")
-    writer.execute("ROLLBACK TO s; INSERT INTO outbox VALUES (%s)" % id)
+    writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
     writer.execute("PREPARE TRANSACTION 'savepoints'")
     assert holds(tailer, id)
     tailer.execute("COMMIT PREPARED 'savepoints'")

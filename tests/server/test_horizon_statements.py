@@ -1,5 +1,5 @@
-"""A statement has one horizon, whichever plan it has and however often it asks; parallel workers make IDs for their leader, and do
-not ask."""
+"""A statement has one horizon, whichever plan it has and however often it asks. Parallel workers make IDs for their leader, and
+do not ask."""
 
 import psycopg
 import pytest
@@ -80,7 +80,7 @@ def test_prepared_statements(server, db, plans):
     db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_horizon())")
     for _ in range(8):
         id = insert(db)
-        wait_until(lambda: one(db, "EXECUTE tail (%s)" % (id - 1)) == 1)  # noqa: B023
+        wait_until(lambda: one(db, f"EXECUTE tail ({id - 1})") == 1)  # noqa: B023
     plan = "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) EXECUTE tail (0)"))
     assert "Index Cond" in plan and "(id < flake_min(flake_horizon(), 'twitter'::text))" in plan
     assert "Filter" not in plan
