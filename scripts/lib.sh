@@ -42,6 +42,8 @@ if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 # What takes long to make and belongs to the machine. Root's home cannot be read by the user that root's servers run as.
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
 if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
+# Libraries for clients that only tests use.
+clients=$cache/clients
 
 # Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {

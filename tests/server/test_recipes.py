@@ -1,0 +1,339 @@
+"""The recipes of docs/tailing.md, as they are written there, while rows are written: each row once, in order."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from conftest import ROOT, SECONDS, bindir
+from standing_clock import wait_until
+from tailing import SLEEP
+from test_docs import BLOCK
+
+PAGE = (ROOT / "docs" / "tailing.md").read_text()
+# Where scripts/setup puts clients that are no part of Debian's packages for tests.
+CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
+# Some transactions take long, so that higher IDs are committed before lower ones.
+WRITES = [
+    "INSERT INTO {0} DEFAULT VALUES;\n",
+    f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nINSERT INTO {{0}} DEFAULT VALUES;\nCOMMIT;\n",
+    f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nROLLBACK;\n",
+]
+
+
+def recipe(heading, language="sql"):
+    """The blocks of code below a heading."""
+    below, = (text for text in re.split(r"^#+ ", PAGE, flags=re.M) if text.startswith(f"{heading}\n"))
+    return [code for found, code in BLOCK.findall(below) if found == language]
+
+
+def python(heading, name):
+    """A function from the page."""
+    names = {}
+    exec(recipe(heading, "python")[0], names)
+    return names[name]
+
+
+@pytest.fixture
+def server(own_servers):
+    return with_outbox(own_servers())
+
+
+def with_outbox(server):
+    server.sql(re.search(r"^CREATE TABLE outbox .*;$", PAGE, re.M)[0])
+    return server
+
+
+@contextlib.contextmanager
+def writers(server, table="outbox"):
+    """Clients that write for a while; they have ended after the block."""
+    scripts = []
+    for number, script in enumerate(WRITES):
+        path = server.base / f"write {number}.sql"
+        path.write_text(script.format(table))
+        scripts += ["-f", path]
+    process = subprocess.Popen(
+        [bindir() / "pgbench", "-n", "-c", "6", "-T", str(SECONDS), *scripts], env=server.client_environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.wait()
+    assert process.returncode == 0
+
+
+def wait_until_complete(server, table="outbox"):
+    wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < flake_min(flake_horizon()), true) FROM {table}"))
+
+
+def consume(server, process, step):
+    """The IDs that steps take while rows are written, and from what is left then."""
+    taken = []
+    while process.poll() is None:
+        taken += step()
+    wait_until_complete(server)
+    while new := step():
+        taken += new
+    return taken
+
+
+def written(server, table="outbox"):
+    ids = [id for id, in server.sql(f"SELECT id FROM {table} ORDER BY id")]
+    assert len(ids) > 10
+    return ids
+
+
+def run(db, code, crashes=0.0):
+    """The IDs that the statements of a block return in a transaction; some end before it is committed."""
+    rows = []
+    for statement in code.split(";\n"):
+        if "COMMIT" in statement and random.random() < crashes:
+            db.execute("ROLLBACK")
+            return []
+        cursor = db.execute(statement) if statement.strip() else None
+        if cursor and cursor.description and cursor.description[0].name == "id":
+            rows += [row[0] for row in cursor.fetchall()]
+    return rows
+
+
+def test_one_consumer(server):
+    """Two processes take turns, and sometimes crash; another consumer reads for itself."""
+    prepare, repeated = recipe("One consumer")
+    server.sql(prepare)
+    taken = []
+
+    def consumer(process):
+        with server.connect() as db:
+
+            def step():
+                with lock:
+                    # So that the order of what both have taken is known here.
+                    found = run(db, repeated, crashes=0.3)
+                    taken.extend(found)
+                return found
+
+            consume(server, process, step)
+
+    lock = threading.Lock()
+    other = repeated.replace("mailer", "jobs")
+    with writers(server) as process, concurrent.futures.ThreadPoolExecutor() as pool, server.connect() as db:
+        both = [pool.submit(consumer, process) for _ in range(2)]
+        alone = consume(server, process, lambda: run(db, other))
+        [one.result() for one in both]
+    with server.connect() as db:
+        while new := run(db, repeated):
+            taken += new
+    assert taken == alone == written(server)
+
+
+def test_several_processes_of_one_consumer_wait_for_each_other(server):
+    prepare, repeated = recipe("One consumer")
+    server.sql(prepare)
+    taken, lock = [], threading.Lock()
+
+    def consumer(process):
+        with server.connect() as db:
+            found = consume(server, process, lambda: run(db, repeated))
+        with lock:
+            taken.extend(found)
+
+    with writers(server) as process, concurrent.futures.ThreadPoolExecutor() as pool:
+        [one.result() for one in [pool.submit(consumer, process) for _ in range(3)]]
+    assert sorted(taken) == written(server)
+
+
+def test_consumers_that_share_the_work(server):
+    prepare, repeated = recipe("Several consumers that share the work")
+    server.sql(recipe("One consumer")[0] + prepare)
+    taken, lock = [], threading.Lock()
+
+    def worker(process):
+        with server.connect() as db:
+            found = consume(server, process, lambda: run(db, repeated, crashes=0.1))
+        with lock:
+            taken.extend(found)
+
+    with writers(server) as process, concurrent.futures.ThreadPoolExecutor() as pool:
+        [one.result() for one in [pool.submit(worker, process) for _ in range(3)]]
+    with server.connect() as db:
+        while new := run(db, repeated):
+            taken += new
+    assert sorted(taken) == written(server)
+
+
+def test_a_projection(server):
+    """At every moment, the balances are those of all events below the position."""
+    prepare, repeated = recipe("An event store and its projection")
+    server.sql(f"""{prepare}
+        ALTER TABLE events ALTER account SET DEFAULT random() * 9, ALTER amount SET DEFAULT random() * 200 - 100""")
+    same = """
+        SELECT ARRAY(SELECT (account, balance)::text FROM balances ORDER BY account)
+             = ARRAY(SELECT (account, sum(amount)::bigint)::text FROM events, projections WHERE id < upto GROUP BY account
+                     ORDER BY account)"""
+    with writers(server, "events") as process, server.connect() as db, server.connect() as other:
+        while process.poll() is None:
+            db.execute(repeated)
+            assert other.execute(same).fetchone() == (True,)
+        wait_until_complete(server, "events")
+        db.execute(repeated)
+        assert other.execute(same).fetchone() == (True,)
+        both = "SELECT (SELECT sum(balance) FROM balances) = (SELECT sum(amount) FROM events)"
+        assert other.execute(both).fetchone() == (True,)
+    assert written(server, "events")
+
+
+def test_exports(server):
+    prepare, repeated = recipe("Export what is new")
+    server.sql(prepare)
+
+    def export():
+        output = server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=repeated).stdout
+        return [int(line.split("\t")[0]) for line in output.splitlines()]
+
+    with writers(server) as process:
+        assert consume(server, process, export) == written(server)
+
+
+def test_being_woken(server):
+    """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
+    server.sql(recipe("Being woken")[0])
+    follow = python("Being woken", "follow")
+    taken = []
+
+    def end(process):
+        process.wait()
+        # Longer than the consumer waits for the horizon; it has to be woken.
+        time.sleep(1)
+        server.sql("INSERT INTO outbox (event) VALUES ('end')")
+
+    with server.connect() as db, writers(server) as process:
+        threading.Thread(target=end, args=(process,)).start()
+        for id, event in follow(db, 0):
+            taken.append(id)
+            if event == "end":
+                break
+    assert taken == written(server)
+
+
+def test_a_consumer_on_a_standby(own_servers):
+    read = python("A consumer on a standby", "read_on_standby")
+    primary = with_outbox(own_servers())
+    standby = own_servers(standby_of=primary)
+    with writers(primary) as process, primary.connect() as there, standby.connect() as here:
+        assert read_on(primary, process, lambda last: read(there, here, last)) == written(primary)
+
+
+def read_on(server, process, read):
+    """What a function returns that is given the last ID."""
+    last = 0
+
+    def step():
+        nonlocal last
+        ids = [int(row[0]) for row in read(last)]
+        last = ids[-1] if ids else last
+        return ids
+
+    return consume(server, process, step)
+
+
+def test_several_nodes(own_servers):
+    """The second node also has the rows of the first one, which come there when they do."""
+    read = python("Several nodes", "read_from_node")
+    first, second = (
+        with_outbox(own_servers("flake.node_count=2", f"flake.node_id={node}", "wal_level=logical")) for node in range(2)
+    )
+    first.sql("CREATE PUBLICATION events FOR TABLE outbox")
+    second.sql(f"CREATE SUBSCRIPTION events CONNECTION 'host={first.dir} user=postgres dbname=postgres' PUBLICATION events")
+    taken = []
+    with contextlib.ExitStack() as opened, concurrent.futures.ThreadPoolExecutor() as pool:
+        jobs = []
+        for node, server in enumerate([first, second]):
+            process, db = opened.enter_context(writers(server)), opened.enter_context(server.connect())
+            reads = lambda last, db=db, node=node: read(db, node, 2, last)  # noqa: E731
+            jobs.append(pool.submit(read_on, server, process, reads))
+        taken = [job.result() for job in jobs]
+    wait_until(lambda: set(written(second)) >= set(written(first)))
+    assert taken[0] == written(first)
+    assert taken[1] == [id for id in written(second) if id not in set(taken[0])]
+    second.sql("DROP SUBSCRIPTION events")
+
+
+def test_sqlalchemy(server):
+    sys.path.append(str(CLIENTS / "python"))
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not there and could not be installed")
+    read = python("SQLAlchemy", "read_by_sqlalchemy")
+    engine = sqlalchemy.create_engine(f"postgresql+psycopg://postgres@/postgres?host={server.dir}")
+
+    def read_in_transaction(last):
+        with engine.begin() as connection:
+            return read(connection, last)
+
+    with writers(server) as process:
+        assert read_on(server, process, read_in_transaction) == written(server)
+    engine.dispose()
+
+
+NODE = """
+const { Client } = require("pg");
+(async () => {
+  const client = new Client({ host: process.env.PGHOST, user: "postgres", database: "postgres" });
+  await client.connect();
+  const lines = require("readline").createInterface({ input: process.stdin });
+  for await (const last of lines) console.log(JSON.stringify(await read(client, last)));
+  await client.end();
+})();
+"""
+
+
+def test_node_postgres(server):
+    modules = CLIENTS / "node_modules"
+    if not shutil.which("node") or not (modules / "pg").is_dir():
+        pytest.skip("node or its package pg is not there and could not be installed")
+    with writers(server) as process, subprocess.Popen(
+        ["node", "-e", recipe("node-postgres", "javascript")[0] + NODE], text=True, bufsize=1,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server.client_environment | {"NODE_PATH": str(modules)},
+    ) as node:  # fmt: skip
+
+        def read(last):
+            node.stdin.write(f"{last}\n")
+            return [(row["id"], row["event"]) for row in json.loads(node.stdout.readline())]
+
+        taken = read_on(server, process, read)
+        node.stdin.close()
+    assert taken == written(server)
+    assert node.returncode == 0
+
+
+def test_an_id_of_another_transaction(server):
+    """It is covered, or refused as it is too late; it never comes to a consumer in the wrong order."""
+    code, = recipe("IDs of another transaction")
+    query = "SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id"
+    command = [bindir() / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=sqlstate"]
+
+    def insert():
+        done = subprocess.run(command, check=False, input=code, capture_output=True, text=True, env=server.client_environment)
+        assert done.returncode == 0 or done.stderr.strip() == "ERROR:  55000", done.stderr
+        return done.returncode == 0
+
+    with server.connect() as db, concurrent.futures.ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(insert) for _ in range(20)]
+        taken, last = [], 0
+        while not all(job.done() for job in jobs):
+            for id, in db.execute(query, (last,)).fetchall():
+                taken.append(id)
+                last = id
+        wait_until_complete(server)
+        taken += [id for id, in db.execute(query, (last,)).fetchall()]
+    assert len(taken) == sum(job.result() for job in jobs)
+    assert taken == [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
