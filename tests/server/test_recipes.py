@@ -269,28 +269,50 @@ def test_several_nodes(own_servers):
     second.sql("DROP SUBSCRIPTION events")
 
 
+@contextlib.contextmanager
+def asked_by_lines(server, command, **environment):
+    """A function that asks a program for the rows after an ID, one line of JSON for each line."""
+    with subprocess.Popen(
+        command, text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server.client_environment | environment,
+    ) as program:  # fmt: skip
+
+        def read(last):
+            program.stdin.write(f"{last}\n")
+            return json.loads(program.stdout.readline())
+
+        yield read
+        program.stdin.close()
+    assert program.returncode == 0
+
+
+BY_SQLALCHEMY = """
+import json, os, sys
+from sqlalchemy import create_engine
+engine = create_engine("postgresql+psycopg://postgres@/postgres?host=" + os.environ["PGHOST"])
+for last in sys.stdin:
+    with engine.begin() as connection:
+        print(json.dumps([list(row) for row in read_by_sqlalchemy(connection, int(last))]), flush=True)
+"""
+
+
 def test_sqlalchemy(server):
-    sys.path.append(str(CLIENTS / "python"))
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not there and could not be installed")
-    read = python("SQLAlchemy", "read_by_sqlalchemy")
-    engine = sqlalchemy.create_engine(f"postgresql+psycopg://postgres@/postgres?host={server.dir}")
-
-    def read_in_transaction(last):
-        with engine.begin() as connection:
-            return read(connection, last)
-
-    with writers(server) as process:
-        assert read_on(server, process, read_in_transaction) == written(server)
-    engine.dispose()
+    environment = {"PYTHONPATH": str(CLIENTS / "python")}
+    if subprocess.run([sys.executable, "-c", "import sqlalchemy"], check=False, env=environment, capture_output=True).returncode:
+        pytest.skip("SQLAlchemy is not there and could not be installed")
+    command = [sys.executable, "-c", recipe("SQLAlchemy", "python")[0] + BY_SQLALCHEMY]
+    with writers(server) as process, asked_by_lines(server, command, **environment) as read:
+        assert read_on(server, process, read) == written(server)
 
 
-NODE = """
+BY_NODE = """
 const { Client } = require("pg");
 (async () => {
   const client = new Client({ host: process.env.PGHOST, user: "postgres", database: "postgres" });
   await client.connect();
   const lines = require("readline").createInterface({ input: process.stdin });
-  for await (const last of lines) console.log(JSON.stringify(await read(client, last)));
+  for await (const last of lines) {
+    console.log(JSON.stringify((await read(client, last)).map((row) => [row.id, row.event])));
+  }
   await client.end();
 })();
 """
@@ -300,19 +322,9 @@ def test_node_postgres(server):
     modules = CLIENTS / "node_modules"
     if not shutil.which("node") or not (modules / "pg").is_dir():
         pytest.skip("node or its package pg is not there and could not be installed")
-    with writers(server) as process, subprocess.Popen(
-        ["node", "-e", recipe("node-postgres", "javascript")[0] + NODE], text=True, bufsize=1,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server.client_environment | {"NODE_PATH": str(modules)},
-    ) as node:  # fmt: skip
-
-        def read(last):
-            node.stdin.write(f"{last}\n")
-            return [(row["id"], row["event"]) for row in json.loads(node.stdout.readline())]
-
-        taken = read_on(server, process, read)
-        node.stdin.close()
-    assert taken == written(server)
-    assert node.returncode == 0
+    command = ["node", "-e", recipe("node-postgres", "javascript")[0] + BY_NODE]
+    with writers(server) as process, asked_by_lines(server, command, NODE_PATH=str(modules)) as read:
+        assert read_on(server, process, read) == written(server)
 
 
 def test_an_id_of_another_transaction(server):
