@@ -74,6 +74,7 @@ def draw(folder, results):
     sizes_of_20 = tight["indexes"]["20"]["sizes"]
     title = "Index after eight sessions inserted 480,000 rows, 20 at a time: megabytes"
     bars(folder / "tight.svg", title, sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
+    draw_consumers(folder, results["consumers"])
     for name, title, values, form in (
         ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
         ("insert", "INSERT of a million rows: seconds", results["fill"], "{:.2f}"),
@@ -85,3 +86,13 @@ def draw(folder, results):
         ("generating", "Millions of IDs made per second, not stored", results["generating"][0], "{:.1f}"),
     ):
         lines(folder / f"{name}.svg", title, values, labels, ours, numbers, form)
+
+
+def draw_consumers(folder, found):
+    names = {"horizon": "flake_horizon()", "xid": "pg_snapshot_xmin()"}
+    values, labels = {}, {}
+    for name, when in ("lag", "alone"), ("lag beside long transactions", "beside long transactions"):
+        for way, (_, late) in found[name].items():
+            values[f"{way} {when}"], labels[f"{way} {when}"] = late, f"{names[way]}, {when}"
+    ours = {key for key in values if key.startswith("horizon")}
+    bars(folder / "consumers.svg", "99 of 100 new rows are read within: milliseconds", values, labels, ours, "{:,.1f}")

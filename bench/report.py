@@ -91,6 +91,17 @@ def tight(found):
     return table([*heads, "not in order"], rows)
 
 
+def consumers(found):
+    """How long a row takes to a reader, in milliseconds, and what the table costs."""
+    heads = ["rows below", "lag, median", "99 %", "beside long transactions, median", "99 %", "bytes a row", "INSERTs per second"]
+    rows = [
+        [label, *(number(value, "{:,.1f} ms") for name in ("lag", "lag beside long transactions") for value in found[name][way]),
+         number(found["bytes"][way]), f"{number(found['rates'][way])} ({found['of rates'][way]:.2f} ×)"]
+        for way, label in found["labels"].items()
+    ]  # fmt: skip
+    return table(heads, rows)
+
+
 def others(results):
     memory, waiting, loaded, counted = results["memory"], results["waiting"], results["loaded"], results["instructions"]
     profile = results["profile"]
@@ -144,5 +155,6 @@ def write(root, results):
     put(page, "generating", clients(results, results["generating"], "{:.1f}"))
     put(page, "tight", tight(results["tight"]))
     put(page, "tight_of_32", tight(results["tight of 32"]))
+    put(page, "consumers", consumers(results["consumers"]))
     put(page, "others", others(results))
     put(root / "README.md", "benchmark", short(results))

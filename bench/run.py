@@ -17,6 +17,7 @@ import sys
 
 import psycopg
 
+import consumers
 import contestants
 import instructions
 import queries
@@ -79,6 +80,7 @@ def measure():
         results["inserts"] = sessions.inserts(db, here, rounds(15), 1)
         results["generating"] = sessions.generating(here, rounds(5), 1)
         results["tight"] = tight(db, here, rounds(3))
+        results["consumers"] = consumers.measure(db, connect, rounds(5), 4)
         results["loaded"] = sessions.loaded(rounds(20), 1)
         results["profile"] = sessions.profile(here[0], 4)
         return results

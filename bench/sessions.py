@@ -14,9 +14,11 @@ NUMBERS = [1, 8, 32]
 GENERATED = 10_000
 
 
-def pgbench(script, clients, seconds=None, transactions=None, **options):
-    """Transactions per second, of some seconds or of some transactions of each client."""
+def pgbench(script, clients, seconds=None, transactions=None, per_second=None, **options):
+    """Transactions per second, of some seconds or of some transactions of each client; no more than so many, if that is said."""
     length = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
+    if per_second:
+        length += ["-R", str(per_second)]
     options = " ".join(f"-c {name}={value}" for name, value in options.items())
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 @pytest.fixture
 def small(server, monkeypatch):
+    import consumers
     import queries
     import sessions
     import tables
@@ -27,6 +28,8 @@ def small(server, monkeypatch):
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
     monkeypatch.setattr(sessions, "NUMBERS", [1, 2])
+    monkeypatch.setattr(consumers, "ROWS", 800)
+    monkeypatch.setattr(consumers, "LONG", 0.3)
     monkeypatch.setattr(tightness, "ROWS", 2400)
     monkeypatch.setattr(tightness, "LAYOUTS", ["twitter"])
     monkeypatch.setattr(tightness, "PAIRS", 100)
@@ -42,6 +45,7 @@ def assert_no_place_is_empty(page):
 
 
 def test_all_parts(small, tmp_path):
+    import consumers
     import contestants
     import queries
     import report
@@ -70,7 +74,8 @@ def test_all_parts(small, tmp_path):
             "inserts": [{key: [1.0, 2.0] for key in fill} | found for found in sessions.inserts(db, some, 1, 1)],
             "generating": sessions.generating(some, 1, 1),
             "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
-            "loaded": sessions.loaded(1, 1), "profile": None, "instructions": None,
+            "loaded": sessions.loaded(1, 1), "consumers": consumers.measure(db, run.connect, 1, 1),
+            "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill
     report.write(tmp_path, results)
