@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from horizon import OUTBOX, holds, horizon, insert_in_transactions, one, passes, take_snapshot
-from standing_clock import at, running
+from standing_clock import at, running, wait_until
 
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
 
@@ -62,8 +62,7 @@ def test_it_is_an_expression(writer, tailer):
 def test_too_late(writer, tailer, make, low):
     id = one(writer, f"SELECT {make}::text")
     above = f"SELECT {low.format('flake_horizon()')} > '{id}'"
-    while not one(tailer, above):
-        pass
+    wait_until(lambda: one(tailer, above))
     kind = "sno" if "sno" in make else "bigint"
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
     assert error.message_detail and error.message_hint
@@ -94,12 +93,10 @@ def test_sno(writer, tailer):
     writer.execute("BEGIN")
     assert one(writer, f"SELECT flake_cover('{id}'::sno)::text") == id
     above = f"SELECT sno_min({{}}) > '{id}'"
-    while not one(tailer, above.format("clock_timestamp()")):
-        pass
+    wait_until(lambda: one(tailer, above.format("clock_timestamp()")))
     assert not one(tailer, above.format("flake_horizon()"))
     writer.execute("COMMIT")
-    while not one(tailer, above.format("flake_horizon()")):
-        pass
+    wait_until(lambda: one(tailer, above.format("flake_horizon()")))
 
 
 def test_an_earlier_one_than_the_transaction_has_made(writer, tailer):

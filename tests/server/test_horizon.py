@@ -6,6 +6,7 @@ import pytest
 from clients import EXIT, wait_for_server
 from conftest import LAYOUTS
 from horizon import OUTBOX, holds, horizon, insert, insert_in_transactions, one, passes, take_snapshot
+from standing_clock import wait_until
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
@@ -56,12 +57,10 @@ def test_in_a_layout_of_ones_own_and_with_sno(server, writer, tailer):
         writer.execute("BEGIN")
         id = one(writer, f"SELECT {make}::text")
         above = f"SELECT {low} > '{id}'"
-        while not one(tailer, above.format("clock_timestamp()")):
-            assert not one(tailer, above.format("flake_horizon()"))
+        wait_until(lambda above=above: one(tailer, above.format("clock_timestamp()")))
         assert not one(tailer, above.format("flake_horizon()"))
         writer.execute("COMMIT")
-        while not one(tailer, above.format("flake_horizon()")):
-            pass
+        wait_until(lambda above=above: one(tailer, above.format("flake_horizon()")))
 
 
 def test_savepoints(writer, tailer):
