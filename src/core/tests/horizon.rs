@@ -77,6 +77,9 @@ fn nothing_is_admitted_below_what_was_announced() {
 }
 
 proptest! {
+    // Builds without protections fail on purpose, and leave nothing behind.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// A slot forgets, but for no snapshot does it hold less than the transactions that have not ended; with few since, no more.
     #[test]
     fn a_slot_never_holds_too_little(
