@@ -35,4 +35,5 @@ pub extern "C-unwind" fn _PG_init() {
     postgres::settings::define();
     layouts::custom::subscribe();
     ledger::preload();
+    session::transaction::subscribe();
 }

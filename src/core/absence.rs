@@ -56,6 +56,7 @@ mod mutants {
         HorizonNoted: "an exit note is not below what was announced",
         HorizonPage: "what is announced is in the page before",
         HorizonBinding: "a horizon in the page binds every node",
+        CoverFloor: "an ID from before the start of the server is not covered",
     }
 
     /// Returns whether the environment names a protection.

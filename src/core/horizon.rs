@@ -40,6 +40,11 @@ impl<'a> Snapshot<'a> {
         Self { xmin: widened(next, xmin), xmax: widened(next, xmax), running }
     }
 
+    /// Returns the transactions before a number that have not ended, and that are not all after `xmax`.
+    pub fn running_before(&self, xid: u64) -> impl Iterator<Item = u64> {
+        self.running.iter().map(|&running| widened(self.xmax, running)).filter(move |&running| running < xid)
+    }
+
     /// Returns whether a transaction has not ended.
     pub fn is_running(&self, xid: u64) -> bool {
         xid >= self.xmin && (xid >= self.xmax || self.running.contains(&(xid as u32)))

@@ -183,7 +183,7 @@ pub fn row(error: &Error) -> Row {
             "They hold horizons until they end.",
             "Declare functions that make IDs PARALLEL RESTRICTED, as those of flake are."),
         BelowHorizon { id, announced } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            format!("The tick of ID {id} had ended when flake_horizon() was called at {}.", time(*announced)),
+            format!("Horizons up to {} may have been returned, and the tick of ID {id} has ended by then.", time(*announced)),
             "Make a new ID in the transaction that inserts it."),
         NotSuperuser { .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
             "The marks belong to the whole server.",

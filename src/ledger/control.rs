@@ -64,6 +64,8 @@ pub struct Control {
     pub(super) detached_lock: LwLock,
     /// How many entries there may be of those.
     pub detached: AtomicU32,
+    /// What makes IDs from the opening of the ledger on has this number or a greater one, unless it had begun before.
+    pub first_xid: AtomicU64,
     /// Whether those are known that were prepared before this server start.
     pub prepared_are_known: AtomicBool,
     /// How many sessions make IDs that horizons cannot know of.
@@ -158,6 +160,7 @@ impl Control {
             announced: AtomicI64::new(i64::MIN),
             detached_lock: LwLock::new(),
             detached: AtomicU32::new(0),
+            first_xid: AtomicU64::new(0),
             prepared_are_known: AtomicBool::new(false),
             unpublished: AtomicU32::new(0),
             unpublished_until: AtomicU64::new(0),

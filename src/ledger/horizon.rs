@@ -1,10 +1,9 @@
 //! The horizon of a query: announced to everybody, then the least bound of what the query's snapshot sees as running.
 
-use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
-use flake_core::horizon::Snapshot;
 use flake_core::horizon::detached::{self, Detached, Identity};
+use flake_core::horizon::{Snapshot, widened};
 use flake_core::resume::{Grant, LedgerAccess};
 use flake_core::timeline::MARGIN;
 use flake_core::{Node, absent};
@@ -13,62 +12,46 @@ use super::access::SharedLedger;
 use super::attach::{Attachment, attached};
 use super::control::Control;
 use super::mark_page;
-use super::membership::join;
 use super::open::open;
 use super::segment::{Segment, segment};
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::snapshot::{self, QuerySnapshot};
-use crate::postgres::{prepared, recovery, transaction};
+use crate::postgres::snapshot;
+use crate::postgres::transaction::{self, OfServer};
+use crate::postgres::{prepared, recovery};
 
-thread_local! {
-    /// The node in force, which stays the same until the server stops.
-    static NODE: Cell<Option<Node>> = const { Cell::new(None) };
-    /// The last answer, and how many transactions had ended for its snapshot. What was a horizon remains one for all later
-    /// snapshots.
-    static LAST: Cell<(u64, i64)> = const { Cell::new((0, i64::MIN)) };
-}
-
-/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
-pub fn horizon() -> Result<i64, Error> {
+/// Returns whether this session may ask for horizons.
+pub fn check() -> Result<(), Error> {
     if recovery::is_in_progress() {
         return Err(Error::HorizonInRecovery);
     }
     // A worker has a copy of its leader's snapshot without the note, and could answer otherwise than the leader.
-    if transaction::is_in_worker() {
-        return Err(Error::HorizonInWorker);
-    }
+    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { Ok(()) }
+}
+
+/// Returns an instant below which no ID can appear any more in what this query or a later one sees. `node` is what the session
+/// got when it joined.
+pub fn horizon(node: Node) -> Result<i64, Error> {
     let snapshot = snapshot::of_query().ok_or(Error::NoQuerySnapshot)?;
     if let Some(known) = snapshot.note() {
         return Ok(known);
     }
-    let node = NODE.get().map_or_else(|| join(0), Ok)?;
     let control = match attached() {
         Attachment::Ledger(control, _) => control,
         Attachment::Foreign(header) => return Err(Error::OtherVersion { found: header.version }),
         Attachment::Unknown => unreachable!("the session has just joined"),
     };
-    NODE.set(Some(node));
     open(control, node)?;
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
-    learn_prepared(control, segment, &snapshot)?;
+    let transactions = snapshot.transactions();
+    if prepared::most() > 0 && !absent!(HorizonRebuilt) {
+        learn_prepared(control, segment)?;
+        check_learned(control, segment, &transactions)?;
+    }
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
-    let own = scan(control, segment, &snapshot.transactions())?.min(announced);
-    let horizon = not_before_the_last(snapshot.completions(), own, control.announced.load(Ordering::Acquire));
+    let horizon = scan(control, segment, &transactions)?.min(announced);
     snapshot.set_note(horizon);
     Ok(horizon)
-}
-
-/// One snapshot must not have two horizons, and what is kept for it becomes less. What exceeds the `announced` instant was
-/// announced before somebody accepted a clock that is behind.
-fn not_before_the_last(completions: u64, horizon: i64, announced: i64) -> i64 {
-    let (last_completions, last) = LAST.get();
-    if completions == 0 || completions < last_completions {
-        return horizon;
-    }
-    let horizon = if last <= announced { horizon.max(last) } else { horizon };
-    LAST.set((completions, horizon));
-    horizon
 }
 
 /// Returns whether horizons up to an instant may have been returned.
@@ -93,10 +76,10 @@ fn announce(control: &Control, ledger: &SharedLedger) -> Result<i64, Error> {
             mark_page::bind(control, ledger.node, mark)?;
         }
     }
-    control.announced.fetch_max(now, Ordering::SeqCst);
-    std::sync::atomic::fence(Ordering::SeqCst);
+    let before = control.announced.fetch_max(now, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     flake_core::absence::stall();
-    Ok(now.max(known))
+    Ok(now.max(before))
 }
 
 /// Returns the least bound of the transactions that have not ended for a snapshot. The clock has been announced.
@@ -126,8 +109,9 @@ fn scan(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<
     // After the slots: a transaction that is prepared is there before it leaves its slot.
     if Segment::has_detached(control) {
         let of_detached = |all: &mut [Detached]| {
-            settle(control, all);
-            detached::holds(used(control, all), snapshot, database)
+            let used = used(control, all);
+            detached::settle(used, &OfServer);
+            detached::holds(used, snapshot, database)
         };
         least = least.min(segment.with_detached(control, of_detached));
     }
@@ -139,35 +123,49 @@ fn used<'a>(control: &Control, all: &'a mut [Detached]) -> &'a mut [Detached] {
     &mut all[..count]
 }
 
-fn settle(control: &Control, all: &mut [Detached]) {
-    let is_running = |slot, number| transaction::local(slot, number).0;
-    detached::settle(used(control, all), is_running, transaction::next_xid);
-}
-
 /// Learns, once after each server start, which transactions were prepared before.
-fn learn_prepared(control: &Control, segment: Segment, snapshot: &QuerySnapshot) -> Result<(), Error> {
-    if control.prepared_are_known.load(Ordering::Acquire) || prepared::most() == 0 || absent!(HorizonRebuilt) {
+fn learn_prepared(control: &Control, segment: Segment) -> Result<(), Error> {
+    if control.prepared_are_known.load(Ordering::Acquire) {
         return Ok(());
     }
-    let next = transaction::next_xid();
     let carried = prepared::carried();
-    segment.with_detached(control, |all| {
-        for (xid, bound) in carried {
-            let xid = flake_core::horizon::widened(next, xid);
-            let new = Detached { identity: Identity::Xid(xid), bound, database: 0 };
-            let is_running = |xid| transaction::is_running(xid as u32);
-            if let Some(index) = detached::add(all, new, transaction::oldest_xid, is_running, next) {
-                control.detached.fetch_max(index as u32 + 1, Ordering::SeqCst);
-            }
-        }
+    // Read after the locks, so that it is greater than the numbers in them.
+    let next = transaction::next_xid();
+    let carried: Vec<_> = carried.into_iter().map(|(xid, bound)| (xid, bound, prepared::database_of(xid))).collect();
+    let is_complete = segment.with_detached(control, |all| {
+        carried.iter().all(|&(xid, bound, database)| {
+            let new = Detached { identity: Identity::Xid(widened(next, xid)), bound, database };
+            add_detached(control, all, new)
+        })
     });
-    control.prepared_are_known.store(true, Ordering::Release);
-    // One that the snapshot sees as running may have been committed before its lock was looked for.
-    let has_just_committed = |&xid: &u32| !transaction::is_running(xid) && transaction::has_committed(xid);
-    match snapshot.transactions().running.iter().any(has_just_committed) {
-        true => Err(Error::HorizonNotYet),
-        false => Ok(()),
+    if !is_complete {
+        return Err(Error::TooManyDetached);
     }
+    control.prepared_are_known.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Checks that a snapshot sees no transaction as running that may have been prepared before this server start, and was committed
+/// before anybody had learned of it.
+fn check_learned(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<(), Error> {
+    let first = control.first_xid.load(Ordering::Acquire);
+    if snapshot.xmin >= first {
+        return Ok(());
+    }
+    let has_committed = |xid: &u32| !transaction::is_running(*xid) && transaction::has_committed(*xid);
+    let committed: Vec<u64> = snapshot.running_before(first).filter(|&xid| has_committed(&(xid as u32))).collect();
+    let is_known = |all: &[Detached], xid| all.iter().any(|detached| detached.identity == Identity::Xid(xid));
+    let are_known = || segment.with_detached(control, |all| committed.iter().all(|&xid| is_known(all, xid)));
+    if committed.is_empty() || are_known() { Ok(()) } else { Err(Error::HorizonNotYet) }
+}
+
+/// Adds a transaction that has no slot; returns false if there is no room. The caller has the lock.
+pub fn add_detached(control: &Control, all: &mut [Detached], new: Detached) -> bool {
+    let index = detached::add(all, new, &OfServer);
+    if let Some(index) = index {
+        control.detached.fetch_max(index as u32 + 1, Ordering::SeqCst);
+    }
+    index.is_some()
 }
 
 /// A transaction that holds horizons of this database.
@@ -206,7 +204,7 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
                 (true, pid) => (Some(pid), None),
                 _ => continue,
             },
-            Identity::Free | Identity::EndedBefore(_) => continue,
+            Identity::Free | Identity::Ended { .. } => continue,
         };
         open.push(OpenTransaction { pid, xid, bound });
     }

@@ -21,11 +21,6 @@ thread_local! {
     static HAS_JOINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether this session counts as one that uses the ledger.
-pub fn has_joined() -> bool {
-    HAS_JOINED.get()
-}
-
 /// Opens the ledger for a session that is about to create a generator of this tick length, or to ask for a horizon; counts
 /// the session once, and returns the node that it makes IDs for.
 pub fn join(tick_length: i64) -> Result<Node, Error> {

@@ -13,7 +13,7 @@ use super::node::node;
 use super::{mark_file, mark_page};
 use crate::clock;
 use crate::error::{Error, superuser_only};
-use crate::postgres::{recovery, report};
+use crate::postgres::{recovery, report, transaction};
 
 /// Opens the ledger of this server start, and raises it above what this database knows of the node, once for each database
 /// and each start or promotion.
@@ -28,6 +28,7 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     }
     // These may raise errors of PostgreSQL, so they come before the lock.
     let wal_timeline = recovery::wal_timeline();
+    let next_xid = transaction::next_xid();
     let known = mark_page::known(node)?;
     let writer = control.writer();
     if control.with_lock(is_done) {
@@ -58,6 +59,9 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
         }
         if is_promoted {
             guarded.databases = Default::default();
+        }
+        if present.is_none() || is_promoted {
+            control.first_xid.store(next_xid, Ordering::Release);
         }
         guarded.databases.add(database);
         guarded.opened_in_recovery = in_recovery;

@@ -4,11 +4,12 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering, fence};
 
 use flake_core::absent;
-use flake_core::horizon::detached::{self, Detached, Identity};
+use flake_core::horizon::detached::{Detached, Identity};
 use flake_core::horizon::{NONE, SlotTransactions};
 
-use super::attach::{Attachment, attached};
+use super::attach::{self, Attachment, attached};
 use super::control::Control;
+use super::horizon::add_detached;
 use super::segment::{self, Segment};
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
@@ -93,8 +94,10 @@ fn admit_for_leader(own: Own, now: i64) -> Result<(), i64> {
     if now < known {
         return Err(known);
     }
-    if let Some((slot, number)) = transaction::of_leader() {
-        detach(Identity::Local { slot, number }, now);
+    // The transaction may get its number later; and then the leader knows what the worker does not.
+    let local = |(slot, number)| Identity::Local { slot, number };
+    if let Some(identity) = transaction::xid().map(Identity::Xid).or_else(|| transaction::of_leader().map(local)) {
+        detach(identity, now);
         fence(Ordering::SeqCst);
         let known = own.announced.load(Ordering::SeqCst);
         if now < known {
@@ -109,60 +112,73 @@ fn admit_for_leader(own: Own, now: i64) -> Result<(), i64> {
 fn detach(identity: Identity, bound: i64) {
     let (Attachment::Ledger(control, _), Some(segment)) = (attached(), segment::attached()) else { return };
     let new = Detached { identity, bound, database: recovery::database() };
-    let next = transaction::next_xid();
-    let is_running = |xid| transaction::is_running(xid as u32);
-    let added = segment.with_detached(control, |all| {
-        let index = detached::add(all, new, transaction::oldest_xid, is_running, next);
-        if let Some(index) = index {
-            control.detached.fetch_max(index as u32 + 1, Ordering::SeqCst);
-        }
-        index.is_some()
-    });
-    if !added {
+    if !segment.with_detached(control, |all| add_detached(control, all, new)) {
         crate::error::raise(Error::TooManyDetached);
     }
 }
 
 /// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced.
+///
+/// # Errors
+/// The latest instant that may have been announced.
 pub fn cover(instant: i64) -> Result<(), i64> {
     let Some(own) = OWN.get() else { return Ok(()) };
+    // The floor is above what was announced before the start of the server.
+    if let Attachment::Ledger(control, _) = attached()
+        && let Some(floor) = control.ledger().map(|ledger| ledger.floor())
+        && instant < floor
+        && !absent!(CoverFloor)
+    {
+        return Err(floor);
+    }
     if own.transactions.bound() <= instant { Ok(()) } else { own.transactions.hold(own.announced, instant) }
 }
 
 /// What is to be done when a transaction of this session ends. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end(event: Event) -> bool {
-    let Some(own) = OWN.get() else { return false };
-    match event {
-        Event::WillPrepare => {
-            prepare(own);
-            return false;
-        }
-        Event::WillCommit => {
-            if absent!(HorizonAfterCommit) {
-                own.transactions.end(transaction::xid());
-            }
-            return false;
-        }
-        Event::Committed => own.transactions.end(transaction::xid()),
-        Event::Left => own.transactions.end(None),
-        Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
-        Event::LeftByWorker => {}
-    }
-    if absent!(HorizonReading) {
-        ADMITTED.set(NONE);
+    if event == Event::WillPrepare {
+        prepare();
         return false;
     }
-    ADMITTED.replace(NONE) != NONE
+    let Some(own) = OWN.get() else { return false };
+    match event {
+        Event::WillCommit if absent!(HorizonAfterCommit) => own.transactions.end(transaction::xid()),
+        Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
+        Event::Committed => own.transactions.end(transaction::xid()),
+        Event::Left => own.transactions.end(None),
+        Event::WillPrepare | Event::WillCommit | Event::LeftByWorker => {}
+    }
+    if event == Event::WillCommit {
+        return false;
+    }
+    ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)
 }
 
-/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it.
-fn prepare(own: Own) {
-    let (bound, xid) = (own.transactions.bound(), transaction::xid());
-    if let Some(xid) = xid.filter(|_| bound != NONE && !absent!(HorizonPrepared)) {
+/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it. This session may know nothing
+/// of IDs that only its workers have made.
+fn prepare() {
+    let Some(xid) = transaction::xid().filter(|_| !absent!(HorizonPrepared)) else { return };
+    let bound = OWN.get().map_or(NONE, |own| own.transactions.bound()).min(bound_of_workers(xid));
+    if bound != NONE {
         detach(Identity::Xid(xid), bound);
         prepared::carry(xid, bound);
     }
+}
+
+/// Returns the bound of the IDs that this transaction's workers have made, or [`NONE`].
+fn bound_of_workers(xid: u64) -> i64 {
+    let Some(control) = attach::control().filter(|control| Segment::has_detached(control)) else { return NONE };
+    let Ok(segment) = segment::segment(control) else { return NONE };
+    let (slot, number) = transaction::own();
+    let own = [Identity::Xid(xid), Identity::Local { slot, number }];
+    segment.with_detached(control, |all| {
+        all.iter()
+            .filter(|detached| own.contains(&detached.identity))
+            .map(|detached| detached.bound)
+            .min()
+            .unwrap_or(NONE)
+    })
 }
 
 /// Notes that this session has made its last ID, at exit. Its last transaction may have to be rolled back yet.

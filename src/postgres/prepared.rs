@@ -33,7 +33,18 @@ pub fn carry(xid: u64, number: i64) {
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ShareLock as pg_sys::LOCKMODE, false, false) };
 }
 
-/// Returns the numbers that transactions carry, with the lower 32 bits of these and their databases' OIDs, where known.
+/// Returns the OID of the database of a prepared transaction; 0 if it has ended.
+pub fn database_of(xid: u32) -> u32 {
+    // SAFETY: there are as many as can be prepared at once. Other processes change the numbers in one store each.
+    let all = (0..most()).map(|at| unsafe { pg_sys::PreparedXactProcs.add(at) });
+    // SAFETY: as above.
+    let of = |process: *mut pg_sys::PGPROC| unsafe {
+        ((&raw const (*process).xid).read_volatile().into_inner(), (*process).databaseId.to_u32())
+    };
+    all.map(of).find(|(running, _)| *running == xid).map_or(0, |(_, database)| database)
+}
+
+/// Returns the numbers that transactions carry, with the lower 32 bits of these.
 pub fn carried() -> Vec<(u32, i64)> {
     // SAFETY: it returns a copy of the locks in the present memory context.
     let locks = unsafe {

@@ -43,12 +43,6 @@ impl QuerySnapshot {
         }
     }
 
-    /// Returns how many transactions had ended when it was taken; a greater number means later. 0 if it is not known.
-    pub fn completions(&self) -> u64 {
-        // SAFETY: the snapshot is active.
-        unsafe { (*self.0).snapXactCompletionCount }
-    }
-
     /// Returns the instant that was noted on this snapshot.
     pub fn note(&self) -> Option<i64> {
         // SAFETY: the snapshot is active.

@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 
+use flake_core::horizon::detached::Transactions;
+use flake_core::horizon::widened;
 use pgrx::check_for_interrupts;
 use pgrx::pg_sys::{self, XactEvent};
 
@@ -70,12 +72,39 @@ pub fn next_xid() -> u64 {
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
-/// Returns a number such that all snapshots see the transactions before it as ended.
-pub fn oldest_xid() -> u64 {
-    let next = next_xid();
-    // SAFETY: without a relation, it looks at all databases.
-    let oldest = unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) };
-    flake_core::horizon::widened(next, transaction_id(oldest))
+/// What this server knows of transactions.
+pub struct OfServer;
+
+impl Transactions for OfServer {
+    fn is_running(&self, xid: u64) -> bool {
+        is_running(xid as u32)
+    }
+
+    fn is_in_slot(&self, slot: u32, number: u32) -> bool {
+        local(slot, number).0
+    }
+
+    fn next(&self) -> u64 {
+        next_xid()
+    }
+
+    fn latest_ended(&self) -> u64 {
+        // SAFETY: shared memory, in which another process changes the number in one store.
+        unsafe {
+            #[cfg(any(feature = "pg15", feature = "pg16"))]
+            let shared = pg_sys::ShmemVariableCache;
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            let shared = pg_sys::TransamVariables;
+            (&raw const (*shared).latestCompletedXid).read_volatile().value
+        }
+    }
+
+    fn oldest(&self) -> u64 {
+        // SAFETY: without a relation, it looks at all databases.
+        let oldest = unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) };
+        // Read after the other, so that it is greater.
+        widened(next_xid(), transaction_id(oldest))
+    }
 }
 
 /// Returns whether a transaction has not ended yet.
@@ -112,6 +141,12 @@ pub fn local(slot: u32, number: u32) -> (bool, i32) {
         let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
         (local_number(process) == number, (*process).pid)
     }
+}
+
+/// Returns the slot of this session and the number of its transaction there.
+pub fn own() -> (u32, u32) {
+    // SAFETY: MyProc is the slot of this process.
+    unsafe { (pg_sys::MyProc.offset_from((*pg_sys::ProcGlobal).allProcs) as u32, local_number(pg_sys::MyProc)) }
 }
 
 /// Returns the process that a slot belongs to; 0 if it is free.

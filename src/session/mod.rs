@@ -7,10 +7,13 @@ pub mod layout_source;
 mod shelf;
 pub mod sno_source;
 mod tick_clock;
-mod transaction;
+pub mod transaction;
 mod wait;
 
+use std::cell::Cell;
 use std::fmt::Display;
+
+use flake_core::Node;
 
 use self::generators::{Attempt, Id, IdSource, with_generator};
 use self::wait::{Reason, Wait};
@@ -18,6 +21,11 @@ use crate::error::Error;
 use crate::postgres::recovery;
 use crate::postgres::transaction::is_in_worker;
 use crate::{clock, ledger};
+
+thread_local! {
+    /// The node in force when this session joined the ledger. It stays the same until the server stops.
+    static NODE: Cell<Option<Node>> = const { Cell::new(None) };
+}
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
@@ -34,11 +42,19 @@ pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, E
 
 /// Returns an instant below which no ID can appear any more in what this query or a later one sees.
 pub fn horizon() -> Result<i64, Error> {
-    let horizon = ledger::horizon();
-    if ledger::has_joined() {
-        exit::leave_at_exit(|| Some(Vec::new()));
+    ledger::check_horizon()?;
+    ledger::horizon(join()?)
+}
+
+/// Has this session count as one that uses the ledger, and returns the node that it belongs to.
+fn join() -> Result<Node, Error> {
+    if let Some(node) = NODE.get() {
+        return Ok(node);
     }
-    horizon
+    let node = ledger::join(0)?;
+    exit::leave_at_exit(|| Some(Vec::new()));
+    NODE.set(Some(node));
+    Ok(node)
 }
 
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick ends at an instant.
@@ -47,9 +63,7 @@ pub fn cover(id: impl Display, tick_end: i64) -> Result<(), Error> {
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }
-    ledger::join(0)?;
-    exit::leave_at_exit(|| Some(Vec::new()));
-    transaction::at_end(|| ());
+    join()?;
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
     ledger::cover(tick_end.saturating_sub(1)).map_err(below)
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ptr::fn_addr_eq;
 
-use crate::postgres::transaction::{self, Event};
+use crate::postgres::transaction;
 use crate::{clock, ledger};
 
 /// Nearer instants are waited for at once, in microseconds.
@@ -15,21 +15,23 @@ thread_local! {
     static AT_END: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has horizons held by this session's transactions from now on, and calls `act` at the end of each that has made IDs. `act`
-/// must neither raise an error nor panic.
+/// Has `act` called at the end of each transaction that has made IDs, from now on. It must neither raise an error nor panic.
 pub fn at_end(act: fn()) {
-    fn end(event: Event) {
-        if ledger::end_transaction(event) {
-            AT_END.with(|all| all.borrow().iter().for_each(|act| act()));
-        }
-    }
     AT_END.with(|all| {
         let mut all = all.borrow_mut();
         if !all.iter().any(|&known| fn_addr_eq(known, act)) {
             all.push(act);
         }
     });
-    transaction::subscribe(end);
+}
+
+/// Has the ends of this session's transactions noticed, also of those in which only parallel workers make IDs.
+pub fn subscribe() {
+    transaction::subscribe(|event| {
+        if ledger::end_transaction(event) {
+            AT_END.with(|all| all.borrow().iter().for_each(|act| act()));
+        }
+    });
 }
 
 /// Reads the clock, and says whether IDs of ticks that end after that may be made in the present transaction, or else the

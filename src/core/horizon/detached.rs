@@ -24,26 +24,46 @@ pub enum Identity {
     Free,
     /// Its number.
     Xid(u64),
-    /// Its session's slot, and its number among those of the slot. It may have no other.
+    /// Its session's slot, and its number among those of the slot. It had no other.
     Local {
         /// The slot.
         slot: u32,
         /// The number.
         number: u32,
     },
-    /// Several that ended before this one began.
-    EndedBefore(u64),
+    /// Transactions before `next`, which have left their sessions. A snapshot whose `xmax` is greater sees them as ended.
+    Ended {
+        /// A number that no transaction had when they left.
+        next: u64,
+        /// One more than the greatest number of a transaction that had ended by then; or the greatest of all, if they may
+        /// have been prepared.
+        xmax: u64,
+    },
+}
+
+/// What is known of transactions elsewhere.
+pub trait Transactions {
+    /// Returns whether the transaction with a number has not ended.
+    fn is_running(&self, xid: u64) -> bool;
+    /// Returns whether the transaction with a number in a slot has not left it.
+    fn is_in_slot(&self, slot: u32, number: u32) -> bool;
+    /// Returns a number that no transaction has yet.
+    fn next(&self) -> u64;
+    /// Returns the greatest number of a transaction that has ended.
+    fn latest_ended(&self) -> u64;
+    /// Returns a number such that all snapshots see the transactions before it as ended.
+    fn oldest(&self) -> u64;
 }
 
 impl Detached {
-    /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`]. A transaction that only its
-    /// slot knows has to be looked after with [`settle`] before.
+    /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`]. Whether a transaction has left
+    /// its slot is found out by [`settle`].
     fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
         let is_running = match self.identity {
             Identity::Free => false,
             Identity::Xid(xid) => snapshot.is_running(xid),
             Identity::Local { .. } => true,
-            Identity::EndedBefore(next) => snapshot.xmin < next,
+            Identity::Ended { next, xmax } => snapshot.xmin < next && snapshot.xmax <= xmax,
         };
         if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
     }
@@ -54,41 +74,31 @@ pub fn holds(all: &[Detached], snapshot: &Snapshot<'_>, database: u32) -> i64 {
     all.iter().map(|detached| detached.holds(snapshot, database)).min().unwrap_or(NONE)
 }
 
-/// Finds out which of those that only their slots know have ended. `next` is a number that no transaction has yet, read
-/// after that.
-pub fn settle(all: &mut [Detached], mut is_running: impl FnMut(u32, u32) -> bool, next: impl FnOnce() -> u64) {
-    let mut next_of = None;
-    let mut next = Some(next);
+/// Finds out which of those that only their slots know have left them.
+pub fn settle(all: &mut [Detached], known: &impl Transactions) {
     for detached in all {
         if let Identity::Local { slot, number } = detached.identity
-            && !is_running(slot, number)
+            && !known.is_in_slot(slot, number)
         {
-            let next = *next_of.get_or_insert_with(|| next.take().map_or(0, |next| next()));
-            detached.identity = Identity::EndedBefore(next);
+            detached.identity = Identity::Ended { next: known.next(), xmax: u64::MAX };
         }
     }
 }
 
-/// Adds a transaction, or lowers the bound of the one that is there. `oldest` is a number such that all snapshots see the
-/// transactions before it as ended; `is_running` says whether the transaction with a number has not ended yet. Both are asked
-/// only if there is no room. Returns its index; none if there is no room.
-pub fn add(
-    all: &mut [Detached],
-    new: Detached,
-    oldest: impl FnOnce() -> u64,
-    mut is_running: impl FnMut(u64) -> bool,
-    next: u64,
-) -> Option<usize> {
+/// Adds a transaction, or lowers the bound of the one that is there. Returns its index; none if there is no room, because all
+/// are running.
+pub fn add(all: &mut [Detached], new: Detached, known: &impl Transactions) -> Option<usize> {
     let find = |all: &[Detached], identity| all.iter().position(|detached| detached.identity == identity);
-    if let Some(known) = find(all, new.identity) {
-        all[known].bound = all[known].bound.min(new.bound);
-        return Some(known);
+    if let Some(present) = find(all, new.identity) {
+        all[present].bound = all[present].bound.min(new.bound);
+        return Some(present);
     }
     if find(all, Identity::Free).is_none() {
-        forget(all, oldest());
+        settle(all, known);
+        forget(all, known.oldest());
     }
     if find(all, Identity::Free).is_none() {
-        merge_ended(all, &mut is_running, next);
+        merge_ended(all, known);
     }
     let free = find(all, Identity::Free)?;
     all[free] = new;
@@ -100,7 +110,7 @@ fn forget(all: &mut [Detached], oldest: u64) {
     for detached in all {
         let is_over = match detached.identity {
             Identity::Xid(xid) => xid < oldest,
-            Identity::EndedBefore(next) => next <= oldest,
+            Identity::Ended { next, .. } => next <= oldest,
             Identity::Free | Identity::Local { .. } => false,
         };
         if is_over {
@@ -109,23 +119,30 @@ fn forget(all: &mut [Detached], oldest: u64) {
     }
 }
 
-/// Merges those that have ended into one, which holds the horizons of more snapshots than it has to.
-fn merge_ended(all: &mut [Detached], is_running: &mut impl FnMut(u64) -> bool, next: u64) {
-    let mut merged = Detached { identity: Identity::EndedBefore(next), bound: NONE, database: 0 };
+/// Merges those that have ended, which then hold the horizons of more snapshots than they have to.
+fn merge_ended(all: &mut [Detached], known: &impl Transactions) {
+    let none = Detached { identity: Identity::Free, bound: NONE, database: 0 };
+    // Those of which it is known that they were not prepared, and the others.
+    let (mut ended, mut left) = (none, none);
     for detached in all.iter_mut() {
-        let has_ended = match detached.identity {
-            Identity::Xid(xid) => !is_running(xid),
-            Identity::EndedBefore(_) => true,
-            Identity::Free | Identity::Local { .. } => false,
+        let merged = match detached.identity {
+            Identity::Xid(xid) if !known.is_running(xid) => &mut ended,
+            Identity::Ended { xmax, .. } if xmax < u64::MAX => &mut ended,
+            Identity::Ended { .. } => &mut left,
+            _ => continue,
         };
-        if has_ended {
-            merged.bound = merged.bound.min(detached.bound);
-            *detached = Detached::default();
-        }
+        merged.bound = merged.bound.min(detached.bound);
+        *detached = Detached::default();
     }
-    if merged.bound != NONE
-        && let Some(free) = all.iter_mut().find(|detached| detached.identity == Identity::Free)
-    {
-        *free = merged;
+    // Read after they had ended.
+    let (next, xmax) = (known.next(), known.latest_ended() + 1);
+    ended.identity = Identity::Ended { next, xmax };
+    left.identity = Identity::Ended { next, xmax: u64::MAX };
+    for merged in [ended, left] {
+        if merged.bound != NONE
+            && let Some(free) = all.iter_mut().find(|detached| detached.identity == Identity::Free)
+        {
+            *free = merged;
+        }
     }
 }
