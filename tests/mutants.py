@@ -33,7 +33,7 @@ KILLED_BY = {
     "HorizonDurable": ["test_horizon_clock.py::test_a_restart_with_the_clock_behind"],
     "HorizonNoted": ["test_horizon_clock.py::test_a_restart_with_the_clock_behind"],
     "HorizonPage": ["test_horizon_clock.py::test_failover"],
-    "CoverFloor": ["test_cover.py::test_after_a_restart"],
+    "CoverFloor": ["test_horizon_restarts.py::test_ids_from_before_are_not_covered"],
     "HorizonBinding": ["test_horizon_clock.py::test_failover"],
 }
 RANDOM = {"horizon::threads_lose_nothing", LOAD}

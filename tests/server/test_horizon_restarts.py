@@ -1,0 +1,140 @@
+"""What a server start does not know yet: transactions that were prepared before, and IDs that were made before."""
+
+import psycopg
+import pytest
+
+from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
+
+TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
+MODES = pytest.mark.parametrize("mode", ["fast", "immediate"])
+
+
+@pytest.fixture
+def server(own_servers):
+    server = own_servers("max_prepared_transactions=2", "max_connections=20")
+    server.sql(f"{OUTBOX}; {WIDE}")
+    return server
+
+
+def prepare(server, made=insert, **options):
+    with server.connect(**options) as db:
+        db.execute("BEGIN")
+        id = made(db)
+        db.execute("PREPARE TRANSACTION 'left'")
+    return id
+
+
+def refused(db):
+    """It is not known what the snapshot sees."""
+    with pytest.raises(psycopg.errors.SerializationFailure, match="not known yet"):
+        horizon(db)
+    return True
+
+
+@MODES
+def test_ids_from_before_are_not_covered(server, mode):
+    with server.connect() as db:
+        ids = db.execute("SELECT flake_next('twitter')::text, sno_next()::text").fetchone()
+        assert passes(db, insert(db))
+    server.restart(mode=mode)
+    with server.connect() as db:
+        for id, type in zip(ids, ["bigint", "sno"], strict=True):
+            with pytest.raises(TOO_LATE, match="below a horizon"):
+                db.execute(f"SELECT flake_cover('{id}'::{type})")
+        # Those that are made from now on are.
+        db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
+
+
+def test_a_snapshot_that_is_older_than_what_was_learned(server):
+    """Whoever asks first learns of the transaction after it has committed, and others have older snapshots."""
+    id = prepare(server)
+    server.restart(mode="immediate")
+    with server.connect() as old, server.connect() as new:
+        take_snapshot(old)
+        new.execute("COMMIT PREPARED 'left'")
+        assert passes(new, id)
+        assert refused(old)
+        old.execute("ROLLBACK")
+        assert passes(old, id)
+
+
+def test_a_retry_in_the_same_snapshot(server):
+    id = prepare(server)
+    server.restart(mode="immediate")
+    with server.connect() as old, server.connect() as new:
+        take_snapshot(old)
+        new.execute("COMMIT PREPARED 'left'")
+        for _ in range(2):
+            old.execute("SAVEPOINT here")
+            assert refused(old)
+            old.execute("ROLLBACK TO here")
+        old.execute("ROLLBACK")
+        assert passes(old, id)
+
+
+def test_a_snapshot_that_is_older_than_the_end_of_what_was_learned(server):
+    id = prepare(server)
+    server.restart(mode="immediate")
+    with server.connect() as old, server.connect() as new:
+        take_snapshot(old)
+        assert holds(new, id)
+        new.execute("COMMIT PREPARED 'left'")
+        assert horizon(old) <= id
+        assert passes(new, id)
+
+
+def made_by_workers(db):
+    """An ID that only workers of this transaction have made."""
+    db.execute(PARALLEL)
+    ids = [id for id, in db.execute("SELECT make_anywhere() FROM wide").fetchall()]
+    one(db, "INSERT INTO outbox VALUES (%s) RETURNING id", ids[0])
+    return min(ids)
+
+
+def made_by_workers_first(db):
+    ids = made_by_workers(db)
+    insert(db)
+    return ids
+
+
+@pytest.mark.parametrize("made", [made_by_workers, made_by_workers_first])
+def test_ids_of_workers_in_a_prepared_transaction(server, made):
+    with server.connect() as db:
+        db.execute("LOAD 'flake'")
+    id = prepare(server, made, options="-c session_preload_libraries=flake")
+    with server.connect() as db:
+        assert holds(db, id)
+        assert db.execute("SELECT gid FROM flake_open").fetchall() == [("left",)]
+    server.restart(mode="immediate")
+    with server.connect() as db:
+        assert holds(db, id)
+        db.execute("COMMIT PREPARED 'left'")
+        assert passes(db, id)
+
+
+def test_prepared_in_another_database(server):
+    server.sql("CREATE DATABASE other")
+    server.sql("CREATE EXTENSION IF NOT EXISTS flake")
+    with server.connect(dbname="other") as db:
+        db.execute(f"CREATE EXTENSION flake; {OUTBOX}")
+    id = prepare(server, dbname="other")
+    server.restart(mode="immediate")
+    with server.connect() as here, server.connect(dbname="other") as there:
+        assert passes(here, id)
+        assert here.execute("SELECT * FROM flake_open").fetchall() == []
+        assert holds(there, id)
+        there.execute("COMMIT PREPARED 'left'")
+        assert passes(there, id)
+
+
+def test_many_statements_of_workers_before_the_first_horizon(server):
+    """What has ended makes room for what was prepared before."""
+    id = prepare(server)
+    server.restart(mode="immediate")
+    with server.connect() as db:
+        db.execute(PARALLEL)
+        for _ in range(150):
+            db.execute("SELECT count(make_anywhere()) FROM wide WHERE n < 3")
+        assert holds(db, id)
+        db.execute("COMMIT PREPARED 'left'")
+        assert passes(db, id)
