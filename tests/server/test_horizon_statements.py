@@ -152,3 +152,17 @@ def test_ids_of_workers_that_ended_after_the_snapshot(server, db):
         assert holds(db, id)
         db.execute("COMMIT")
         assert passes(db, id)
+
+
+def test_many_transactions_whose_workers_make_ids(server, db):
+    """Nobody asks for a horizon meanwhile."""
+    query = "SELECT min(id), max(id) FROM (SELECT make_anywhere() AS id FROM wide OFFSET 0) s"
+    with server.connect() as leader:
+        leader.execute(PARALLEL)
+        for _ in range(300):
+            id, last = leader.execute(query).fetchone()
+        leader.execute("BEGIN")
+        id, last = leader.execute(query).fetchone()
+        assert holds(db, id)
+        leader.execute("COMMIT")
+    assert passes(db, last)
