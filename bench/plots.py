@@ -95,4 +95,4 @@ def draw_consumers(folder, found):
         for way, (_, late) in found[name].items():
             values[f"{way} {when}"], labels[f"{way} {when}"] = late, f"{names[way]}, {when}"
     ours = {key for key in values if key.startswith("horizon")}
-    bars(folder / "consumers.svg", "99 of 100 new rows are read within: milliseconds", values, labels, ours, "{:,.1f}")
+    bars(folder / "consumers.svg", "Lag of new rows, 99 %: milliseconds", values, labels, ours, "{:,.1f}")
