@@ -1,5 +1,6 @@
 //! The horizon of a query: announced to everybody, then the least bound of what the query's snapshot sees as running.
 
+use std::cell::Cell;
 use std::sync::atomic::{Ordering, fence};
 
 use flake_core::horizon::detached::{self, Detached, Identity};
@@ -19,6 +20,11 @@ use crate::error::Error;
 use crate::postgres::snapshot;
 use crate::postgres::transaction::{self, OfServer};
 use crate::postgres::{prepared, recovery};
+
+thread_local! {
+    /// The last horizon of the present transaction, if that has one snapshot.
+    static LAST: Cell<i64> = const { Cell::new(i64::MIN) };
+}
 
 /// Returns whether this session may ask for horizons.
 pub fn check() -> Result<(), Error> {
@@ -49,9 +55,25 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
         check_learned(control, segment, &transactions)?;
     }
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
-    let horizon = scan(control, segment, &transactions)?.min(announced);
+    let horizon = not_before_the_last(scan(control, segment, &transactions)?.min(announced), announced);
     snapshot.set_note(horizon);
     Ok(horizon)
+}
+
+/// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon after
+/// the announced instant is from before somebody accepted a clock that is behind.
+fn not_before_the_last(horizon: i64, announced: i64) -> i64 {
+    if !transaction::has_one_snapshot() {
+        return horizon;
+    }
+    let horizon = Some(LAST.get()).filter(|last| *last <= announced).map_or(horizon, |last| last.max(horizon));
+    LAST.set(horizon);
+    horizon
+}
+
+/// Forgets the horizon of a transaction that has ended.
+pub fn forget() {
+    LAST.set(i64::MIN);
 }
 
 /// Returns whether horizons up to an instant may have been returned.
@@ -199,7 +221,10 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     for Detached { identity, bound, .. } in of_detached.into_iter().filter(|one| [0, database].contains(&one.database))
     {
         let (pid, xid) = match identity {
-            Identity::Xid(xid) => (None, Some(xid as u32)),
+            Identity::Xid(xid) => match transaction::process_with(xid as u32, segment.slots.len() as u32) {
+                None => (None, Some(xid as u32)),
+                pid => (pid, None),
+            },
             Identity::Local { slot, number } => match transaction::local(slot, number) {
                 (true, pid) => (Some(pid), None),
                 _ => continue,

@@ -9,7 +9,7 @@ use flake_core::horizon::{NONE, SlotTransactions};
 
 use super::attach::{self, Attachment, attached};
 use super::control::Control;
-use super::horizon::add_detached;
+use super::horizon::{add_detached, forget};
 use super::segment::{self, Segment};
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
@@ -152,6 +152,7 @@ pub fn end(event: Event) -> bool {
     if event == Event::WillCommit {
         return false;
     }
+    forget();
     ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)
 }
 

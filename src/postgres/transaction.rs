@@ -143,10 +143,26 @@ pub fn local(slot: u32, number: u32) -> (bool, i32) {
     }
 }
 
+/// Returns whether all statements of the present transaction see the same.
+pub fn has_one_snapshot() -> bool {
+    // SAFETY: it reads a variable of this process.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+}
+
 /// Returns the slot of this session and the number of its transaction there.
 pub fn own() -> (u32, u32) {
     // SAFETY: MyProc is the slot of this process.
     unsafe { (pg_sys::MyProc.offset_from((*pg_sys::ProcGlobal).allProcs) as u32, local_number(pg_sys::MyProc)) }
+}
+
+/// Returns the process of the session whose transaction has a number; none if there is none in the first `slots`.
+pub fn process_with(xid: u32, slots: u32) -> Option<i32> {
+    // SAFETY: the slots are this server's; another process changes the number in one store.
+    let xid_of = |slot: u32| unsafe {
+        let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
+        transaction_id((&raw const (*process).xid).read_volatile())
+    };
+    (0..slots).find(|&slot| xid_of(slot) == xid).map(process_of)
 }
 
 /// Returns the process that a slot belongs to; 0 if it is free.

@@ -1,6 +1,7 @@
 //! The transactions of this session: with the first ID of each, horizons are held, until its end.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::ptr::fn_addr_eq;
 
 use crate::postgres::transaction;
@@ -11,8 +12,12 @@ const SOON: i64 = 50;
 /// As many readings of the clock take longer.
 const READINGS: usize = 5000;
 
+/// What to do at the end of a transaction.
+type Acts = RefCell<Vec<fn()>>;
+
 thread_local! {
-    static AT_END: RefCell<Vec<fn()>> = const { RefCell::new(Vec::new()) };
+    /// It is never dropped, as the generators are not.
+    static AT_END: ManuallyDrop<Acts> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Has `act` called at the end of each transaction that has made IDs, from now on. It must neither raise an error nor panic.

@@ -98,9 +98,9 @@ def test_how_often_the_file_is_written(own_servers):
         for _ in range(sessions):
             with server.connect() as db:
                 db.execute("SELECT flake_next('twitter')")
-                pid = db.info.backend_pid
+                process = pathlib.Path(f"/proc/{db.info.backend_pid}")
             # A session that begins before it has exited would not be alone.
-            wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+            wait_until(lambda process=process: not process.exists())
 
     make_in(1)
     for others, writes in [(0, 2), (1, 0)]:
