@@ -10,7 +10,7 @@ use flake_core::horizon::{NONE, SlotTransactions, Snapshot, widened};
 use proptest::prelude::*;
 
 const DATABASE: u32 = 5;
-const NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
+static NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
 
 /// A snapshot that sees the transactions before this one as ended.
 fn seeing(before: u64) -> Snapshot<'static> {
