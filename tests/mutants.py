@@ -20,7 +20,7 @@ KILLED_BY = {
     "HorizonPublishedFirst": ["horizon::threads_lose_nothing"],
     "HorizonFence": ["horizon::of_two_that_meet"],
     "HorizonAnnounced": ["horizon::nothing_is_admitted_below", "test_horizon_clock.py::test_the_clock_is_set_back"],
-    "HorizonReading": [LOAD],
+    "HorizonReading": ["test_horizon.py::test_each_transaction_holds_it_however_soon_it_follows"],
     "HorizonEnded": ["horizon::a_slot_never_holds_too_little", "test_horizon.py::test_what_ended_after_the_snapshot_holds_it"],
     "HorizonKeptFirst": ["horizon::threads_lose_nothing"],
     "HorizonAfterCommit": [LOAD],

@@ -111,6 +111,20 @@ def test_it_is_held_at_the_first_id_of_the_transaction_not_of_the_session(writer
     writer.execute("COMMIT")
 
 
+def test_each_transaction_holds_it_however_soon_it_follows(writer):
+    """A session does not read the clock for each ID, but for the first one of each transaction."""
+    writer.execute("""DO $$ BEGIN
+        FOR n IN 1..500 LOOP
+            PERFORM flake_next('seata');
+            IF NOT EXISTS (SELECT FROM flake_open WHERE pid = pg_backend_pid()) THEN
+                RAISE 'transaction % does not hold it', n;
+            END IF;
+            COMMIT;
+            PERFORM flake_next('seata');
+            COMMIT;
+        END LOOP; END $$""")
+
+
 @pytest.mark.parametrize("asked", ["early", "late"])
 @pytest.mark.parametrize("begun", ["before", "after"])
 @pytest.mark.parametrize("later", [0, 3, 300, 3000])
