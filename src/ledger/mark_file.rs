@@ -13,6 +13,8 @@ use crate::error::Error;
 // Server processes run in the data directory.
 const FILE: &str = "flake.mark";
 const NEW_FILE: &str = "flake.mark.new";
+/// How much of a file is read.
+const LONGEST: usize = 2 * SIZE + 1;
 
 /// Whether a record survives a crash of the operating system.
 #[derive(Clone, Copy, PartialEq)]
@@ -38,9 +40,10 @@ pub struct FileState {
 /// Reads the newest record and the number of its half, and flushes it to disk; none if there is no file.
 pub fn load() -> Result<Option<(usize, Record)>, Error> {
     let read = || {
-        let mut bytes = Vec::new();
-        let mut file = File::open(FILE)?;
-        file.read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(LONGEST);
+        let file = File::open(FILE)?;
+        // One byte more tells a longer file, or a device that never ends.
+        (&file).take(LONGEST as u64).read_to_end(&mut bytes)?;
         if is_fsync_on() {
             file.sync_data()?
         }

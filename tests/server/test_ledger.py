@@ -176,6 +176,11 @@ def test_a_file_that_cannot_be_read(servers):
             error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
             assert error.message_primary == 'file "flake.mark" contains no valid record'
             assert "You can delete it" in error.message_hint
+    # What never ends is not read to its end.
+    mark(server).unlink()
+    mark(server).symlink_to("/dev/zero")
+    with server.connect() as db:
+        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
     mark(server).unlink()
     with server.connect() as db:
         made.make(db, 10)
