@@ -31,7 +31,7 @@ test: ## set up, build, and run all tests on throwaway servers
 test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missing (some minutes each, once)
 	@scripts/test matrix
 
-soak: ## faults, load, plans and the model, for about an hour
+soak: ## faults, load, plans and the model, for more than an hour
 	@scripts/test soak
 
 mutants: ## takes protections away, one at a time, and shows which test notices

@@ -53,8 +53,9 @@ find_postgres() {
     if [ -x "$own" ]; then pg_config=$own; fi
     major=$("$pg_config" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
     bindir=$("$pg_config" --bindir)
-    # Where the build for this PostgreSQL is laid out as it will be installed.
-    stage=$root/target/stage-$major${FLAKE_FEATURES:+-$FLAKE_FEATURES}
+    # Where the build for this PostgreSQL is laid out as it will be installed. FLAKE_STAGE names another, such as that of an older
+    # commit.
+    stage=${FLAKE_STAGE:-$root/target/stage-$major${FLAKE_FEATURES:+-$FLAKE_FEATURES}}
 }
 
 need_postgres() {

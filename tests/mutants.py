@@ -15,7 +15,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # A test of the core is named by its program and a part of its name, one of servers by its file and its name. Those that depend on
 # how processes meet are tried as often as ATTEMPTS says.
 ATTEMPTS = 20
-LOAD = "test_horizon_load.py::test_load"
 KILLED_BY = {
     "HorizonPublishedFirst": ["horizon::threads_lose_nothing"],
     "HorizonFence": ["horizon::of_two_that_meet"],
@@ -23,7 +22,6 @@ KILLED_BY = {
     "HorizonReading": ["test_horizon.py::test_each_transaction_holds_it_however_soon_it_follows"],
     "HorizonEnded": ["horizon::a_slot_never_holds_too_little", "test_horizon.py::test_what_ended_after_the_snapshot_holds_it"],
     "HorizonKeptFirst": ["horizon::threads_lose_nothing"],
-    "HorizonAfterCommit": [LOAD],
     "HorizonMerged": ["horizon::a_slot_never_holds_too_little"],
     "HorizonStamp": ["test_horizon_statements.py::test_one_horizon_in_a_statement"],
     "HorizonWorkers": ["test_horizon_statements.py::test_ids_of_workers_are_held_until_the_leader_ends"],
@@ -36,7 +34,7 @@ KILLED_BY = {
     "CoverFloor": ["test_horizon_restarts.py::test_ids_from_before_are_not_covered"],
     "HorizonBinding": ["test_horizon_clock.py::test_failover"],
 }
-RANDOM = {"horizon::threads_lose_nothing", LOAD}
+RANDOM = {"horizon::threads_lose_nothing"}
 
 
 def of_core(test):

@@ -45,7 +45,6 @@ mod mutants {
         HorizonReading: "a reading of the clock is not used in another transaction",
         HorizonEnded: "transactions that have ended, but not for the snapshot, count",
         HorizonKeptFirst: "a transaction is kept before its bound is cleared",
-        HorizonAfterCommit: "a bound is cleared only when new snapshots see the end of the transaction",
         HorizonMerged: "transactions that are kept as one have the bound of the oldest",
         HorizonStamp: "one horizon in a snapshot",
         HorizonWorkers: "IDs of parallel workers count for their leader's transaction",

@@ -143,14 +143,10 @@ pub fn end(event: Event) -> bool {
     }
     let Some(own) = OWN.get() else { return false };
     match event {
-        Event::WillCommit if absent!(HorizonAfterCommit) => own.transactions.end(transaction::xid()),
         Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
         Event::Committed => own.transactions.end(transaction::xid()),
         Event::Left => own.transactions.end(None),
-        Event::WillPrepare | Event::WillCommit | Event::LeftByWorker => {}
-    }
-    if event == Event::WillCommit {
-        return false;
+        Event::WillPrepare | Event::LeftByWorker => {}
     }
     forget();
     ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)

@@ -13,8 +13,6 @@ use pgrx::pg_sys::{self, XactEvent};
 pub enum Event {
     /// It will be prepared, unless an error is raised.
     WillPrepare,
-    /// It will commit, unless an error is raised.
-    WillCommit,
     /// It has committed, and new snapshots see that.
     Committed,
     /// It has been rolled back, or left to whoever ends a prepared transaction.
@@ -33,7 +31,6 @@ pub fn subscribe(act: fn(Event)) {
     unsafe extern "C-unwind" fn at_event(event: XactEvent::Type, _argument: *mut std::ffi::c_void) {
         let event = match event {
             XactEvent::XACT_EVENT_PRE_PREPARE => Event::WillPrepare,
-            XactEvent::XACT_EVENT_PRE_COMMIT => Event::WillCommit,
             XactEvent::XACT_EVENT_COMMIT => Event::Committed,
             XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => Event::Left,
             XactEvent::XACT_EVENT_PARALLEL_COMMIT | XactEvent::XACT_EVENT_PARALLEL_ABORT => Event::LeftByWorker,

@@ -1,0 +1,182 @@
+"""The servers of a plan: a primary and two standbys, one of which has a number of its own, and another node."""
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+
+from conftest import pg_config
+from test_faults import EXIT
+
+from . import WITHOUT, layouts
+from .oracle import Branch, Maker
+
+NODES = 8
+DATABASES = ["postgres", "other", "hostile"]
+MOST_CONNECTIONS = 12
+SETTINGS = [
+    "superuser_reserved_connections=0", "max_worker_processes=3", "max_wal_senders=4", "max_prepared_transactions=200",
+    "autovacuum=off", "wal_keep_size=256MB", "wal_sender_timeout=0", "wal_receiver_timeout=0",
+    "wal_retrieve_retry_interval=100ms", "wal_log_hints=on", "log_line_prefix=%m [%p] %e ",
+    f"flake.node_count={NODES}", f"max_connections={MOST_CONNECTIONS}",
+]  # fmt: skip
+# Rows say which statement made them.
+TABLES = """CREATE TABLE kept (token integer, kind text, id text);
+            CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), token integer)"""
+
+
+class Clock:
+    """What the clock of a server shows. `steps` counts how often it was set."""
+
+    def __init__(self):
+        self.offset, self.still, self.steps = 0.0, None, 0
+        self.since = time.monotonic()
+
+    def now(self):
+        still = self.still
+        return time.time() + self.offset if still is None else still
+
+
+class Node:
+    """A server, and who it is at present."""
+
+    def __init__(self, name, number, branch):
+        self.name, self.clock = name, Clock()
+        self.server, self.past, self.up = None, [], False
+        self.maker = Maker(name, object(), branch, number, NODES, False, 0, 1)
+        self.stopped, self.broken_disk = threading.Event(), 0.0
+        self.parting, self.accepted = False, 0
+        self.killed, self.disturbed = set(), time.monotonic()
+
+    def now_is(self, **what):
+        self.maker = self.maker._replace(**what)
+
+    @property
+    def is_primary(self):
+        return self.up and not self.maker.recovers
+
+    @property
+    def log(self):
+        """What this server has written, and those in whose place it is."""
+        return "".join((server.dir / "server.log").read_text(errors="replace") for server in [*self.past, self.server])
+
+    def processes(self):
+        """The postmaster and its children."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            postmaster = int((self.server.dir / "data" / "postmaster.pid").read_text().splitlines()[0])
+            children = f"/proc/{postmaster}/task/{postmaster}/children"
+            with open(children, encoding="ascii") as listed:
+                return [postmaster, *map(int, listed.read().split())]
+        return []
+
+    def signal(self, processes, number):
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+
+
+def is_alive(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        return stat.read().rsplit(")")[1].split()[0] != "Z"
+    return False
+
+
+class Cluster:
+    """All servers, the highest instant that a clock has shown, and what ends by itself."""
+
+    def __init__(self, make, oracle):
+        self.make, self.oracle, self.nodes, self.timers = make, oracle, {}, []
+        self.highest, self.numbers = 0.0, itertools.count(2)
+        settings = list(SETTINGS)
+        if pg_config("--version").name.startswith("PostgreSQL 18"):
+            settings.append("autovacuum_worker_slots=2")
+        trunk = Branch("a1")
+        a = self.add("a", 0, trunk, lambda: make(*settings, "flake.node_id=0", clock="+0"))
+        self.exit_library = a.server.compile("exit", EXIT)
+        self.set_up(a.server)
+        self.layouts = layouts.of_server(a.server)
+        self.has_horizon = a.server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
+        self.add("b", 0, trunk, lambda: make(standby_of=a.server, clock="+0"), recovers=True)
+        own = ["flake.node_id=1", "flake.allow_in_recovery=on"]
+        self.add("c", 1, trunk, lambda: make(*own, standby_of=a.server, clock="+0"), recovers=True)
+        d = self.add("d", 2, Branch("d1"), lambda: make(*settings, "flake.node_id=2", "max_connections=9", clock="+0"))
+        self.set_up(d.server)
+
+    def add(self, name, number, branch, start, **what):
+        node = self.nodes[name] = Node(name, number, branch)
+        node.server = start()
+        node.now_is(**what)
+        node.up = True
+        return node
+
+    def set_up(self, server):
+        layouts.create(server)
+        server.sql(TABLES)
+        server.sql("CREATE ROLE hostile SUPERUSER LOGIN")
+        for database in DATABASES[1:]:
+            server.sql(f"CREATE DATABASE {database} TEMPLATE postgres")
+        if "hostile" not in WITHOUT:
+            server.sql("ALTER ROLE hostile SET flake.node_id = 3; ALTER DATABASE hostile SET flake.node_id = 1")
+
+    def note_clocks(self):
+        """Remembers the highest instant before a clock is set."""
+        self.highest = max(self.highest, *(node.clock.now() for node in self.nodes.values()))
+        return self.highest
+
+    def set_clock(self, node, offset=None, still=None):
+        """Runs with an offset from the time of day, or stands still at an instant."""
+        self.note_clocks()
+        clock = node.clock
+        clock.steps += 1
+        if still is None:
+            clock.offset, clock.still = offset, None
+            node.server.set_clock(f"{offset:+f}")
+        else:
+            clock.still = still
+            node.server.set_clock(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(still)) + f"{still % 1:.6f}"[1:])
+        self.note_clocks()
+
+    def later(self, seconds, action):
+        """Does something after a while; `settle` waits for it."""
+        timer = threading.Timer(seconds, action)
+        timer.start()
+        self.timers.append(timer)
+
+    def settle(self):
+        for timer in self.timers:
+            timer.join()
+        self.timers.clear()
+
+    def stop_processes(self, node, processes, seconds):
+        def resume():
+            node.signal(processes, signal.SIGCONT)
+            node.disturbed = time.monotonic()
+            node.stopped.clear()
+
+        node.stopped.set()
+        node.signal(processes, signal.SIGSTOP)
+        self.later(seconds, resume)
+
+    def part(self, node):
+        """What this primary shows from here on may be lost; no consumer reads it any more."""
+        node.parting = True
+        for consumer in self.consumers:
+            with consumer.turn:
+                pass
+
+    def await_end(self, node, processes):
+        """They notice that their postmaster has ended, whose lock files nobody else takes while it is a zombie."""
+        deadline = time.monotonic() + 60
+        while any(is_alive(pid) for pid in processes):
+            if time.monotonic() > deadline:
+                self.oracle.fail(f"processes of {node.name} outlive their postmaster")
+                node.signal(processes, signal.SIGKILL)
+                break
+            time.sleep(0.05)
+        for lock in ["data/postmaster.pid", ".s.PGSQL.5432.lock"]:
+            (node.server.dir / lock).unlink(missing_ok=True)
+
+    def primaries(self):
+        return [node for node in self.nodes.values() if node.is_primary]

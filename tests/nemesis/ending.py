@@ -1,0 +1,77 @@
+"""How a plan ends: every server makes IDs again, every row is read, and no log tells of a bug."""
+
+import re
+import time
+
+import psycopg
+
+from .cluster import DATABASES
+from .layouts import CALLS
+
+LONG = 60  # seconds that a server has for IDs of one kind once its clock is right
+WRONG = re.compile(r"PANIC|panicked|Rust panic|TRAP|\bXX\d\d\d\b.*")
+KILLED = re.compile(r"\(PID (\d+)\) was terminated by signal \d+")
+
+
+def end(cluster):
+    cluster.settle()
+    ahead = cluster.note_clocks() - time.time() + 15
+    for node in cluster.nodes.values():
+        if node.up:
+            cluster.set_clock(node, ahead)
+    time.sleep(1)
+    for node in cluster.primaries():
+        for database in DATABASES:
+            make_all_kinds(cluster, node, database)
+    for node in cluster.nodes.values():
+        if node.up:
+            read_rows(cluster, node)
+        read_log(cluster, node)
+    for consumer in cluster.consumers:
+        if node := consumer.primary():
+            consumer.read_to_the_end(node)
+
+
+def make_all_kinds(cluster, node, database):
+    """As the clock is above everything that was used, nothing but a busy machine may delay them."""
+    for kind, call in CALLS.items():
+        batch = cluster.oracle.begin(node, database, kind, "final")
+        deadline, wait = time.monotonic() + LONG, "SET flake.max_clock_wait = '30s'"
+        while True:
+            try:
+                with node.server.connect(dbname=database) as db:
+                    db.execute(wait)
+                    rows = db.execute(f"SELECT ({call})::text FROM generate_series(1, 5) n").fetchall()
+                cluster.oracle.end(batch, node)
+                cluster.oracle.returned(batch, node, cluster.layouts[kind], [text for text, in rows])
+                break
+            except psycopg.Error as error:
+                if time.monotonic() > deadline:
+                    cluster.oracle.fail(f"no IDs of {kind} in {database} of {node.name} at last: {error}")
+                    return
+                time.sleep(0.5)
+
+
+def read_rows(cluster, node):
+    oracle, layouts = cluster.oracle, cluster.layouts
+    for database in DATABASES:
+        with node.server.connect(dbname=database) as db:
+            if node.is_primary:
+                prepared = db.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()").fetchall()
+                for name, in prepared:
+                    db.execute(f"COMMIT PREPARED '{name}'")
+            twice = "SELECT kind, id, token FROM kept GROUP BY 1, 2, 3 HAVING count(*) > 1"
+            for row in db.execute(twice).fetchall():
+                oracle.fail(f"rows twice in {database} of {node.name}: {row}")
+            for kind, text, token in db.execute("SELECT kind, id, token FROM kept").fetchall():
+                oracle.row(layouts[kind], text, token)
+            for text, token in db.execute("SELECT id::text, token FROM outbox").fetchall():
+                oracle.row(layouts["twitter"], text, token)
+
+
+def read_log(cluster, node):
+    log = node.log
+    for line in log.splitlines():
+        ended = KILLED.search(line)
+        if WRONG.search(line) or (ended and int(ended[1]) not in node.killed):
+            cluster.oracle.fail(f"log of {node.name}: {line}")

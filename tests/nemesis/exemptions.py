@@ -1,0 +1,72 @@
+"""What the guarantee does not cover, a function each. Nothing else is forgiven.
+
+`one` is a batch and `its` its server at that time, `other` and `others` those of the second batch with the same ID.
+"""
+
+LEAD = 2  # seconds that IDs stay below the mark
+
+
+def has_replayed(others, one, its):
+    """Whether the WAL that the other server continues, as a primary after it, has all that the first one wrote."""
+    branch = others.branch
+    if branch is its.branch:
+        return its.node == others.node
+    end = float("inf")
+    while branch is not its.branch:
+        if branch.parent is None:
+            return False
+        branch, end = branch.parent, branch.cut
+    return one.ended <= end
+
+
+def root(branch):
+    return branch if branch.parent is None else root(branch.parent)
+
+
+def another_database(one, its, other, others, tick):
+    """After a failover, or the loss of flake.mark, the guarantee holds for each database."""
+    goes_on = root(its.branch) is root(others.branch) and its.memory is not others.memory
+    return goes_on and its.number == others.number and one.database != other.database
+
+
+def an_old_primary_for_too_long(one, its, other, others, tick):
+    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark."""
+    branch = others.branch
+    while branch.parent is not None and branch.parent is not its.branch:
+        branch = branch.parent
+    if branch.parent is None or its.number != others.number:
+        return False
+    after = max(one.ended - branch.cut, one.ended_clock - branch.cut_clock)
+    return after + (max(0, branch.delay) if one.database in branch.idle else 0) > LEAD
+
+
+def different_node_counts(one, its, other, others, tick):
+    """Two running servers disagree on the number of nodes."""
+    replayed = has_replayed(others, one, its) or has_replayed(its, other, others)
+    return its.node != others.node and its.count != others.count and not replayed
+
+
+def a_standby_that_is_lost(one, its, other, others, tick):
+    """A standby cannot write WAL, so another server with its number knows nothing of its IDs; those of its first seconds as
+    a primary, and of the rest of their tick, count with them."""
+    first = its.promoted and one.began < its.promoted + 5 + tick
+    return its.memory is not others.memory and its.number == others.number and bool(its.recovers or first)
+
+
+EXEMPTIONS = [different_node_counts, a_standby_that_is_lost, an_old_primary_for_too_long, another_database]
+
+
+def of(one, other, tick):
+    """The name of the exemption that covers two batches with the same ID, or None."""
+    for covers in EXEMPTIONS:
+        for first, second in [(one, other), (other, one)]:
+            if any(covers(first, its, second, others, tick) for its in first.makers for others in second.makers):
+                return covers.__name__
+    return None
+
+
+def overlapping(made):
+    """IDs that layouts have in common whose bits nothing tells apart."""
+    keys = [key for key in made if key != ("sno",)]
+    pairs = [(one, other) for n, one in enumerate(keys) for other in keys[n + 1 :] if one[:2] == other[:2]]
+    return sum(len(made[one].keys() & made[other].keys()) for one, other in pairs)

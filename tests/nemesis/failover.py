@@ -1,0 +1,123 @@
+"""A standby takes over, and servers come back as standbys."""
+
+import signal
+import time
+
+from .cluster import DATABASES, MOST_CONNECTIONS
+from .oracle import Branch
+
+IDLE = 2  # seconds without IDs
+
+
+def fail_over(cluster, old, new, way, seconds, cut, restarted):
+    """What the old primary has written by now is replayed; what it writes from here on may be lost."""
+    cluster.settle()
+    cluster.part(old)
+    branch = synced(cluster, old, new)
+    if cut is not None:
+        stop_receiving(new)
+        time.sleep(cut)
+    if restarted:
+        new.server.sql("CHECKPOINT")
+        restart_standby(new)
+    processes = old.processes()
+    if way in ("immediate", "fast"):
+        end(old, way)
+    elif way == "kill":
+        # Its processes go on until they notice.
+        old.signal(processes[:1], signal.SIGKILL)
+    elif way == "paused":
+        cluster.stop_processes(old, old.processes(), seconds)
+    branch.delay = old.clock.now() - new.clock.now()
+    new.server.promote()
+    new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
+    if way in ("goes on", "paused"):
+        time.sleep(seconds + 0.3)
+        cluster.settle()
+    if way == "kill":
+        old.up = False
+        cluster.await_end(old, processes)
+    else:
+        end(old, "immediate")
+
+
+def synced(cluster, old, new):
+    """The branch that begins with what the standby has replayed."""
+    branch = parting(cluster, old, new)
+    new.server.wait_for_replay(old.server)
+    return branch
+
+
+def parting(cluster, old, new):
+    """A branch of the WAL as it is now."""
+    cut, clock = time.monotonic(), old.clock.now()
+    made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
+    idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
+    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, 0, idle)
+
+
+def stop_receiving(standby):
+    standby.server.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.server.reload()
+    while standby.server.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
+        time.sleep(0.02)
+
+
+def restart_standby(standby):
+    standby.up = False
+    standby.server.stop()
+    standby.disturbed = time.monotonic()
+    standby.now_is(life=standby.maker.life + 1)
+    standby.server.launch()
+    standby.up = True
+
+
+def end(node, mode):
+    if node.up:
+        node.up = False
+        node.server.stop(mode)
+
+
+def follow(cluster, node, primary):
+    """pg_rewind takes back what the server has and the primary has not."""
+    cluster.settle()
+    if node.up:
+        node.up = False
+        node.server.stop("fast")
+    primary.server.sql("CHECKPOINT")
+    node.server.rewind(primary.server)
+    memory = node.maker.memory
+    if "no rewind required" not in (node.server.dir / "rewind.log").read_text():
+        memory = object()
+    node.disturbed, node.parting = time.monotonic(), False
+    node.now_is(branch=primary.maker.branch, recovers=True, promoted=0, memory=memory, life=node.maker.life + 1,
+                count=primary.maker.count)  # fmt: skip
+    settings = [f"max_connections={MOST_CONNECTIONS}", f"flake.node_count={primary.maker.count}"]
+    node.server.launch(*settings)
+    node.up = True
+    node.server.wait_for_replay(primary.server)
+
+
+def restore(cluster, node, before, after):
+    """A base backup is recovered to a point in time, in the place of its original."""
+    cluster.settle()
+    restored = cluster.make(copy_of=node.server, clock=f"{node.clock.offset:+f}")
+    time.sleep(before)
+    cluster.part(node)
+    branch = parting(cluster, node, node)
+    node.server.sql("SELECT pg_create_restore_point(%s)", branch.name)
+    node.server.sql("SELECT pg_switch_wal()")  # to have it on disk
+    time.sleep(after)
+    end(node, "immediate")
+    node.past.append(node.server)
+    restored.write("recovery.signal")
+    command = f"restore_command=cp {node.server.dir}/data/pg_wal/%f %p"
+    node.server = restored
+    cluster.set_clock(node, node.clock.offset)
+    node.disturbed = time.monotonic()
+    node.now_is(branch=branch, memory=object(), life=node.maker.life + 1)
+    restored.launch(command, f"recovery_target_name={branch.name}", "recovery_target_action=promote")
+    while restored.value("SELECT pg_is_in_recovery()"):
+        assert time.monotonic() < node.disturbed + 60, "recovery does not end"
+        time.sleep(0.05)
+    node.up, node.parting = True, False

@@ -1,0 +1,215 @@
+"""What a plan's steps do to the servers. Names of functions are those of the steps."""
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import time
+
+import psycopg
+
+from clients import wait_for_server
+
+from .cluster import MOST_CONNECTIONS, Node
+from .failover import fail_over, follow, restore
+from .oracle import Branch
+from .workload import load_on
+
+__all__ = ["fail_over", "follow", "restore"]
+MAKE = "SELECT flake_next('twitter')"
+# What a server may say that makes no IDs at present.
+REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
+
+
+def load(cluster, seconds):
+    time.sleep(seconds)
+
+
+def clock(cluster, node, seconds):
+    cluster.set_clock(node, node.clock.offset + seconds)
+
+
+def catch_up(cluster, node):
+    """To the highest instant that a clock has shown."""
+    cluster.set_clock(node, cluster.note_clocks() - time.time())
+
+
+def stand_still(cluster, node, seconds):
+    instant = int(node.clock.now() * 1e6) / 1e6
+    cluster.set_clock(node, still=instant)
+    time.sleep(seconds)
+    cluster.set_clock(node, instant - time.time())
+
+
+def pause(cluster, node, seconds):
+    """The whole server."""
+    cluster.stop_processes(node, node.processes(), seconds)
+
+
+def backends(node):
+    with contextlib.suppress(psycopg.Error), node.server.connect(connect_timeout=10) as db:
+        rows = db.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+        return [pid for pid, in rows]
+    return []
+
+
+def pause_one(cluster, node, seconds):
+    for pid in backends(node)[:1]:
+        cluster.stop_processes(node, [pid], seconds)
+
+
+def kill_one(cluster, node):
+    """With SIGKILL: PostgreSQL ends all sessions and starts anew."""
+    cluster.settle()
+    for pid in backends(node)[:1]:
+        life = node.maker.life
+        node.killed.add(pid)
+        node.now_is(life=None)
+        node.signal([pid], signal.SIGKILL)
+        wait_for_server(node.server)
+        node.disturbed = time.monotonic()
+        node.now_is(life=life + 1)
+
+
+def starts(node):
+    node.disturbed = time.monotonic()
+    node.now_is(life=node.maker.life + 1)
+
+
+def kill(cluster, node, seconds):
+    """The postmaster; its children notice."""
+    cluster.settle()
+    processes = node.processes()
+    node.up = False
+    node.signal(processes[:1], signal.SIGKILL)
+    cluster.await_end(node, processes)
+    relaunch(cluster, node, seconds)
+
+
+def relaunch(cluster, node, seconds=0, settings=(), **what):
+    if seconds:
+        clock(cluster, node, seconds)
+    starts(node)
+    node.now_is(**what)
+    node.server.launch(*settings)
+    node.up = True
+
+
+def terminate(cluster, node):
+    for pid in backends(node):
+        with contextlib.suppress(psycopg.Error):
+            node.server.sql("SELECT pg_terminate_backend(%s)", pid)
+
+
+def restart(cluster, node, mode, seconds, settings, **what):
+    cluster.settle()
+    node.up = False
+    node.server.stop(mode)
+    relaunch(cluster, node, seconds, [f"{name}={value}" for name, value in settings.items()], **what)
+
+
+def renumber(cluster, node, number):
+    """Another number, which was nobody else's."""
+    number %= node.maker.count
+    restart(cluster, node, "fast", 0, {"flake.node_id": number}, number=number)
+
+
+def count(cluster, node, nodes):
+    restart(cluster, node, "fast", 0, {"flake.node_count": nodes}, count=nodes)
+
+
+def reload(cluster, node, number, seconds):
+    """The configuration changes while the server runs, and back before it starts again."""
+    cluster.settle()
+    if not opened(node):
+        return
+    node.server.reload(f"flake.node_id={number}")
+    time.sleep(seconds)
+    node.server.reload(f"flake.node_id={node.maker.number}")
+
+
+def lose_mark(cluster, node, seconds):
+    cluster.settle()
+    node.up = False
+    node.server.stop("fast")
+    (node.server.dir / "data" / "flake.mark").unlink(missing_ok=True)
+    relaunch(cluster, node, seconds, memory=object())
+
+
+def fill_disk(cluster, node, seconds):
+    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
+    cluster.settle()
+    if not opened(node):
+        return
+    mark = node.server.dir / "data" / "flake.mark"
+    kept = mark.rename(mark.with_suffix(".kept"))
+    node.broken_disk = time.monotonic() + seconds
+    mark.symlink_to("/dev/full")
+    time.sleep(seconds)
+    kept.replace(mark)
+    node.broken_disk = time.monotonic()
+
+
+def opened(node):
+    """Whether the server makes IDs, so that its ledger is open and the node's number in force."""
+    with contextlib.suppress(*REFUSED), node.server.connect() as db:
+        db.execute("SET statement_timeout = '5s'")
+        db.execute(MAKE)
+        return (node.server.dir / "data" / "flake.mark").exists()
+    return False
+
+
+def accept_clock(cluster, node):
+    """Consumers begin anew."""
+    node.accepted += 1
+    with contextlib.suppress(*REFUSED):
+        node.server.sql("SELECT flake_accept_clock()")
+
+
+def start_above(cluster, node, seconds):
+    above = "SELECT flake_start_above(flake_min(clock_timestamp() + %s * interval '1 s'), 'twitter')"
+    with contextlib.suppress(*REFUSED):
+        node.server.sql(above, seconds)
+
+
+def recreate(cluster, node):
+    """The extension is dropped in a database of its own and created again."""
+    with node.server.connect() as db:
+        db.execute("DROP DATABASE IF EXISTS recreated WITH (FORCE)")
+        db.execute("CREATE DATABASE recreated TEMPLATE template0")
+    with node.server.connect(dbname="recreated") as db:
+        db.execute("SET statement_timeout = '3s'")
+        for statement in ["CREATE EXTENSION flake", MAKE, "DROP EXTENSION flake", "CREATE EXTENSION flake", MAKE]:
+            with contextlib.suppress(psycopg.errors.QueryCanceled, psycopg.errors.ObjectNotInPrerequisiteState):
+                db.execute(statement)
+
+
+def copy(cluster, node, number, seconds):
+    """A copy of the data directory is started beside, under a number of its own."""
+    cluster.settle()
+    if number >= node.maker.count:
+        return
+    name = next(name for name in map("e{}".format, itertools.count(1)) if name not in cluster.nodes)
+    copied = Node(name, number, Branch(name))
+    copied.clock.offset = node.clock.offset
+    copied.now_is(count=node.maker.count)
+    copied.server = cluster.make(copy_of=node.server, clock=f"{copied.clock.offset:+f}")
+    copied.server.launch(f"flake.node_id={number}", f"flake.node_count={node.maker.count}", f"max_connections={MOST_CONNECTIONS}")
+    copied.up = True
+    cluster.nodes[name] = copied
+    with load_on(cluster, [copied], f"{name}"):
+        time.sleep(seconds)
+    copied.up = False
+    copied.server.stop("immediate")
+
+
+def attempt(cluster, step):
+    """One step. What a busy server cannot do in time is a failure of its own."""
+    name, *arguments = step
+    arguments = [cluster.nodes.get(argument, argument) if isinstance(argument, str) else argument for argument in arguments]
+    try:
+        globals()[name](cluster, *arguments)
+    except (subprocess.CalledProcessError, psycopg.Error, AssertionError, OSError) as error:
+        cluster.oracle.fail(f"step {step}: {error!r}")
+
+

@@ -1,0 +1,93 @@
+"""The kinds of IDs that clients make, and what of an ID has to be unique: the same key and number must never come again."""
+
+import dataclasses
+import functools
+
+from . import WITHOUT
+
+# Layouts of few IDs, which meet again whenever a server comes to the same time; the names of some share their bits.
+SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "20ms", "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
+           {"name": "%s", "bits": 4, "role": "worker"}, {"name": "s", "bits": 6, "role": "sequence"}]"""
+PADDED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "zero", "bits": 1, "role": "reserved"},
+            {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 10, "role": "worker"},
+            {"name": "s", "bits": 12, "role": "sequence"}]"""
+TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
+            {"name": "kind", "bits": 5, "role": "tag"}, {"name": "w", "bits": 5, "role": "worker"},
+            {"name": "s", "bits": 12, "role": "sequence"}]"""
+CUSTOM = {"small": SMALL % "a", "small_too": SMALL % "b", "padded": PADDED, "tagged": TAGGED}
+
+# `n` is the number of the row.
+CALLS = {name: f"flake_next('{name}')" for name in ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too"]}
+CALLS |= {"tagged": "flake_next('tagged', n::integer % 32)", "sno": "sno_next(n::integer % 256)", "own": "sno_next(0, 5)"}
+CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
+BATCHED = ["twitter", "small", "base64id"]
+ALPHABET = "23456789abcdefghijklmnopqrstuvwx"
+METABYTE = 0xFF << 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What one kind's IDs are made of: layouts with equal keys make the same IDs."""
+
+    key: tuple
+    unique: int  # the bits that have to be
+    time: int  # the bits that are the same in all IDs of a tick
+    workers: tuple  # the places of the worker number's bits from the highest down
+    tick: float
+
+    def number(self, text):
+        return int(text) & self.unique
+
+    def node(self, number, count):
+        """Whose part of the workers holds an ID."""
+        worker = 0
+        for place in self.workers:
+            worker = worker << 1 | number >> place & 1
+        return worker // ((1 << len(self.workers)) // count) if self.workers else None
+
+
+class Sno(Layout):
+    def number(self, text):
+        return functools.reduce(lambda number, character: number << 5 | ALPHABET.index(character), text, 0) & self.unique
+
+
+def of_view(epoch, tick, fields):
+    """A layout as the view flake_layouts shows it. Where the bits of value 0 above the others end makes no difference."""
+    shift, parts = sum(field["bits"] for field in fields), {}
+    place, time, ignored, fixed = None, 0, 0, 0
+    for field in fields:
+        shift -= field["bits"]
+        mask = (1 << field["bits"]) - 1 << shift
+        match field["role"]:
+            case "timestamp":
+                time = mask
+                place = shift, field.get("reversed"), field["bits"] if field.get("reversed") else 0
+            case "random" | "tag":
+                ignored |= mask
+                parts.setdefault(field["role"], []).append((0, shift, field["bits"]))
+            case "reserved":
+                fixed |= field.get("value", 0) << shift
+            case role:
+                parts.setdefault(role, []).append((field.get("rank", 0), shift, field["bits"]))
+    bits = {role: joined(fields) for role, fields in parts.items()}
+    key = epoch, tick, place, fixed, tuple(sorted(bits.items()))
+    return Layout(key, (1 << 64) - 1 & ~ignored, time, bits.get("worker", ()), tick.total_seconds())
+
+
+def joined(fields):
+    """The places of a number's bits from the highest down, however many fields they are."""
+    ordered = sorted(fields, key=lambda field: (field[0], -field[1]))
+    return tuple(place for _, shift, bits in ordered for place in reversed(range(shift, shift + bits)))
+
+
+def of_server(server):
+    """The layout of each kind."""
+    found = server.sql("SELECT name, epoch, tick, fields FROM flake_layouts WHERE name = ANY (%s)", list(CALLS))
+    known = {name: of_view(epoch, tick, fields) for name, epoch, tick, fields in found}
+    sno = Sno(("sno",), (1 << 80) - 1 & ~METABYTE, (1 << 80) - (1 << 40), (), 0.004)
+    return known | {"sno": sno, "own": sno}
+
+
+def create(server):
+    for name, definition in CUSTOM.items():
+        server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")

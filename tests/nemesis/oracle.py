@@ -1,0 +1,149 @@
+"""Every ID that was ever returned, who made it, and what is wrong."""
+
+import collections
+import dataclasses
+import threading
+import time
+import typing
+
+from . import exemptions
+
+
+@dataclasses.dataclass(eq=False)
+class Branch:
+    """The WAL of one primary. A server that was promoted goes on from its parent's, as it was at the cut."""
+
+    name: str
+    parent: "Branch | None" = None
+    cut: float = 0  # when the last WAL that was surely replayed was written, by the steady clock
+    cut_clock: float = 0  # and by the clock of the parent's primary
+    delay: float = 0  # how far the new primary's clock was behind the old one's
+    idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
+
+
+class Maker(typing.NamedTuple):
+    """A server as it was when it made IDs."""
+
+    node: str
+    memory: object  # lasts as long as the server continues from its own flake.mark
+    branch: Branch
+    number: int
+    count: int
+    recovers: bool
+    promoted: float  # when, by the steady clock
+    life: int | None  # counts its starts; unknown while it crashes
+
+
+@dataclasses.dataclass(eq=False)
+class Batch:
+    """What one statement makes."""
+
+    token: int
+    kind: str
+    database: str
+    what: str
+    began: float
+    clock: float
+    makers: tuple
+    ended: float = float("inf")
+    ended_clock: float = float("inf")
+
+    def __str__(self):
+        maker = self.makers[0]
+        place = f"{maker.node}.{maker.life}{' in recovery' if maker.recovers else ''}, branch {maker.branch.name}"
+        times = f"at {self.began:.3f} to {self.ended:.3f}, clock {self.clock:.3f} to {self.ended_clock:.3f}"
+        return f"{self.what} of {self.kind} in {self.database} by {place}, node {maker.number} of {maker.count}, {times}"
+
+
+class Oracle:
+    """Judges what clients were told."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.made, self.ticks = collections.defaultdict(dict), collections.defaultdict(dict)
+        self.batches = {}
+        self.last_made = {}
+        self.failures, self.forgiven, self.near = [], collections.Counter(), 0
+        self.rows, self.story, self.faults = 0, [], collections.Counter()
+        self.began = time.monotonic()
+
+    def fail(self, story):
+        with self.lock:
+            self.tell(story)
+
+    def begins(self, step):
+        self.faults[step[0]] += 1
+        self.happened(step)
+
+    def happened(self, what):
+        self.story.append(f"{time.monotonic() - self.began:7.2f} s: {what}")
+
+    def begin(self, node, database, kind, what):
+        """A statement that will make IDs, which may be seen as rows although its client hears nothing."""
+        with self.lock:
+            token = len(self.batches)
+            maker, clock = node.maker, node.clock.now()
+            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,))
+            return self.batches[token]
+
+    def end(self, batch, node):
+        """The statement is over, whatever came of it."""
+        batch.ended, batch.ended_clock = time.monotonic(), max(node.clock.now(), batch.clock)
+        if node.maker is not batch.makers[0]:
+            batch.makers += (node.maker,)
+        self.last_made[node.name, batch.database] = batch.ended
+
+    def returned(self, batch, node, layout, texts):
+        """IDs of one statement, each once."""
+        numbers = [layout.number(text) for text in texts]
+        with self.lock:
+            made = self.made[layout.key]
+            for number in numbers:
+                other = made.setdefault(number, batch)
+                if other is not batch:
+                    self.twice(layout, number, other, batch)
+            self.look_at_ticks(layout, {number & layout.time for number in numbers}, batch)
+        maker = batch.makers[0]
+        if node.maker is maker and layout.node(numbers[0], maker.count) not in (None, maker.number):
+            self.fail(f"{numbers[0]} belongs to node {layout.node(numbers[0], maker.count)}: {batch}")
+        if len(set(numbers)) < len(numbers):
+            self.fail(f"an ID twice in one statement: {batch}")
+
+    def look_at_ticks(self, layout, ticks, batch):
+        """Where two servers with one number, or a server before and after a start, use the same tick, they make the same IDs
+        as soon as they come to the same slot."""
+        maker = batch.makers[0]
+        used = self.ticks[layout.key, maker.number, maker.count]
+        for tick in ticks:
+            other = used.setdefault(tick, batch)
+            before = other.makers[0]
+            if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
+                if exemptions.of(other, batch, layout.tick):
+                    self.near += 1
+                else:
+                    self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
+
+    def row(self, layout, text, token):
+        """A row, whose ID its client may have seen, or not."""
+        with self.lock:
+            self.rows += 1
+            batch, number = self.batches[token], layout.number(text)
+            other = self.made[layout.key].setdefault(number, batch)
+            if other is not batch:
+                self.twice(layout, number, other, batch)
+
+    def twice(self, layout, number, one, other):
+        name = exemptions.of(one, other, layout.tick)
+        if name:
+            if not self.forgiven[name]:
+                self.happened(f"{name}: {number}\n    {one}\n    {other}")
+            self.forgiven[name] += 1
+        else:
+            self.tell(f"{number} was made twice:\n    {one}\n    {other}")
+
+    def tell(self, story):
+        if len(self.failures) < 20:
+            self.failures.append(f"{time.monotonic() - self.began:7.2f} s: {story}")
+
+    def __len__(self):
+        return sum(map(len, self.made.values()))

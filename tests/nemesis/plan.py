@@ -1,0 +1,141 @@
+"""What happens, drawn from a seed before anything does: steps that fit what the servers are by then."""
+
+import random
+
+from . import WITHOUT
+
+# How far a clock is set, in seconds; most steps are small.
+SMALL = [-0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
+LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600]
+COPIES = 4
+
+
+class Plan:
+    """Steps, each a name and its arguments. Servers play the parts that the steps give them."""
+
+    def __init__(self, seed, length):
+        self.random = random.Random(seed)
+        self.primary, self.standbys, self.down = "a", ["b", "c"], []
+        self.copies = 0
+        self.steps = []
+        for _ in range(length):
+            self.steps += self.draw()
+
+    def draw(self):
+        kinds = {
+            self.clock: 8, self.ahead_and_back: 2, self.catch_up: 3, self.stand_still: 2, self.accept_clock: 1,
+            self.start_above: 1, self.pause: 2, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
+            self.restart: 5, self.fill_disk: 1, self.lose_mark: 1, self.renumber: 1, self.count: 0.7, self.reload: 1,
+            self.recreate: 0.5, self.copy: 0.7, self.restore: 1, self.fail_over: 4 if self.standbys else 0,
+            self.follow: 5 if self.down else 0,
+        }  # fmt: skip
+        weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
+        kind, = self.random.choices(list(kinds), weights)
+        steps = kind()
+        return [*steps, ("load", self.random.choice([0.1, 0.3, 0.6, 1.0]))]
+
+    def running(self):
+        return self.random.choice([self.primary, self.primary, "d", *self.standbys])
+
+    def writing(self):
+        return self.random.choice([self.primary, self.primary, "d"])
+
+    def seconds(self):
+        return self.random.choice([0.2, 0.7, 1.5, 2.5])
+
+    def clock(self):
+        sizes = SMALL if self.random.random() < 0.6 else LARGE
+        return [("clock", self.running(), self.random.choice(sizes))]
+
+    def ahead_and_back(self):
+        """What was made ahead is in the past of nobody else's clock."""
+        name, seconds = self.running(), self.random.choice([1, 2, 4, 6, 60])
+        return [("clock", name, seconds), ("load", 0.5), ("clock", name, -seconds), ("load", 0.3)]
+
+    def catch_up(self):
+        return [("catch_up", self.running())]
+
+    def stand_still(self):
+        return [("stand_still", self.running(), self.seconds())]
+
+    def pause(self):
+        return [("pause", self.running(), self.seconds())]
+
+    def pause_one(self):
+        return [("pause_one", self.running(), self.seconds())]
+
+    def kill_one(self):
+        return [("kill_one", self.running())]
+
+    def kill(self):
+        return [("kill", self.running(), self.random.choice([0, 0, -0.5, -3, -10, 1]))]
+
+    def terminate(self):
+        return [("terminate", self.running())]
+
+    def restart(self):
+        settings, name = {}, self.running()
+        if name not in self.standbys and self.random.random() < 0.4:
+            settings["max_connections"] = self.random.choice([8, 9, 10, 12])
+        if self.random.random() < 0.4:
+            settings["shared_preload_libraries"] = self.random.choice(["", "flake"])
+        return [("restart", name, self.random.choice(["fast", "immediate"]), self.random.choice([0, 0, -0.5, -3, 1]), settings)]
+
+    def fill_disk(self):
+        return [("fill_disk", self.running(), self.seconds() + 2)]
+
+    def lose_mark(self):
+        return [("lose_mark", self.writing(), self.random.choice([0, -0.5, -3]))]
+
+    def accept_clock(self):
+        return [("accept_clock", self.writing())]
+
+    def start_above(self):
+        return [("start_above", self.writing(), self.random.choice([-1, 0.5, 3]))]
+
+    def renumber(self):
+        return [("renumber", "d", self.random.choice([2, 3]))]
+
+    def count(self):
+        return [("count", self.writing(), self.random.choice([4, 8, 16]))]
+
+    def reload(self):
+        """Another's number, which is not in force before the next start."""
+        return [("reload", self.writing(), self.random.choice([0, 1, 2]), self.seconds())]
+
+    def copy(self):
+        self.copies += 1
+        if self.copies > COPIES:
+            return []
+        return [("copy", self.writing(), 3 + self.copies, self.seconds())]
+
+    def restore(self):
+        """In place of the node that has no standby."""
+        return [("restore", "d", self.seconds(), self.random.choice([0, 0.5, 1.5, 3]))]
+
+    def recreate(self):
+        return [("recreate", self.writing())]
+
+    def fail_over(self):
+        """The primary ends before the promotion, or goes on for a while, or is paused and then goes on."""
+        old = self.primary
+        # More often than not one that has the same number.
+        new, = self.random.choices(self.standbys, [1 if "c" in (old, name) else 3 for name in self.standbys])
+        way = self.random.choice(["immediate", "fast", "goes on", "goes on", "goes on", "paused", "kill"])
+        cut = self.random.choice([None, None, 0.3, 1.0])
+        restarted = self.random.random() < 0.3
+        self.primary = new
+        # The other standby follows the new primary before anything else happens.
+        others = [name for name in self.standbys if name != new]
+        self.standbys, self.down = others, [*self.down, old]
+        step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted
+        clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.5]
+        if clocks:
+            clocks.append(("load", 0.5))
+        return [*clocks, step, *(("follow", name, new) for name in others)]
+
+    def follow(self):
+        """A server that was primary becomes a standby of the present one."""
+        name = self.down.pop(0)
+        self.standbys.append(name)
+        return [("follow", name, self.primary)]

@@ -1,0 +1,54 @@
+"""What a run has done and seen."""
+
+import collections
+import os
+
+from . import exemptions
+
+
+class Report:
+    """Sums over the plans of a run."""
+
+    def __init__(self):
+        self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed, self.near = [], 0, 0, 0, 0, 0, 0
+        self.seconds = 0.0
+        self.faults, self.forgiven, self.refusals = (collections.Counter() for _ in range(3))
+        self.longest, self.failures = {}, []
+
+    def add(self, seed, cluster, seconds):
+        oracle = cluster.oracle
+        self.seeds.append(seed)
+        self.seconds += seconds
+        self.ids += len(oracle)
+        self.rows += oracle.rows
+        self.faults.update({name: count for name, count in oracle.faults.items() if name != "load"})
+        self.forgiven.update(oracle.forgiven)
+        self.near += oracle.near
+        self.overlaps += exemptions.overlapping(oracle.made)
+        self.refusals.update(cluster.refusals.counts)
+        self.consumed += sum(consumer.passed for consumer in cluster.consumers)
+        self.thrown += cluster.refusals.thrown
+        for state, lasted in cluster.refusals.longest.items():
+            self.longest[state] = max(lasted, self.longest.get(state, 0))
+        self.failures += [f"seed {seed}: {failure}" for failure in oracle.failures]
+        if oracle.failures or os.environ.get("FLAKE_NEMESIS_STORY"):
+            print(*oracle.story, sep="\n")
+
+    def __str__(self):
+        forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
+        lines = [
+            f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
+            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed",
+            f"faults: {counted(self.faults)}",
+            f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
+            f"forgiven ticks that were used twice: {self.near}",
+            f"refusals: {counted(self.refusals)}; clients thrown out: {self.thrown}",
+            f"longest refusal by the server's clock, in seconds: {counted(self.longest)}",
+            *(f"FAILURE {failure}" for failure in self.failures),
+        ]
+        return "\n".join(lines)
+
+
+def counted(counts):
+    shown = {name: count if isinstance(count, int) else round(count, 1) for name, count in counts.items()}
+    return ", ".join(f"{name} {count}" for name, count in sorted(shown.items(), key=str)) or "none"

@@ -1,0 +1,44 @@
+"""Runs plans, one after another, until the time is over."""
+
+import time
+
+from conftest import made_servers
+
+from . import ending, faults
+from .clock_lock import guarded
+from .cluster import Cluster
+from .consumers import consumers
+from .oracle import Oracle
+from .plan import Plan
+from .refusals import Refusals
+from .report import Report
+from .workload import load_on
+
+
+def play(seed, steps, report):
+    """One plan on servers of its own."""
+    began, oracle, plan = time.monotonic(), Oracle(), Plan(seed, steps)
+    with made_servers() as make:
+        cluster = Cluster(make, oracle)
+        cluster.refusals = Refusals(cluster)
+        with guarded(cluster):
+            with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
+                for step in plan.steps:
+                    oracle.begins(step)
+                    faults.attempt(cluster, step)
+                    if oracle.failures:
+                        break
+                cluster.settle()
+            oracle.begins(("end",))
+            ending.end(cluster)
+        report.add(seed, cluster, time.monotonic() - began)
+
+
+def run(seed, seconds, steps):
+    """At least one plan, of seed, seed.1, seed.2 and so on."""
+    report, began, number = Report(), time.monotonic(), 0
+    while True:
+        play(f"{seed}.{number}" if number else seed, steps, report)
+        number += 1
+        if report.failures or time.monotonic() - began > seconds:
+            return report

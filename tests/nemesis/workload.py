@@ -1,0 +1,222 @@
+"""Clients that make IDs in every way, come back after they were thrown out, and tell the oracle what they got."""
+
+import contextlib
+import functools
+import random
+import threading
+import time
+
+import psycopg
+
+from . import WITHOUT
+from .cluster import DATABASES
+from .layouts import BATCHED, CALLS
+
+PATIENCE = 3  # seconds, after which a statement is cancelled
+HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
+ROWS = "generate_series(1, %s) n"
+
+
+class Client:
+    """One after another, statements of a random kind on one server."""
+
+    def __init__(self, cluster, node, seed):
+        self.cluster, self.oracle, self.node = cluster, cluster.oracle, node
+        self.random = random.Random(seed)
+        self.db, self.database, self.since, self.asked = None, None, None, 0.0
+        self.prepared = 0
+        self.seed = seed.replace("/", "_")
+
+    def run(self, ends):
+        while not ends.is_set():
+            if not self.node.up:
+                time.sleep(0.05)
+                continue
+            try:
+                with self.connected() as self.db:
+                    for _ in range(self.random.choice([1, 1, 5, 20, 100])):
+                        if ends.is_set() or (self.node.maker is not self.maker and self.random.random() < 0.2):
+                            break
+                        self.statement()
+                        time.sleep(self.random.random() * 0.02)
+            except psycopg.Error as error:
+                self.cluster.refusals.thrown_out(self.node, error)
+                time.sleep(0.05)
+            except BaseException as failure:  # noqa: BLE001 - the report shows it
+                self.oracle.fail(f"client of {self.node.name}: {failure!r}")
+                return
+            finally:
+                self.db, self.since = None, None
+
+    @contextlib.contextmanager
+    def connected(self):
+        """As somebody whose settings are hostile, sometimes."""
+        self.database = self.random.choice(DATABASES)
+        options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
+        if "hostile" not in WITHOUT and self.random.random() < 0.2:
+            options["options"] = self.random.choice(HOSTILE)
+        self.maker = self.node.maker
+        connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
+        with contextlib.ExitStack() as others:
+            # Connections that come and go before it have it take any of the slots.
+            for _ in range(self.random.choice([0, 0, 1, 2, 3])):
+                others.enter_context(connect(user="postgres", dbname=self.database))
+            db = connect(**options)
+        with db:
+            wait = self.random.choice(["0", "100ms", "1s", "2s"])
+            db.execute(f"SET flake.max_clock_wait = '{wait}'")
+            yield db
+
+    @contextlib.contextmanager
+    def making(self, kind, what):
+        """Tells the oracle of a batch, and the watch that a statement runs."""
+        batch, steps = self.oracle.begin(self.node, self.database, kind, what), self.node.clock.steps
+        self.since, self.asked = time.monotonic(), 0.0
+        try:
+            yield batch
+        except psycopg.Error as error:
+            self.cluster.refusals.refused(self.node, batch, error, self.node.clock.steps == steps)
+            if self.db.closed or self.db.broken:
+                raise
+            self.db.rollback()
+        finally:
+            self.since = None
+            self.oracle.end(batch, self.node)
+
+    def returned(self, batch, cursor_rows):
+        if cursor_rows:
+            self.oracle.returned(batch, self.node, self.cluster.layouts[batch.kind], [text for text, *_ in cursor_rows])
+            self.cluster.refusals.served(self.node, batch)
+
+    def statement(self):
+        kind = self.random.choice(list(CALLS))
+        ways = {self.next: 2, self.batch: 1, self.cursor: 1}
+        if not self.node.maker.recovers:
+            ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.commit: 1,
+                     self.exit: 0.1}
+        ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
+        way, = self.random.choices(list(ways), list(ways.values()))
+        way(kind, self.random.choice([1, 3, 10, 40]))
+
+    def next(self, kind, count):
+        with self.making(kind, "next") as batch:
+            self.returned(batch, self.db.execute(f"SELECT ({CALLS[kind]})::text FROM {ROWS}", (count,)).fetchall())
+
+    def batch(self, kind, count):
+        kind = self.random.choice([kind for kind in BATCHED if kind in CALLS])
+        with self.making(kind, "batch") as batch:
+            self.returned(batch, self.db.execute(f"SELECT flake_batch('{kind}', %s)::text", (count,)).fetchall())
+
+    def cursor(self, kind, count):
+        """Fetches some rows now and some later, or after the transaction has ended."""
+        hold = self.random.choice(["", "WITH HOLD"])
+        with self.making(kind, f"cursor {hold}") as batch, self.db.transaction():
+            self.db.execute(f"DECLARE made CURSOR {hold} FOR SELECT ({CALLS[kind]})::text FROM generate_series(1, {2 * count}) n")
+            self.returned(batch, self.db.execute(f"FETCH {count} FROM made").fetchall())
+            time.sleep(self.random.random() * 0.1)
+            self.returned(batch, self.db.execute(f"FETCH {count} FROM made").fetchall())
+        if hold:
+            with contextlib.suppress(psycopg.errors.InvalidCursorName):
+                self.db.execute("CLOSE made")
+
+    def inserted(self, batch, count):
+        insert = f"INSERT INTO kept SELECT %s, %s, ({CALLS[batch.kind]})::text FROM {ROWS} RETURNING id"
+        self.returned(batch, self.db.execute(insert, (batch.token, batch.kind, count)).fetchall())
+
+    def insert(self, kind, count):
+        with self.making(kind, "insert") as batch:
+            self.inserted(batch, count)
+
+    def roll_back(self, kind, count):
+        """IDs of what was rolled back count, of a savepoint as well."""
+        with self.making(kind, "rolled back") as batch:
+            self.db.execute("BEGIN; SAVEPOINT before")
+            self.inserted(batch, count)
+            self.db.execute(self.random.choice(["ROLLBACK TO before; COMMIT", "ROLLBACK"]))
+
+    def prepare(self, kind, count):
+        """Some are left over, for whoever comes later."""
+        self.prepared += 1
+        name = f"{self.seed}_{self.prepared}"
+        with self.making(kind, "two-phase commit") as batch:
+            self.db.execute("BEGIN")
+            self.inserted(batch, count)
+            self.db.execute(f"PREPARE TRANSACTION '{name}'")
+        if self.random.random() < 0.7:
+            left = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY random() LIMIT 2"
+            for gid, in self.db.execute(left).fetchall():
+                with contextlib.suppress(psycopg.errors.UndefinedObject, psycopg.errors.ObjectNotInPrerequisiteState):
+                    self.db.execute(f"{self.random.choice(['COMMIT', 'ROLLBACK'])} PREPARED '{gid}'")
+
+    def block(self, kind, count):
+        """PL/pgSQL that commits in between; only the rows say which IDs it made."""
+        with self.making(kind, "block") as batch:
+            self.db.execute(f"""DO $$ BEGIN FOR n IN 1..{count} LOOP
+                INSERT INTO kept VALUES ({batch.token}, '{kind}', {CALLS[kind]});
+                IF n % 3 = 0 THEN COMMIT; END IF; END LOOP; END $$""")
+
+    def outbox(self, kind, count):
+        with self.making("twitter", "outbox") as batch, self.db.transaction():
+            insert = f"INSERT INTO outbox (token) SELECT %s FROM {ROWS} RETURNING id::text"
+            self.returned(batch, self.db.execute(insert, (batch.token, count)).fetchall())
+            time.sleep(self.random.random() * 0.05)
+
+    def commit(self, kind, count):
+        """Of a transaction without IDs, whose time says nothing of theirs."""
+        self.db.execute("SELECT pg_current_xact_id()")
+
+    def exit(self, kind, count):
+        """Ends by libc's exit()."""
+        self.next(kind, count)
+        if self.cluster.exit_library:
+            self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
+                            f"AS '{self.cluster.exit_library}', 'libc_exit'")  # fmt: skip
+            self.db.execute("SELECT pg_temp.leave(0)")
+
+
+class Watch:
+    """Cancels statements that last, and fails where a server does not answer."""
+
+    def __init__(self, cluster, clients):
+        self.cluster, self.clients = cluster, clients
+
+    def run(self, ends):
+        while not ends.wait(0.2):
+            for client in self.clients:
+                self.look_at(client)
+
+    def look_at(self, client):
+        db, since, now = client.db, client.since, time.monotonic()
+        if db is None or since is None or now - since < PATIENCE or client.node.stopped.is_set():
+            return
+        if now - client.asked > PATIENCE:
+            client.asked = now
+            with contextlib.suppress(psycopg.Error):
+                db.cancel()
+        if now - max(since, client.node.disturbed) > 60:
+            client.node.disturbed = now
+            client.oracle.fail(f"no answer to a cancel for 60 s: a client of {client.node.name}")
+
+
+@contextlib.contextmanager
+def load_on(cluster, nodes, seed):
+    """Two clients of a server that is not a standby, one of the others, until the end of a `with`."""
+    clients = []
+    for node in nodes:
+        clients += [Client(cluster, node, f"{seed}/{node.name}{n}") for n in range(1 if node.maker.recovers else 2)]
+    # A statement that lasts can be cancelled until all clients have ended.
+    ends, unwatched = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=client.run, args=(ends,)) for client in clients]
+    watch = threading.Thread(target=Watch(cluster, clients).run, args=(unwatched,))
+    for thread in [watch, *threads]:
+        thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join(120)
+            if thread.is_alive():
+                cluster.oracle.fail("a client does not end")
+        unwatched.set()
+        watch.join()
