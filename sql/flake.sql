@@ -231,7 +231,7 @@ COMMENT ON COLUMN flake_stats.ledger IS
     '"open"; "unused" before the first ID since the server started; "none" if this session found no shared memory for it';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
-COMMENT ON COLUMN flake_stats.sessions IS 'how many sessions have generators';
+COMMENT ON COLUMN flake_stats.sessions IS 'how many sessions have made IDs or asked for a horizon';
 COMMENT ON COLUMN flake_stats.issued IS 'IDs made; a session that makes IDs adds its own about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';

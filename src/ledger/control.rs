@@ -41,7 +41,7 @@ pub struct Control {
     pub(super) file_lock: LwLock,
     /// The handle of the segment with what is kept for each slot.
     pub segment: AtomicU32,
-    /// How many sessions have generators.
+    /// How many sessions have made IDs or asked for a horizon.
     pub sessions: AtomicU32,
     /// The length of the longest tick that a generator has had, in microseconds.
     pub longest_tick: AtomicI64,

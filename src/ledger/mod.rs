@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub node: Option<Node>,
     /// The ledger, once it is open.
     pub ledger: Option<Ledger>,
-    /// How many sessions have generators.
+    /// How many sessions have made IDs or asked for a horizon.
     pub sessions: u32,
     pub counters: &'static Counters,
 }
