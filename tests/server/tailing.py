@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import multiprocessing
+import os
 import random
 import re
 import subprocess
@@ -16,6 +17,8 @@ from conftest import bindir
 from horizon import WIDE, WORKERS
 from standing_clock import wait_until
 
+# How many rows a burst has.
+BURST = int(os.environ.get("FLAKE_TAILING_BURST", "5"))
 SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
 # Two tables, of which each has its writers and its tailers: how an ID is made, its type, the smallest one now, and one below all.
 TABLES = {
@@ -35,7 +38,7 @@ SCRIPTS = {
     "plain": (40, """\\set n random(1, 5)
                      BEGIN\\;INSERT INTO {table} SELECT FROM generate_series(1, :n)\\;SELECT {sleep}\\;COMMIT;"""),
     "autocommit": (20, "INSERT INTO {table} DEFAULT VALUES;"),
-    "bursts": (60, "INSERT INTO {table} SELECT FROM generate_series(1, 5);"),
+    "bursts": (60, f"INSERT INTO {{table}} SELECT FROM generate_series(1, {BURST});"),
     "late": (15, """BEGIN;
                     SELECT {make} AS id \\gset
                     SELECT {sleep};

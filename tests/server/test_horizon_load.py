@@ -1,6 +1,7 @@
 """Under load, and whatever happens to the server, who reads below the horizon sees every row once and in order.
 
-FLAKE_TEST_SECONDS says how long, a fifth of FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were.
+FLAKE_TEST_SECONDS says how long, a fifth of FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were,
+FLAKE_TAILING_BURST how many of them come in one statement at most.
 `scripts/test tailing` shows what each tailer has seen.
 """
 
