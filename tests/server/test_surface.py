@@ -89,6 +89,7 @@ def server(servers):
     for encoding in ENCODINGS:
         server.sql(f"CREATE DATABASE {encoding} OWNER keeper TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
         with connect(server, encoding) as db:
+            db.execute("SET statement_timeout = 0")
             db.execute("""CREATE EXTENSION flake;
                 SELECT flake_create_layout('mine', '{"like": "twitter", "text": "base62"}');
                 SELECT flake_create_layout('kinds', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
