@@ -122,8 +122,10 @@ TAILERS = [
 # What clients of pgbench may be told: their session was terminated or their server restarted, the clock is behind, or somebody
 # else has ended what they had prepared.
 EXPECTED = re.compile(
-    "terminating (connection|background worker)|server closed|shutting down|starting up|in recovery mode|not yet accepting|clock is behind"
-    "|prepared transaction with identifier .* (does not exist|is busy)|after a crash|No such file|Connection refused")
+    "terminating (connection|background worker)|server closed|shutting down|starting up|in recovery mode|not yet accepting"
+    "|clock is behind|prepared transaction with identifier .* (does not exist|is busy)|after a crash|No such file"
+    "|Connection refused"
+)
 
 
 def prepare(server):
