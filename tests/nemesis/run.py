@@ -5,7 +5,6 @@ import time
 from conftest import made_servers
 
 from . import ending, faults
-from .clock_lock import guarded
 from .cluster import Cluster
 from .consumers import consumers
 from .oracle import Oracle
@@ -21,16 +20,15 @@ def play(seed, steps, report):
     with made_servers() as make:
         cluster = Cluster(make, oracle)
         cluster.refusals = Refusals(cluster)
-        with guarded(cluster):
-            with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
-                for step in plan.steps:
-                    oracle.begins(step)
-                    faults.attempt(cluster, step)
-                    if oracle.failures:
-                        break
-                cluster.settle()
-            oracle.begins(("end",))
-            ending.end(cluster)
+        with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
+            for step in plan.steps:
+                oracle.begins(step)
+                faults.attempt(cluster, step)
+                if oracle.failures:
+                    break
+            cluster.settle()
+        oracle.begins(("end",))
+        ending.end(cluster)
         report.add(seed, cluster, time.monotonic() - began)
 
 

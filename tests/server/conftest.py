@@ -11,6 +11,8 @@ import time
 import psycopg
 import pytest
 
+import clock_lock
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The layouts that tests of load make IDs of, and those that are left out because their IDs are made like another layout's.
 LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "discord", "mastodon", "sonyflake", "tsid"]
@@ -177,11 +179,12 @@ def made_servers():
             made[-1].sql("CREATE EXTENSION flake")
         return made[-1]
 
-    try:
-        yield make
-    finally:
-        for server in reversed(made):
-            server.remove()
+    with clock_lock.guarded(made):
+        try:
+            yield make
+        finally:
+            for server in reversed(made):
+                server.remove()
 
 
 @pytest.fixture(scope="module")
