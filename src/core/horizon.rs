@@ -40,7 +40,7 @@ impl<'a> Snapshot<'a> {
         Self { xmin: widened(next, xmin), xmax: widened(next, xmax), running }
     }
 
-    /// Returns the transactions before a number that have not ended, and that are not all after `xmax`.
+    /// Returns the transactions before a number that are listed as not ended; those from `xmax` on are not listed.
     pub fn running_before(&self, xid: u64) -> impl Iterator<Item = u64> {
         self.running.iter().map(|&running| widened(self.xmax, running)).filter(move |&running| running < xid)
     }
