@@ -31,10 +31,11 @@ pub fn accept_clock() -> Result<i64, Error> {
     let (new, from) = ledger.accepted(now);
     let is_new = new != ledger;
     if is_new {
-        writer.replace(new, None)?;
-        // What sessions have used so far belongs to the stretches that are left behind.
-        control.with_lock(|guarded| (guarded.opened_at, guarded.free_from) = (i64::MIN, i64::MIN));
-        control.unstored_floor.store(i64::MIN, Ordering::Release);
+        // What sessions have used so far belongs to the stretches that are left behind; what they use from now on does not.
+        writer.replace_and(new, None, |guarded| {
+            (guarded.opened_at, guarded.free_from) = (i64::MIN, i64::MIN);
+            control.unstored_floor.store(i64::MIN, Ordering::Release);
+        })?;
     }
     drop(writer);
     // Nothing else lowers it.

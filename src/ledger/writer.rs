@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use flake_core::Ledger;
 use flake_core::record::{ExitNote, Owner, Record};
 
-use super::control::Control;
+use super::control::{Control, Guarded};
 use super::mark_file::{self, Durability, FileState};
 use crate::error::Error;
 use crate::postgres::lwlock;
@@ -60,6 +60,16 @@ impl Writer<'_> {
 
     /// Writes the ledger to disk, then puts it in force.
     pub fn replace(&self, ledger: Ledger, exit_note: Option<ExitNote>) -> Result<(), Error> {
+        self.replace_and(ledger, exit_note, |_| {})
+    }
+
+    /// The same, with a change of what else the lock guards that no session sees without it.
+    pub fn replace_and(
+        &self,
+        ledger: Ledger,
+        exit_note: Option<ExitNote>,
+        change: impl FnOnce(&mut Guarded),
+    ) -> Result<(), Error> {
         self.store(&ledger, exit_note, Durability::Flushed)?;
         self.control.with_lock(|guarded| {
             if let Some(old) = guarded.ledger
@@ -69,6 +79,7 @@ impl Writer<'_> {
                 guarded.granted_before = guarded.granted_before.max(old.granted_until());
             }
             guarded.ledger = Some(ledger);
+            change(guarded);
             self.control.window.write(&ledger);
         });
         Ok(())
