@@ -53,7 +53,7 @@ pub fn join(tick_length: i64) -> Result<Node, Error> {
 /// Leaves the progress of this session's generators to later sessions, at exit, while the slot still belongs to this
 /// session. `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
-    let progress = if absent!(SlotAbandoned) { progress.or(Some(&[])) } else { progress };
+    let progress = if absent!(SlotGivenUp) { progress.or(Some(&[])) } else { progress };
     let latest = |all: &mut dyn Iterator<Item = &FinalProgress>| all.map(|last| last.progress.free_from()).max();
     match attached() {
         Attachment::Ledger(control, slot) => {
@@ -112,7 +112,7 @@ fn write_exit_note(control: &Control) {
     let Some((ledger, free_from)) = control.with_lock(|guarded| Some((guarded.ledger?, guarded.free_from))) else {
         return;
     };
-    let mut free_from = ledger.floor().max(free_from).max(control.untraced_floor());
+    let mut free_from = ledger.floor().max(free_from);
     if !absent!(HorizonNoted) {
         free_from = free_from.max(control.announced.load(Ordering::Acquire));
     }

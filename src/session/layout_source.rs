@@ -53,7 +53,7 @@ impl IdSource for LayoutSource {
 
     /// Layouts of the same bits make the same IDs, whatever their names.
     fn key(&self) -> u64 {
-        if absent!(LayoutKey) { std::ptr::from_ref(self.layout) as u64 } else { self.layout.key() }
+        if absent!(LayoutOfBits) { std::ptr::from_ref(self.layout) as u64 } else { self.layout.key() }
     }
 
     fn check(&self, now: i64) -> Result<(), Error> {

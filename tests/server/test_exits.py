@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import SESSIONS, at, make, make_in_all, pass_through, server_at_0, sessions, wait_until
+from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions, wait_until
 from test_ledger import stuck_disk
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
@@ -57,3 +57,18 @@ def test_a_crash_after_a_session_has_left(own_servers, leaves):
         server.stop("immediate")
     server.launch()
     pass_through(server, made, 1.5)
+
+
+def test_a_restart_is_waited_for_by_the_impatient(own_servers):
+    """What was granted before the crash ends in three seconds, which is not for the clock to explain."""
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as db:
+        make(db, made)
+        server.stop("immediate")
+    server.launch()
+    with server.connect() as db, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        db.execute("SET flake.max_clock_wait = 0")
+        asked = pool.submit(make, db, made)
+        wait_until(lambda: asked.done() or server.sql(WAITING, [db.info.backend_pid]))
+        server.set_clock(running(4))
+        asked.result()

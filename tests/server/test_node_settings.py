@@ -51,6 +51,7 @@ def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
     with server_of_node_1.connect(user="nobody") as db:
         db.execute("SET flake.node_id = 0")
         assert db.execute(WORKERS).fetchone() == (1,)
+        assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (512, 1024)
 
 
 def test_parallel_workers(server_of_node_1):
@@ -60,7 +61,8 @@ def test_parallel_workers(server_of_node_1):
     server.sql("ALTER FUNCTION flake_next(text) PARALLEL SAFE")
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
     server.restart()
-    with server.connect(options="-c flake.node_id=0 -c parallel_setup_cost=0 -c min_parallel_table_scan_size=0") as db:
+    parallel = "parallel_leader_participation=off", "parallel_setup_cost=0", "parallel_tuple_cost=0", "min_parallel_table_scan_size=0"
+    with server.connect(options=" -c ".join(["-c flake.node_id=0", *parallel])) as db:
         query = "SELECT min((flake_decode(flake_next('twitter'))).worker / 512 + 0 * n) FROM big"
         assert db.execute(query).fetchone() == (1,)
 
@@ -101,6 +103,16 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_what_is_no_number_is_said_and_can_be_corrected(servers):
+    """The boot value is not what the configuration says."""
+    server = servers(extension=False)
+    server.restart("flake.node_id=x", "flake.node_count=2")
+    with server.connect(options="-c flake.node_id=0") as db:
+        pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "CREATE EXTENSION flake; " + WORKERS)
+        server.reload("flake.node_id=1")
+        assert db.execute("CREATE EXTENSION flake; " + WORKERS).fetchone() == (1,)
 
 
 @pytest.mark.parametrize("look", ["SELECT * FROM pg_file_settings", "ALTER SYSTEM SET flake.node_id = 1"])
