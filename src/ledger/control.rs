@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use flake_core::{Ledger, Node, SHARE_RULE, Window};
+use flake_core::{Ledger, Node, SHARE_RULE, Window, absent};
 
 use super::databases::Databases;
 use super::mark_file::FileState;
@@ -208,6 +208,6 @@ impl Guarded {
         let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
         let step = now - steady - offset;
         // Slewing shifts a clock by at most a thousandth of the time that passes.
-        if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
+        if step.abs() > 250_000 + (steady - at) / 1000 && !absent!(ClockNoticed) { step } else { 0 }
     }
 }

@@ -63,7 +63,7 @@ def sessions(server, **options):
         dbs = [opened.enter_context(server.connect(**options)) for _ in range(SESSIONS)]
         pids = [db.info.backend_pid for db in dbs]
         yield dbs
-    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = ANY (%s)", pids))
+    wait_until(lambda: not server.sql("SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s)", pids))
 
 
 @contextlib.contextmanager

@@ -229,7 +229,7 @@ class Load:
         for thread in self.threads:
             thread.join()
         wait_for_server(self.server)
-        left = "SELECT FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
+        left = "SELECT pid FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
         wait_until(lambda: not self.server.sql(left))
         with self.server.connect() as db:
             self.end_prepared(db, [gid for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall()])

@@ -1,5 +1,7 @@
 """flake_horizon() stays below the IDs of transactions that have not ended for the snapshot, and goes above all others."""
 
+import time
+
 import psycopg
 import pytest
 
@@ -146,6 +148,23 @@ def test_what_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, la
     assert passes(tailer, id)
 
 
+def test_it_does_not_go_back_while_a_snapshot_lasts(writer, tailer):
+    """Although what ended since is kept as one with what had ended before, once there are many."""
+
+    def insert_many():
+        for _ in range(20):
+            insert(writer)
+            time.sleep(0.002)
+
+    insert_many()
+    assert passes(tailer, insert(writer))
+    take_snapshot(tailer)
+    first = horizon(tailer)
+    insert_many()
+    assert horizon(tailer) >= first
+    tailer.execute("COMMIT")
+
+
 def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tailer):
     """Its slot belongs to others since."""
     with server.connect() as writer:
@@ -178,6 +197,7 @@ def test_an_imported_snapshot(server, writer, tailer):
 
 def test_cursors_and_batches(writer, tailer):
     """What is made while a cursor is read belongs to the transaction from the first row on."""
+    one(writer, "SELECT flake_next('twitter')")
     writer.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)")
     id = one(writer, "FETCH 1 FROM ids")
     assert holds(tailer, id)

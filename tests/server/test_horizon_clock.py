@@ -150,6 +150,17 @@ def test_failover(own_servers, number, behind):
     goes_on(standby, announced, -behind, 0, 59, 60)
 
 
+def test_failover_to_a_standby_that_makes_ids(own_servers):
+    """It knows the page from before; what was announced since then counts once it is promoted."""
+    primary = server_at_0(own_servers, "flake.node_count=2")
+    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(-3))
+    attempts(standby, Made())
+    primary.set_clock(at(60))
+    announced = announce(primary)
+    fail_over(primary, standby)
+    goes_on(standby, announced, -3, 0, 59, 60)
+
+
 def test_failover_of_another_database(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)

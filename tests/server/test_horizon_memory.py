@@ -32,7 +32,7 @@ def refused(db):
 def exited(server, pid):
     """A transaction in between makes new snapshots differ from old ones."""
     server.sql("SELECT pg_current_xact_id()")
-    return not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid)
+    return not server.sql("SELECT pid FROM pg_stat_activity WHERE pid = %s", pid)
 
 
 @pytest.fixture

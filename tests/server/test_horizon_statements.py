@@ -95,6 +95,15 @@ def test_workers_do_not_ask(db):
         db.execute(query.format("ask_anywhere()"))
 
 
+def test_workers_do_not_cover(db):
+    """What they hold would end with their part of the transaction."""
+    db.execute(PARALLEL)
+    db.execute("""CREATE FUNCTION cover_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
+                      LANGUAGE plpgsql AS $$ BEGIN RETURN flake_cover(flake_max(clock_timestamp() + '1 min')); END $$""")
+    with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_cover\(\)"):
+        db.execute("SELECT count(*) FROM wide WHERE cover_anywhere() IS NOT NULL")
+
+
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_ids_of_workers_are_held_until_the_leader_ends(server, db, end):
     with server.connect() as leader:

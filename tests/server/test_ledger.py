@@ -22,6 +22,7 @@ from standing_clock import (
     attempt,
     attempts,
     cancelled,
+    make,
     make_in_all,
     pass_through,
     server_at_0,
@@ -115,23 +116,37 @@ def test_how_often_the_file_is_written(own_servers):
             assert writes * 50 <= written() - before <= writes * 50 + periods
 
 
-def test_a_disk_that_is_stuck(server):
-    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
-    server.sql(MAKE, 1)
+@contextlib.contextmanager
+def stuck_disk(server):
+    """Whoever begins to write the file has to wait for the end of the block."""
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
     os.mkfifo(stuck)  # Opening it lasts until somebody reads.
     stuck.chmod(0o666)
     stuck.replace(mark(server))
+    try:
+        yield
+    finally:
+        # Whoever waits for a reader goes on, and finds that this is no file.
+        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
+        kept.replace(mark(server))
+        os.close(reader)
+
+
+def test_a_disk_that_is_stuck(server):
+    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    server.sql(MAKE, 1)
+
+    ends = threading.Event()
 
     def make():
         with server.connect() as db, contextlib.suppress(psycopg.Error):
-            while True:
+            while not ends.is_set():
                 db.execute(MAKE, (10,))
 
-    writer = threading.Thread(target=make)
-    writer.start()
-    try:
+    with stuck_disk(server):
+        writer = threading.Thread(target=make)
+        writer.start()
         time.sleep(4)  # More than the time that was granted.
         for _ in range(3):
             with server.connect() as db:
@@ -139,12 +154,8 @@ def test_a_disk_that_is_stuck(server):
                 pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
         assert server.value("SELECT ledger FROM flake_stats") == "open"
         assert writer.is_alive()
-    finally:
-        # Whoever waits for a reader goes on, and finds that this is no file.
-        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
-        writer.join()
-        os.close(reader)
-        kept.replace(mark(server))
+    ends.set()
+    writer.join()
     server.sql(MAKE, 1)
 
 
@@ -213,7 +224,7 @@ def test_no_memory_for_the_ledger(servers):
 
 
 def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
-    """What the slot's last owner has used is not known in detail, but is not used again."""
+    """What the slot's last owner has used is not known in detail, but is not used again, nor is what such a session uses."""
     server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
     for seconds in [58, 60]:
         server.set_clock(at(seconds))
@@ -228,7 +239,10 @@ def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
         for seconds in [58, 60]:
             server.set_clock(at(seconds))
             [attempt(db, made) for db in dbs]
-    pass_through(server, made, 60)
+        server.set_clock(at(62))
+        [make(db, made) for db in dbs]
+    attempts(server, made)
+    pass_through(server, made, 60, 62)
 
 
 GREEDY = """
@@ -365,7 +379,7 @@ def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_
                 break
         away.rename(segments)
         pid = db.info.backend_pid
-    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
+    wait_until(lambda: not server.sql("SELECT pid FROM pg_stat_activity WHERE pid = %s", pid))
     server.set_clock(at(10))
     assert "twitter" in attempts(server, made)
     assert server.value("SELECT flake_accept_clock() < now() + interval '5 s'")

@@ -3,7 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, attempt, attempts, fail_over, insert, pass_through, server_at_0
+from standing_clock import at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0
 
 
 def stop_replaying(standby):
@@ -34,14 +34,20 @@ def test_a_second_database(own_servers, other_first):
     pass_through(new, made, 102.9)
 
 
-def test_a_tick_that_sessions_of_another_database_began(own_servers):
-    """Their slots' next owners go on in it, and the mark of their own database has to be above it."""
+@pytest.mark.parametrize("slots", ["their slots", "other slots"])
+def test_time_that_sessions_of_another_database_were_granted(own_servers, slots):
+    """The next owners of their slots go on in their tick, others begin in it, and the mark of their own database has to be above
+    it."""
     old, made = server_at_0(own_servers), Made()
     old.sql("CREATE DATABASE other TEMPLATE postgres")
     new = own_servers(standby_of=old, clock=at(0))
     old.set_clock(at(60))
-    insert(old, Made())
-    insert(old, made, dbname="other")
+    with old.connect() as db:
+        make(db, Made())
+        if slots == "their slots":
+            db.close()
+            insert(old, Made())
+        insert(old, made, dbname="other")
     old.set_clock(at(0))
     old.sql("CREATE TABLE plain ()")
     fail_over(old, new)
