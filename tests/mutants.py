@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # A test of the core is named by its program and a part of its name, one of servers by its file and its name. Those that depend on
-# how processes meet are tried as often as ATTEMPTS says.
+# how processes meet are tried as often as ATTEMPTS says, with the FLAKE_STALL that RANDOM says.
 ATTEMPTS = 20
 KILLED_BY = {
     "ShareNodeNumber": ["shares::configurations_that_leave_nothing"],
@@ -106,7 +106,7 @@ KILLED_BY = {
     "CoverFloor": ["test_horizon_restarts.py::test_ids_from_before_are_not_covered"],
     "HorizonBinding": ["test_horizon_clock.py::test_failover"],
 }
-RANDOM = {"horizon::threads_lose_nothing"}
+RANDOM = {"horizon::threads_lose_nothing": "10", "horizon::of_two_that_meet": "0"}
 
 
 def of_core(test):
@@ -124,7 +124,7 @@ def programs():
 
 
 def passes(test, absent):
-    environment = os.environ | {"FLAKE_ABSENT": absent, "FLAKE_STALL": "10" if test in RANDOM else "0"}
+    environment = os.environ | {"FLAKE_ABSENT": absent, "FLAKE_STALL": RANDOM.get(test, "0")}
     # That a test of many cases fails is enough: the smallest of them is not looked for.
     environment |= {"PROPTEST_MAX_SHRINK_ITERS": "0", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
     if of_core(test):
