@@ -40,6 +40,19 @@ fn what_a_sequence_says_counts_for_nodes_that_are_not_listed() {
     assert_eq!(marks.greatest(), 50);
 }
 
+#[test]
+fn the_lowest_mark_makes_room_and_is_not_forgotten() {
+    // The lowest comes first, in the middle and last.
+    for order in [|id: u32| id, |id| (id + 300) % 600, |id| 599 - id] {
+        let mut marks = Marks::new(None);
+        let raised: Vec<_> = (0..600).map(|id| (node(id, 600), 1000 + i64::from(order(id)))).collect();
+        for &(node, instant) in &raised {
+            marks.raise(node, instant, 7);
+        }
+        assert!(raised.iter().all(|&(node, instant)| counting(&marks, node) >= instant));
+    }
+}
+
 proptest! {
     /// However many nodes there are and in whatever order they come, what is known of a node is at least its own mark.
     #[test]

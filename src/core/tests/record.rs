@@ -34,6 +34,20 @@ fn what_is_no_timeline_is_no_record() {
     assert_eq!(Record::newest(&[0; 2 * SIZE]), None);
 }
 
+/// One character of a record on disk is another, or it ends early.
+#[test]
+fn a_damaged_record_is_none() {
+    let timeline = Timeline::of(&stretches(2), 1).unwrap();
+    let whole = Record::new(7, LONGEST, &timeline, None).encode();
+    let written = whole.trim_ascii_end().len();
+    for place in 0..written {
+        let mut damaged = whole.clone();
+        damaged[place] = if damaged[place] == b'1' { b'2' } else { b'1' };
+        assert_eq!(Record::newest(&damaged), None, "{}", String::from_utf8_lossy(&damaged[..written]));
+        assert_eq!(Record::newest(&whole[..place]), None);
+    }
+}
+
 proptest! {
     /// Some bytes of the older record have been replaced by those of the new one, or by others.
     #[test]

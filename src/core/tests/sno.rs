@@ -1,5 +1,6 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
+use flake_core::sno::{LAST, UNIT};
 use flake_core::{Answer, Error, Numbers, Share, Slot, Sno, SnoGenerator, SnoParts};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -210,4 +211,14 @@ fn a_share_of_partitions_is_used_one_after_the_other() {
     assert_eq!(generator.next(EPOCH + 4_000, 0), Answer::Wait { until: EPOCH + 8_000 });
     assert!(matches!(generator.next(i64::MAX, 0), Answer::Exhausted));
     assert!(matches!(generator.next(i64::MIN, 0), Answer::ClockBehind { .. }));
+}
+
+#[test]
+fn no_sno_is_made_after_the_last_unit() {
+    let share = Share::undivided(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
+    let mut generator = SnoGenerator::starting_above(share, LAST - UNIT).unwrap();
+    let last = Sno::max_at(LAST).unwrap();
+    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(sno) if sno.instant() == last.instant()));
+    assert_eq!(generator.next(LAST + UNIT, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(_)));
 }
