@@ -70,17 +70,21 @@ class Player:
         """Layouts with random definitions, of which most are refused."""
         self.db.execute(f"SELECT setseed({self.chance.random()})")
         definition = arguments.pools(self.encoding, ["twitter"])["definition"]
-        made = self.db.execute(f"""
-            CREATE FUNCTION fuzz.make_layout(name text) RETURNS int LANGUAGE plpgsql AS $$
+        self.db.execute(f"""
+            CREATE FUNCTION fuzz.make_layouts(wanted int) RETURNS int LANGUAGE plpgsql AS $$
+            DECLARE made int := 0;
             BEGIN
-                PERFORM flake_create_layout(name, {definition});
-                RETURN 1;
-            EXCEPTION WHEN SQLSTATE '22023' OR SQLSTATE '54000' THEN RETURN 0;
-            END$$;
-            SELECT sum(fuzz.make_layout('custom' || n)) FROM generate_series(1, 150) n""")
-        while made.nextset():
-            pass
-        assert made.fetchone()[0] > 5
+                FOR n IN 1..100 * wanted LOOP
+                    EXIT WHEN made = wanted;
+                    BEGIN
+                        PERFORM flake_create_layout('custom' || made, {definition});
+                        made := made + 1;
+                    EXCEPTION WHEN SQLSTATE '22023' OR SQLSTATE '54000' THEN NULL;
+                    END;
+                END LOOP;
+                RETURN made;
+            END$$""")
+        assert self.db.execute("SELECT fuzz.make_layouts(20)").fetchone() == (20,)
 
     def play(self, template, calls):
         """Makes calls of a template, and counts them by what came of them."""

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 # How long each encoding is tried.
-SECONDS = 3 * int(os.environ.get("FLAKE_SOAK", "1"))
+SECONDS = 2 * int(os.environ.get("FLAKE_SOAK", "1"))
 ENCODINGS = ["UTF8", "LATIN1", "SQL_ASCII", "EUC_JP", "WIN1251"]
 # What a process of the server may take, in bytes; the library and shared memory count.
 MEMORY = 400_000 * 1024
