@@ -70,14 +70,19 @@ fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
     input
 }
 
+/// FLAKE_FUZZ_TIMES has as many times as many cases.
+fn config(cases: u32) -> ProptestConfig {
+    let times: u32 = std::env::var("FLAKE_FUZZ_TIMES").map_or(1, |times| times.parse().unwrap());
+    ProptestConfig { cases: cases * times, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 fn holds(target: &str, cases: u32, oracle: fn(&[u8])) {
     let seeds = seeds(target);
     assert!(!seeds.is_empty());
     for seed in &seeds {
         oracle(seed);
     }
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
-    proptest!(config, |((one, other, list) in changes())| {
+    proptest!(config(cases), |((one, other, list) in changes())| {
         let (one, other): (&Vec<u8>, &Vec<u8>) = (one.get(&seeds), other.get(&seeds));
         oracle(&changed(one.clone(), other, list));
     });
@@ -91,8 +96,7 @@ fn definitions() {
 #[test]
 fn layouts() {
     holds("layout", 1_000, oracles::built);
-    let config = ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() };
-    proptest!(config, |(decisions in prop::collection::vec(any::<u8>(), 0..400))| oracles::built(&decisions));
+    proptest!(config(4_000), |(decisions in prop::collection::vec(any::<u8>(), 0..400))| oracles::built(&decisions));
 }
 
 #[test]
