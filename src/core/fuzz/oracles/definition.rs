@@ -102,7 +102,8 @@ fn field(number: u8, choices: &mut Choices<'_>) -> FieldDefinition {
 fn change(definition: &mut Definition, choices: &mut Choices<'_>) {
     let fields = definition.fields.get_or_insert_default();
     let at = usize::from(choices.byte()) % fields.len().max(1);
-    match choices.byte() % 8 {
+    match choices.byte() % 9 {
+        8 => widen_timestamp(fields),
         0 => definition.epoch = Some(epoch(choices)),
         1 => definition.tick = Some(tick(choices)),
         2 => definition.text = Some(choices.pick(&TextForm::ALL)),
@@ -115,6 +116,15 @@ fn change(definition: &mut Definition, choices: &mut Choices<'_>) {
     }
     if definition.fields.as_ref().is_some_and(Vec::is_empty) {
         definition.fields = None;
+    }
+}
+
+/// Has the timestamp take the bits of the field above it.
+fn widen_timestamp(fields: &mut Vec<FieldDefinition>) {
+    let timestamp = fields.iter().position(|field| field.role == RoleName::Timestamp);
+    if let Some(at @ 1..) = timestamp {
+        let above = fields.remove(at - 1);
+        fields[at - 1].bits = fields[at - 1].bits.saturating_add(above.bits);
     }
 }
 
