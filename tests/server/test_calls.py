@@ -13,16 +13,14 @@ import psycopg
 import pytest
 
 import arguments
+import databases
 from templates import UNCALLED, templates_of
+from test_surface import OBJECTS
 
 CALLS = int(os.environ.get("FLAKE_CALLS", "40000"))
 # How many a statement makes.
 BATCH = 10_000
 DIGITS = "23456789abcdefghijklmnopqrstuvwx"
-FUNCTIONS = """
-    SELECT DISTINCT proname
-    FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-    WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake') AND prokind = 'f'"""
 
 # Plays a template with arguments of its own for each call.
 PLAYER = """
@@ -53,7 +51,7 @@ class Player:
         self.encoding, self.chance = encoding, chance
         self.counts = collections.Counter()
         self.wrong, self.tasks, self.copies = [], [], 0
-        self.db = server.connect(dbname=encoding.lower(), user="keeper", client_encoding="UTF8")
+        self.db = databases.connect(server, encoding)
         self.db.execute("SET flake.max_clock_wait = 0; SET timezone = 'UTC'; SET statement_timeout = '5min'")
         self.db.execute(arguments.helpers())
         self.db.execute(arguments.SPAN)
@@ -192,11 +190,7 @@ def written(sno):
 @pytest.fixture(scope="module")
 def server(servers):
     server = servers("log_min_error_statement=panic", extension=False)
-    server.sql("CREATE ROLE keeper LOGIN IN ROLE pg_monitor")
-    for encoding in arguments.CHARACTERS:
-        server.sql(f"CREATE DATABASE {encoding} OWNER keeper TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
-        with server.connect(dbname=encoding.lower(), user="keeper") as db:
-            db.execute("CREATE EXTENSION flake")
+    databases.create(server)
     return server
 
 
@@ -204,7 +198,7 @@ def test_calls(server):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     print("FLAKE_SEED =", seed)
     chance = random.Random(seed)
-    players = [Player(server, encoding, random.Random(chance.random())) for encoding in arguments.CHARACTERS]
+    players = [Player(server, encoding, random.Random(chance.random())) for encoding in databases.ENCODINGS]
     distribute(players, CALLS, chance)
     try:
         with concurrent.futures.ThreadPoolExecutor(len(players)) as pool:
@@ -231,7 +225,7 @@ def show(counts):
 
 def test_every_function_is_called(server):
     texts = " ".join(template.text for template in templates_of(soft_errors=True))
-    with server.connect(dbname="utf8") as db:
-        functions = {name for name, in db.execute(FUNCTIONS)}
+    with databases.connect(server, "UTF8") as db:
+        functions = {name for name, *_ in db.execute(OBJECTS)}
     called = {name for name in functions if re.search(rf"\b{name}\b", texts)}
     assert functions - called == UNCALLED

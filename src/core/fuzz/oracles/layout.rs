@@ -58,7 +58,7 @@ impl Bits {
     /// All IDs of a tick that has the same bits in each of them; none if they are too many.
     fn all(&self, time: u64) -> Option<HashSet<u64>> {
         let free = !(self.time | self.is_fixed);
-        if free.count_ones() > 10 {
+        if free.count_ones() > 8 {
             return None;
         }
         let mut ids = HashSet::new();
