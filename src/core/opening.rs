@@ -75,10 +75,11 @@ impl Opening {
         (ledger, owner)
     }
 
-    /// Returns whether a record was copied from a server whose WAL this one continues. A standby stays what it is, whatever
-    /// timeline it follows, and so does its file.
-    const fn is_of_another_server(&self, record: &Record) -> bool {
-        let written_on = record.owner.wal_timeline;
-        self.wal_timeline != 0 && written_on != 0 && written_on != self.wal_timeline
+    /// Returns whether a record may have been copied from a server whose WAL this one continues, or from one of another number
+    /// of nodes. A standby stays what it is, whatever timeline it follows, and so does its file; but a base backup of it may
+    /// become a primary more than once.
+    fn is_of_another_server(&self, record: &Record) -> bool {
+        let Owner { node, wal_timeline, .. } = record.owner;
+        node != (self.node.id(), self.node.count()) || self.wal_timeline != 0 && wal_timeline != self.wal_timeline
     }
 }
