@@ -1,8 +1,8 @@
 //! A model of whole deployments: primaries and standbys with slots, logs, disks and clocks of their own, to which all that can
 //! happen to servers happens in random order, while others read by horizons.
 //!
-//! `FLAKE_MODEL_CASES` is the number of deployments. A failure prints the shortest story found, and the seed that
-//! `FLAKE_MODEL_SEED` takes to begin with it.
+//! `FLAKE_MODEL_CASES` is the number of deployments; they are new ones then, and otherwise always the same. A failure prints the
+//! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it.
 
 mod access;
 mod draw;
@@ -47,8 +47,10 @@ fn told(story: &Story) -> String {
 #[test]
 fn no_id_is_made_twice_and_no_row_appears_below_a_horizon() {
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
-    let cases = number("FLAKE_MODEL_CASES").unwrap_or(4000);
-    let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
+    let wanted = number("FLAKE_MODEL_CASES");
+    let new_seed = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
+    let cases = wanted.unwrap_or(4000);
     let (mut events, mut ids, mut rows, mut horizons) = (0, 0, 0, 0);
     let mut forgiven = [0; exemptions::ALL.len()];
     for case in 0..cases {
