@@ -56,8 +56,8 @@ pub struct Made {
 
 /// A session's generator of one kind.
 pub enum Own {
-    Layout(Resumable<Generator>),
-    Sno(Resumable<SnoGenerator>),
+    Layout(Box<Resumable<Generator>>),
+    Sno(Box<Resumable<SnoGenerator>>),
 }
 
 impl Own {
@@ -66,9 +66,9 @@ impl Own {
             Some(layout) => {
                 let share = Share::new(layout, node, slot).unwrap();
                 let origin = Origin { layout: layout.clone(), share, position: 5 };
-                Self::Layout(Resumable::begin(access, layout.key(), origin))
+                Self::Layout(Box::new(Resumable::begin(access, layout.key(), origin)))
             }
-            None => Self::Sno(Resumable::begin(access, kind as u64, share_of_sno(kind, node, slot))),
+            None => Self::Sno(Box::new(Resumable::begin(access, kind as u64, share_of_sno(kind, node, slot)))),
         }
     }
 

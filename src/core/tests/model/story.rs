@@ -62,9 +62,9 @@ pub struct Play {
 /// Adds a sentence.
 macro_rules! tell {
     ($play:expr, $($sentence:tt)+) => {
-        if $play.told.is_some() {
-            let sentence = format!($($sentence)+);
-            $play.told.as_mut().unwrap().push(sentence);
+        let sentence = $play.told.is_some().then(|| format!($($sentence)+));
+        if let Some(told) = &mut $play.told {
+            told.extend(sentence);
         }
     };
 }
