@@ -52,6 +52,8 @@ KILLED_BY = {
     "OpeningNode": ["opening::a_server_that_takes_over_leaves_the_old_one_time"],
     "OpeningCount": ["opening::the_file_of_a_node_under_another_number_of_nodes"],
     "OpeningPromoted": ["opening::a_server_that_takes_over_leaves_the_old_one_time"],
+    "OpeningOfStandby": ["opening::a_copy_of_a_standby_leaves_its_twin_time"],
+    "OpeningRenumbered": ["opening::the_file_of_a_node_under_another_number_of_nodes"],
     "OpeningOverlap": ["opening::a_server_that_takes_over_leaves_the_old_one_time"],
     "OpeningBoot": ["opening::an_exit_note_counts_while_the_operating_system_runs"],
     "OpeningNote": ["opening::an_exit_note_counts_while_the_operating_system_runs"],

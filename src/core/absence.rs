@@ -87,6 +87,8 @@ mod mutants {
         OpeningNode: "another node's file does not count",
         OpeningCount: "the file of a node under another number of nodes counts",
         OpeningPromoted: "the file of another primary does not count as this server's",
+        OpeningOfStandby: "nor does the file of a standby, which may be promoted more than once",
+        OpeningRenumbered: "the file of another number of nodes is not this server's memory",
         OpeningOverlap: "a server that takes over a number leaves the old one two seconds",
         OpeningBoot: "an exit note counts only while the same operating system runs",
         OpeningNote: "an exit note does not count once the ledger was raised",

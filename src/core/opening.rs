@@ -78,10 +78,13 @@ impl Opening {
         (ledger, owner)
     }
 
-    /// Returns whether a record was copied from a server whose WAL this one continues. A standby stays what it is, whatever
-    /// timeline it follows, and so does its file.
+    /// Returns whether a record may have been copied from a server whose WAL this one continues, or from one of another number
+    /// of nodes. A standby stays what it is, whatever timeline it follows, and so does its file; but a base backup of it may
+    /// become a primary more than once.
     fn is_of_another_server(&self, record: &Record) -> bool {
-        let written_on = record.owner.wal_timeline;
-        self.wal_timeline != 0 && written_on != 0 && written_on != self.wal_timeline && !absent!(OpeningPromoted)
+        let Owner { node, wal_timeline, .. } = record.owner;
+        let is_renumbered = node != (self.node.id(), self.node.count()) && !absent!(OpeningRenumbered);
+        let is_promoted = self.wal_timeline != 0 && wal_timeline != self.wal_timeline && !absent!(OpeningPromoted);
+        is_renumbered || is_promoted && (wal_timeline != 0 || !absent!(OpeningOfStandby))
     }
 }

@@ -62,10 +62,22 @@ fn a_standby_that_starts_again_continues_from_its_own_file() {
     assert_eq!(floor(&standby, Some(file((0, 2), NOW - 60 * SECOND, None))), NOW - 60 * SECOND + AHEAD);
 }
 
+/// A base backup of a standby that has made IDs may become a primary twice.
+#[test]
+fn a_copy_of_a_standby_leaves_its_twin_time() {
+    let mut copied = file((0, 2), NOW - 60 * SECOND, None);
+    copied.owner.wal_timeline = 0;
+    assert!(floor(&opening(unknown()), Some(copied.clone())) > NOW + MARGIN);
+    assert_eq!(opening(unknown()).ledger(Some(copied), Some("boot")).1.memory, MEMORY + 1);
+}
+
 /// Where the nodes were numbered otherwise, any of the workers may have been this node's.
 #[test]
 fn the_file_of_a_node_under_another_number_of_nodes() {
-    assert_eq!(floor(&opening(unknown()), Some(file((1, 4), NOW, None))), NOW + AHEAD);
+    let renumbered = file((1, 4), NOW, None);
+    assert_eq!(floor(&opening(unknown()), Some(renumbered.clone())), NOW + AHEAD);
+    // The server that it was copied from may go on in its memory.
+    assert_eq!(opening(unknown()).ledger(Some(renumbered), Some("boot")).1.memory, MEMORY + 1);
     assert!(floor(&opening(unknown()), Some(file((1, 2), NOW, None))) <= NOW + 1);
 }
 
