@@ -15,7 +15,6 @@ import pytest
 from clients import MAKE, Load, Made
 from conftest import bindir
 from standing_clock import (
-    LONG,
     PATIENCE,
     REFUSED,
     at,
@@ -26,8 +25,8 @@ from standing_clock import (
     pass_through,
     server_at_0,
     sessions,
-    wait_until,
 )
+from waiting import LONG, cancelled_once, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
 
@@ -38,14 +37,28 @@ def mark(server):
 
 def make_until_refused(db, made):
     """The mark is at most three seconds ahead."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+    errors = []
+
+    def refused():
         try:
             made.make(db, 10)
         except psycopg.Error as error:
-            return error
-        time.sleep(0.01)
-    raise AssertionError("IDs are made beyond the mark")
+            errors.append(error)
+        return errors
+
+    wait_until(refused)
+    return errors[0]
+
+
+def make_until_written(server, db, made):
+    """The file is created again. Who comes for the first time after the granted time is over is refused once."""
+
+    def written():
+        with contextlib.suppress(psycopg.errors.DiskFull):
+            made.make(db, 10)
+        return mark(server).exists()
+
+    wait_until(written)
 
 
 def test_a_file_that_cannot_be_written(servers):
@@ -71,15 +84,11 @@ def test_a_file_that_cannot_be_written(servers):
         # What remains of an attempt to create the file is removed, and the next one succeeds.
         kept = mark(server).rename(mark(server).with_suffix(".kept"))
         mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
-        while not mark(server).exists():
-            made.make(db, 10)
-            time.sleep(0.1)
+        make_until_written(server, db, made)
         kept.unlink()
 
         mark(server).unlink()
-        while not mark(server).exists():
-            made.make(db, 10)
-            time.sleep(0.1)
+        make_until_written(server, db, made)
     server.restart(mode="immediate")
     with server.connect() as db:
         db.execute("SET flake.max_clock_wait = 0")  # not what a restart's wait depends on
@@ -96,21 +105,16 @@ def test_how_often_the_file_is_written(own_servers):
 
     def make_in(sessions):
         for _ in range(sessions):
-            with server.connect() as db:
+            with server.session() as db:
                 db.execute("SELECT flake_next('twitter')")
-                process = pathlib.Path(f"/proc/{db.info.backend_pid}")
-            # A session that begins before it has exited would not be alone.
-            wait_until(lambda process=process: not process.exists())
 
     make_in(1)
     for others, writes in [(0, 2), (1, 0)]:
         with contextlib.ExitStack() as stack:
             if others:
                 stack.enter_context(server.connect()).execute("SELECT flake_next('twitter')")
-            time.sleep(0.2)
             began, before = time.monotonic(), written()
             make_in(50)
-            time.sleep(0.2)
             periods = (time.monotonic() - began) // 2 + 1
             assert writes * 50 <= written() - before <= writes * 50 + periods
 
@@ -134,8 +138,7 @@ def test_a_disk_that_is_stuck(server):
     try:
         time.sleep(4)  # More than the time that was granted.
         for _ in range(3):
-            with server.connect() as db:
-                threading.Timer(0.5, db.cancel).start()
+            with server.connect() as db, cancelled(db):
                 pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
         assert server.value("SELECT ledger FROM flake_stats") == "open"
         assert writer.is_alive()
@@ -150,7 +153,7 @@ def test_a_disk_that_is_stuck(server):
 
 def test_a_file_that_cannot_be_read(servers):
     server, made = servers(), Made()
-    with server.connect() as db:
+    with server.session() as db:
         made.make(db, 10)
     whole = mark(server).read_bytes()
     records = [whole[:4096], whole[4096:]]
@@ -303,7 +306,7 @@ def test_a_ledger_of_another_version(servers):
             assert notices == ["this session makes IDs without the ledger: another version of the library is in use"]
             assert db.execute("SELECT ledger FROM flake_stats").fetchone() == ("none",)
     with Load(server, made, sessions=4):
-        time.sleep(1)
+        made.wait_for_more(100)
 
 
 def test_a_ledger_of_a_version_that_shares_otherwise(servers):
@@ -356,7 +359,7 @@ def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_
     """What such a session has used is skipped like the others' time, and not waited for."""
     server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
     segments = server.dir / "data" / "pg_dynshmem"
-    with server.connect() as db:
+    with server.session() as db:
         away = segments.rename(segments.with_suffix(".away"))
         # It begins above the present instant.
         for seconds in range(3600, 3660, 2):
@@ -364,8 +367,6 @@ def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_
             if attempt(db, made) == []:
                 break
         away.rename(segments)
-        pid = db.info.backend_pid
-    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
     server.set_clock(at(10))
     assert "twitter" in attempts(server, made)
     assert server.value("SELECT flake_accept_clock() < now() + interval '5 s'")
@@ -413,15 +414,14 @@ def test_stats(servers):
     server.restart()
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
     with server.connect() as db, server.connect() as other:
+        began = server.value("SELECT clock_timestamp()")
         db.execute(MAKE, (1000,))
         other.execute(MAKE, (10,))
-        view = "SELECT ledger, node_id, node_count, sessions, mark > now(), floor < now(), skipped FROM flake_stats"
+        view = "SELECT ledger, node_id, node_count, sessions, mark > %s, floor < now(), skipped FROM flake_stats"
         with server.connect(user="observer") as observer:
-            assert observer.execute(view).fetchall() == [("open", 1, 4, 2, True, True, [])]
+            assert observer.execute(view, (began,)).fetchall() == [("open", 1, 4, 2, True, True, [])]
     with server.connect() as db:
-        deadline = time.monotonic() + 10
-        while db.execute("SELECT sessions FROM flake_stats").fetchone() != (0,):
-            assert time.monotonic() < deadline
+        wait_until(lambda: db.execute("SELECT sessions FROM flake_stats").fetchone() == (0,))
         assert db.execute("SELECT issued FROM flake_stats").fetchone() == (3030,)
     with server.connect(user="nobody") as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
@@ -431,14 +431,15 @@ def test_stats(servers):
 
 def test_waits_have_a_name(server):
     with server.connect() as db:
-        waiting = threading.Thread(target=lambda: db.execute("SELECT flake_next('base64id') FROM generate_series(1, 9000)"))
-        waiting.start()
-        events = set()
-        while waiting.is_alive():
-            events.update(server.sql("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", db.info.backend_pid))
-        waiting.join()
-    name = "FlakeNextTick" if server.value("SHOW server_version_num") >= "170000" else "Extension"
-    assert (name,) in events
+        name = "FlakeNextTick" if server.value("SHOW server_version_num") >= "170000" else "Extension"
+        event = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+
+        def shown(server, db):
+            return server.value(event, db.info.backend_pid) == name
+
+        # Of a tick of a second, in which sessions can make 4,096 IDs.
+        with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(shown, server, db):
+            db.execute("SELECT flake_next('base64id') FROM generate_series(1, 400000)")
 
 
 def test_preloading_saves_the_first_wait(servers):
@@ -450,8 +451,7 @@ def test_preloading_saves_the_first_wait(servers):
         with server.connect() as db:
             made.make(db, 10)
     server = servers(clock="2030-01-01 00:00:00")
-    with server.connect() as db:
-        threading.Timer(1, db.cancel).start()
+    with server.connect() as db, cancelled(db, 1):
         pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
 
 

@@ -3,14 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, attempt, attempts, fail_over, insert, pass_through, server_at_0
-
-
-def stop_replaying(standby):
-    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
-    standby.reload()
-    while standby.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
-        pass
+from standing_clock import at, attempt, attempts, fail_over, insert, pass_through, server_at_0, stop_replaying
 
 
 @pytest.mark.parametrize("other_first", [False, True])
