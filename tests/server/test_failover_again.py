@@ -1,11 +1,14 @@
 """One failover after another: the last server makes none of the IDs of those before it."""
 
+import pytest
+
 from clients import Made
 from standing_clock import at, fail_over, insert, open_ledger, pass_through, restart_with_nothing_to_replay, server_at_0
 
 
-def test_two_failovers(own_servers):
-    """The second new primary has replayed no commit but one of the first, whose clock was behind."""
+@pytest.fixture
+def failed_over(own_servers):
+    """A new primary whose clock is behind the IDs of the old one, its standby, and those IDs."""
     first, made = server_at_0(own_servers), Made()
     second = own_servers(standby_of=first, clock=at(0))
     third = own_servers(standby_of=second, clock=at(0))
@@ -13,19 +16,19 @@ def test_two_failovers(own_servers):
     insert(first, made)
     third.wait_for_replay(first)
     fail_over(first, second)
+    return second, third, made
+
+
+def test_two_failovers(failed_over):
+    """The second new primary has replayed no commit but one of the first, whose clock was behind."""
+    second, third, made = failed_over
     second.sql("CREATE TABLE plain ()")
     fail_over(second, third)
     pass_through(third, made, 0, 60)
 
 
-def test_two_failovers_with_ids_of_both(own_servers):
-    first, made = server_at_0(own_servers), Made()
-    second = own_servers(standby_of=first, clock=at(0))
-    third = own_servers(standby_of=second, clock=at(0))
-    first.set_clock(at(60))
-    insert(first, made)
-    third.wait_for_replay(first)
-    fail_over(first, second)
+def test_two_failovers_with_ids_of_both(failed_over):
+    second, third, made = failed_over
     second.set_clock(at(80))
     open_ledger(second, made)
     second.set_clock(at(120))

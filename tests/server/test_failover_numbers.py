@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import at, attempts, cancelled, fail_over, insert, make_in_all, open_ledger, pass_through, server_at_0
+from standing_clock import at, cancelled, fail_over, insert, make_in_all, open_ledger, pass_through, server_at_0
 
 
 def test_a_standby_with_its_own_number_does_not_wait(own_servers):
@@ -21,33 +21,6 @@ def test_a_standby_with_its_own_number_does_not_wait(own_servers):
     make_in_all(standby, made)
     assert standby.value("SELECT (flake_decode(twitter::bigint)).worker < 512 FROM kept LIMIT 1")
     assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
-
-
-def test_rewind_where_every_node_has_its_own_number(own_servers):
-    """A file that pg_rewind has brought is the other node's memory, not this one's."""
-    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
-    second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
-    first.set_clock(at(40))
-    insert(first, made)
-    second.wait_for_replay(first)
-    first.set_clock(at(0))
-    assert "twitter" in attempts(first, made)
-    first.sql("CREATE TABLE plain ()")
-    second.wait_for_replay(first)
-    second.promote()
-    first.sql("CREATE TABLE lost ()")
-    open_ledger(second, made)
-    second.set_clock(at(3))
-    insert(second, made)
-    first.stop("fast")
-    second.sql("CHECKPOINT")
-    first.rewind(second)
-    first.launch()
-    first.wait_for_replay(second)
-    assert first.value("SELECT pg_is_in_recovery()")
-    second.stop("fast")
-    first.promote()
-    pass_through(first, made, 3, 40)
 
 
 @pytest.mark.parametrize("way", ["restart", "without its file", "failover"])
