@@ -43,10 +43,11 @@ def test_recovery_to_a_point_in_time(own_servers, target):
     pass_through(restored, made, -3600, 0, 60)
 
 
-def test_a_horizon_from_before_a_recovery(own_servers):
-    """It was asked where nobody has made an ID since the copy."""
-    server = server_at_0(own_servers)
-    restored = own_servers(copy_of=server, clock=at(-3600))
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_horizon_from_before_a_recovery(own_servers, number):
+    """It was asked where nobody has made an ID since the copy, which may have a number of its own."""
+    server = server_at_0(own_servers, "flake.node_count=2")
+    restored = own_servers(f"flake.node_id={number}", copy_of=server, clock=at(-3600))
     server.set_clock(at(60))
     announced = announce(server)
     server.set_clock(at(0))
