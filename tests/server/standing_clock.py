@@ -7,14 +7,13 @@ server before and after a fault, make the same IDs unless something prevents it.
 import concurrent.futures
 import contextlib
 import datetime
-import pathlib
 import threading
 import time
 
 import psycopg
 
 from clients import KINDS
-from waiting import LONG, wait_until
+from waiting import LONG, sleeps, wait_until
 
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 SESSIONS = 6
@@ -61,13 +60,13 @@ def sessions(server, **options):
 def cancelled(db, patience=PATIENCE):
     """Cancels what has waited for longer, again and again, as it may not have begun the first time. What a process waits for a
     processor, on a busy machine, does not count."""
-    ended, stat = threading.Event(), pathlib.Path(f"/proc/{db.info.backend_pid}/stat")
+    ended = threading.Event()
 
     def cancel():
         slept = 0
         while not ended.wait(patience / 10):
             with contextlib.suppress(OSError, psycopg.OperationalError):
-                slept += stat.read_text().rsplit(")", 1)[1].split()[0] == "S"
+                slept += sleeps(db)
                 if slept == 10:
                     slept = 0
                     db.cancel()

@@ -26,7 +26,7 @@ from standing_clock import (
     server_at_0,
     sessions,
 )
-from waiting import LONG, cancelled_once, wait_until
+from waiting import LONG, cancelled_once, is_busy, sleeps, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
 
@@ -119,8 +119,9 @@ def test_how_often_the_file_is_written(own_servers):
             assert writes * 50 <= written() - before <= writes * 50 + periods
 
 
-def test_a_disk_that_is_stuck(server):
-    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+@contextlib.contextmanager
+def stuck_disk(server):
+    """A session that waits for the disk, with the right to change the ledger."""
     server.sql(MAKE, 1)
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
@@ -129,26 +130,52 @@ def test_a_disk_that_is_stuck(server):
     stuck.replace(mark(server))
 
     def make():
-        with server.connect() as db, contextlib.suppress(psycopg.Error):
+        with contextlib.suppress(psycopg.Error):
             while True:
                 db.execute(MAKE, (10,))
 
+    def is_stuck():
+        """All time that was granted is over, and the session sleeps for a reason that PostgreSQL does not know."""
+        return server.value("SELECT mark - interval '2 s' < now() FROM flake_stats") and is_busy(server, db, "") and sleeps(db)
+
     writer = threading.Thread(target=make)
-    writer.start()
-    try:
-        time.sleep(4)  # More than the time that was granted.
+    with server.session() as db:
+        writer.start()
+        try:
+            wait_until(is_stuck)
+            yield writer
+        finally:
+            # Whoever waits for a reader goes on, and finds that this is no file.
+            reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
+            writer.join()
+            os.close(reader)
+            kept.replace(mark(server))
+
+
+def test_a_disk_that_is_stuck(server):
+    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    with stuck_disk(server) as writer:
         for _ in range(3):
             with server.connect() as db, cancelled(db):
                 pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
         assert server.value("SELECT ledger FROM flake_stats") == "open"
         assert writer.is_alive()
-    finally:
-        # Whoever waits for a reader goes on, and finds that this is no file.
-        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
-        writer.join()
-        os.close(reader)
-        kept.replace(mark(server))
     server.sql(MAKE, 1)
+
+
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
+def test_who_is_cancelled_at_first_does_not_take_part(servers, call):
+    """A session counts once it has succeeded, and once."""
+    server, sessions = servers(), "SELECT sessions FROM flake_stats"
+    with server.session() as db:
+        with stuck_disk(server), server.session() as gone:
+            for session in gone, db, db:
+                with cancelled(session):
+                    pytest.raises(psycopg.errors.QueryCanceled, session.execute, f"SELECT {call}")
+        assert server.value(sessions) == 0
+        db.execute(f"SELECT {call}")
+        assert server.value(sessions) == 1
+    assert server.value(sessions) == 0
 
 
 def test_a_file_that_cannot_be_read(servers):

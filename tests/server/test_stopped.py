@@ -91,20 +91,3 @@ def test_a_stopped_writer(stopped, call):
         db.execute("SET statement_timeout = 0")
         made = db.execute(f"SELECT count(DISTINCT id) FROM (SELECT {call} FROM generate_series(1, 1000)) s(id)").fetchone()
         assert made == (1000,)
-
-
-@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
-def test_who_is_cancelled_at_first_does_not_take_part(stopped, call):
-    """flake_stats counts a session once it has succeeded, and once."""
-    server, stop = stopped
-    server.sql("SELECT flake_next('twitter')")
-    with server.session() as db, server.session() as again:
-        with stop():
-            for session in db, db, again:
-                session.execute("SET statement_timeout = '300ms'")
-                pytest.raises(psycopg.errors.QueryCanceled, session.execute, f"SELECT {call}")
-        count = "SELECT sessions FROM flake_stats"
-        wait_until(lambda: server.value(count) == 0)
-        again.execute(f"SET statement_timeout = 0; SELECT {call}")
-        assert server.value(count) == 1
-    assert server.value(count) == 0

@@ -55,10 +55,20 @@ def is_busy(server, db, wait_event_type="%"):
     return bool(server.sql(look, db.info.backend_pid, wait_event_type))
 
 
+def process_of(db):
+    """What the system says of a session's process, from its state on."""
+    return pathlib.Path(f"/proc/{db.info.backend_pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
 def processor_seconds(db):
     """What a session has taken so far, which does not depend on what else the machine does."""
-    fields = pathlib.Path(f"/proc/{db.info.backend_pid}/stat").read_text().rsplit(")", 1)[1].split()
+    fields = process_of(db)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def sleeps(db):
+    """Whether a session's process waits for something other than a processor."""
+    return process_of(db)[0] == "S"
 
 
 def waits_for_the_clock(server, db):
