@@ -121,8 +121,9 @@ def test_how_often_the_file_is_written(own_servers):
 
 @contextlib.contextmanager
 def stuck_disk(server):
-    """A session that waits for the disk, with the right to change the ledger."""
-    server.sql(MAKE, 1)
+    """A session that waits for the disk, with the right to change the ledger. Nobody else makes IDs."""
+    with server.session() as before:
+        before.execute(MAKE, (1,))
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
     os.mkfifo(stuck)  # Opening it lasts until somebody reads.
@@ -152,8 +153,9 @@ def stuck_disk(server):
             kept.replace(mark(server))
 
 
-def test_a_disk_that_is_stuck(server):
+def test_a_disk_that_is_stuck(servers):
     """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    server = servers()
     with stuck_disk(server) as writer:
         for _ in range(3):
             with server.connect() as db, cancelled(db):
