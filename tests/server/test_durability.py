@@ -7,7 +7,7 @@ import pytest
 
 from clients import KINDS, Made
 from standing_clock import SESSIONS, at, make, server_at_0, sessions, wait_until
-from test_ledger import mark
+from test_mark_file import mark
 
 # Writes down which files are flushed.
 FLUSHES = """

@@ -7,8 +7,9 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions, wait_until
-from test_ledger import stuck_disk
+from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions
+from test_mark_file import stuck_disk
+from waiting import wait_until
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
 
@@ -46,10 +47,8 @@ def test_a_crash_after_a_session_has_left(own_servers, leaves):
         for db in dbs:
             make(db, made)
         if leaves == "meanwhile":
-            with server.connect() as other:
+            with server.session() as other:
                 make(other, made)
-                pid = other.info.backend_pid
-            wait_until(lambda: not server.sql("SELECT pid FROM pg_stat_activity WHERE pid = %s", pid))
         # Within what was granted.
         server.set_clock(at(1.5))
         for db in dbs:

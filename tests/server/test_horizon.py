@@ -7,8 +7,7 @@ import pytest
 
 from clients import EXIT, wait_for_server
 from conftest import LAYOUTS
-from horizon import OUTBOX, holds, horizon, insert, insert_in_transactions, one, passes, take_snapshot
-from standing_clock import wait_until
+from horizon import OUTBOX, holds, holds_sno, horizon, insert, insert_in_transactions, one, passes, passes_sno, take_snapshot
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
@@ -19,18 +18,6 @@ def server(servers):
     server = servers()
     server.sql(OUTBOX)
     return server
-
-
-@pytest.fixture
-def writer(server):
-    with server.connect() as db:
-        yield db
-
-
-@pytest.fixture
-def tailer(server):
-    with server.connect() as db:
-        yield db
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
@@ -45,7 +32,7 @@ def test_a_transaction_holds_it_until_it_ends(writer, tailer, end):
 
 
 @pytest.mark.parametrize("layout", ORDERED)
-def test_in_every_layout(server, writer, tailer, layout):
+def test_in_every_layout(writer, tailer, layout):
     writer.execute("BEGIN")
     id = one(writer, "SELECT flake_next(%s)", layout)
     assert holds(tailer, id, layout)
@@ -53,16 +40,17 @@ def test_in_every_layout(server, writer, tailer, layout):
     assert passes(tailer, id, layout)
 
 
-def test_in_a_layout_of_ones_own_and_with_sno(server, writer, tailer):
+def test_in_a_layout_of_ones_own(server, writer, tailer):
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
-    for make, low in [("flake_next('of_seconds')", "flake_min({}, 'of_seconds')"), ("sno_next()", "sno_min({})")]:
-        writer.execute("BEGIN")
-        id = one(writer, f"SELECT {make}::text")
-        above = f"SELECT {low} > '{id}'"
-        wait_until(lambda above=above: one(tailer, above.format("clock_timestamp()")))
-        assert not one(tailer, above.format("flake_horizon()"))
-        writer.execute("COMMIT")
-        wait_until(lambda above=above: one(tailer, above.format("flake_horizon()")))
+    test_in_every_layout(writer, tailer, "of_seconds")
+
+
+def test_with_sno(writer, tailer):
+    writer.execute("BEGIN")
+    id = one(writer, "SELECT sno_next()::text")
+    assert holds_sno(tailer, id)
+    writer.execute("COMMIT")
+    assert passes_sno(tailer, id)
 
 
 def test_savepoints(writer, tailer):
@@ -167,7 +155,7 @@ def test_it_does_not_go_back_while_a_snapshot_lasts(writer, tailer):
 
 def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tailer):
     """Its slot belongs to others since."""
-    with server.connect() as writer:
+    with server.session() as writer:
         writer.execute("BEGIN")
         id = insert(writer)
         take_snapshot(tailer)

@@ -5,7 +5,7 @@ import psycopg
 import pytest
 
 from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
-from standing_clock import wait_until
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")

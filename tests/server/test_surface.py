@@ -10,13 +10,14 @@ import psycopg
 import pytest
 
 import databases
+import waiting
 from databases import ENCODINGS
 
 # How long each encoding is tried.
 SECONDS = 2 * int(os.environ.get("FLAKE_SOAK", "1"))
 # What a process of the server may take, in bytes; the library and shared memory count.
 MEMORY = 400_000 * 1024
-# How long a statement runs, and how long it may take until it ends after that, in seconds.
+# How long a statement runs, and how long it may work until it ends after that, in seconds.
 TIMEOUT, LATEST = 0.2, 1
 
 # Arguments as SQL, by type.
@@ -108,7 +109,7 @@ def connect(server, encoding):
 
 def outcome(db, statement):
     """Its SQLSTATE; anything but an error of the user's, or one that comes late, fails."""
-    began = time.monotonic()
+    began, before = time.monotonic(), waiting.processor_seconds(db)
     state, message = "00000", ""
     try:
         db.execute(statement)
@@ -116,7 +117,8 @@ def outcome(db, statement):
         state, message = error.sqlstate, str(error)
     assert state is not None, f"the server ended at: {statement}\n{message}"
     assert not state.startswith("XX"), f"{state} at: {statement}\n{message}"
-    assert time.monotonic() - began < TIMEOUT + LATEST, f"{time.monotonic() - began} s for: {statement}"
+    worked, lasted = waiting.processor_seconds(db) - before, time.monotonic() - began
+    assert worked < TIMEOUT + LATEST and lasted < waiting.LONG, f"{worked} s of work in {lasted} s for: {statement}"
     return state
 
 

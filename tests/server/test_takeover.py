@@ -3,14 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0
-
-
-def stop_replaying(standby):
-    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
-    standby.reload()
-    while standby.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
-        pass
+from standing_clock import at, attempt, attempts, fail_over, insert, make, open_ledger, pass_through, server_at_0, stop_replaying
 
 
 @pytest.mark.parametrize("other_first", [False, True])
@@ -93,29 +86,53 @@ def test_a_standby_takes_over_another_number(own_servers, has_made_ids):
     pass_through(new, made, 100, 100.5)
 
 
-def test_another_node_drops_the_extension_and_creates_it_again(own_servers):
-    """The marks of other nodes were in the page that is gone."""
+@pytest.fixture
+def parted(own_servers):
+    """A primary with IDs from when its clock was ahead, a standby with another number that was promoted, and those IDs."""
     first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
     second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
     first.set_clock(at(40))
     insert(first, made)
     second.wait_for_replay(first)
     first.set_clock(at(0))
+    assert "twitter" in attempts(first, made)
     first.sql("CREATE TABLE plain ()")
     second.wait_for_replay(first)
     second.promote()
     first.sql("CREATE TABLE lost ()")
-    attempts(second, made)
-    second.sql("DROP EXTENSION flake CASCADE")
-    second.sql("CREATE EXTENSION flake")
-    attempts(second, made)
+    return first, second, made
+
+
+def rewind_and_switch_back(first, second):
+    """The first one becomes a standby of the second one, and the primary again."""
     first.stop("fast")
     second.sql("CHECKPOINT")
     first.rewind(second)
     first.launch()
     first.wait_for_replay(second)
+    assert first.value("SELECT pg_is_in_recovery()")
     second.stop("fast")
     first.promote()
+
+
+def test_rewind_where_every_node_has_its_own_number(parted):
+    """A file that pg_rewind has brought is the other node's memory, not this one's."""
+    first, second, made = parted
+    open_ledger(second, made)
+    second.set_clock(at(3))
+    insert(second, made)
+    rewind_and_switch_back(first, second)
+    pass_through(first, made, 3, 40)
+
+
+def test_another_node_drops_the_extension_and_creates_it_again(parted):
+    """The marks of other nodes were in the page that is gone."""
+    first, second, made = parted
+    attempts(second, made)
+    second.sql("DROP EXTENSION flake CASCADE")
+    second.sql("CREATE EXTENSION flake")
+    attempts(second, made)
+    rewind_and_switch_back(first, second)
     pass_through(first, made, 3, 40)
 
 
