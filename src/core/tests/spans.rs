@@ -1,6 +1,6 @@
 //! The IDs of a span, at the ends of a layout's time and of sno's.
 
-use std::ops::Bound::{self, Excluded, Included, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use flake_core::sno::{LAST, UNIT};
 use flake_core::{Error, Sno, built_in};
@@ -10,7 +10,7 @@ fn time_before_the_epoch_and_after_the_last_tick_does_not_count() {
     let twitter = built_in("twitter").unwrap();
     let (epoch, end) = (twitter.epoch(), twitter.start_of(twitter.last_tick()) + 1_000);
     let (of_a_tick, last) = (0x3f_ffff, i64::MAX);
-    let spans: [(Bound<i64>, Bound<i64>, Option<(i64, i64)>); 9] = [
+    let spans = [
         (Unbounded, Unbounded, Some((0, last))),
         (Included(epoch), Included(epoch), Some((0, of_a_tick))),
         (Included(epoch - 5_000), Included(epoch), Some((0, of_a_tick))),
@@ -43,7 +43,7 @@ fn instants_whose_ids_are_negative_are_refused() {
 fn spans_of_sno() {
     let epoch = Sno::ZERO.instant();
     let units = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
-    let spans: [(Bound<i64>, Bound<i64>, Option<(Sno, Sno)>); 10] = [
+    let spans = [
         (Unbounded, Unbounded, units(epoch, LAST)),
         (Included(epoch), Included(epoch), units(epoch, epoch)),
         (Excluded(epoch - 1), Included(epoch + UNIT - 1), units(epoch, epoch)),
