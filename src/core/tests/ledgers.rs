@@ -1,6 +1,6 @@
 //! The ledger by itself: its floor, marks, eras and windows. What sessions make of them is in the model.
 
-use flake_core::timeline::{AHEAD, MARGIN};
+use flake_core::timeline::{AHEAD, MARGIN, Stretch, Timeline};
 use flake_core::{
     Answer, FinalProgress, Generator, Ledger, Node, Progress, Share, Slot, SlotProgress, Start, Window, built_in,
 };
@@ -107,4 +107,31 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     store(&mut slot, 1, 0, NOON + 40);
     slot.abandon(0, NOON + 600);
     assert_eq!(slot.start(&raised, 1, i64::MIN).resumed, Some(progress(NOON + 30)));
+}
+
+#[test]
+fn a_timeline_extends_up_to_what_is_skipped() {
+    let stretch = |from, until| Stretch { from, until };
+    let timeline = Timeline::of(&[stretch(20, 30), stretch(40, 50)], 0).unwrap();
+    let extended = |now, tick_end| {
+        let mut new = timeline;
+        new.extend(now, tick_end).map(|()| new.stretches().to_vec())
+    };
+    assert_eq!(extended(19, 20), Err(20));
+    assert_eq!(extended(20, 40), Ok(vec![stretch(20, 40), stretch(40, 50)]));
+    assert_eq!([extended(20, 41), extended(49, 60)], [Err(50), Err(50)]);
+    assert_eq!(extended(50, 60), Ok(vec![stretch(20, 30), stretch(40, 50 + AHEAD)]));
+
+    let used_until = |instant| {
+        let mut new = timeline;
+        new.use_until(instant);
+        new.stretches().to_vec()
+    };
+    assert_eq!(used_until(10), [stretch(i64::MIN, 30), stretch(40, 50)]);
+    assert_eq!(used_until(39), [stretch(i64::MIN, 39), stretch(40, 50)]);
+    assert_eq!([40, 60].map(used_until), [[stretch(i64::MIN, 50)], [stretch(i64::MIN, 60)]]);
+
+    let mut known = timeline;
+    known.forget_skipped();
+    assert_eq!(known.stretches(), [stretch(20, 30)]);
 }
