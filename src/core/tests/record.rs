@@ -1,5 +1,6 @@
 //! The mark's file: a write that fails at any point leaves the previous record.
 
+use flake_core::Node;
 use flake_core::record::{ExitNote, Owner, Record, SIZE};
 use flake_core::timeline::{Stretch, Timeline};
 use proptest::prelude::*;
@@ -46,6 +47,13 @@ fn a_damaged_record_is_none() {
         assert_eq!(Record::newest(&damaged), None, "{}", String::from_utf8_lossy(&damaged[..written]));
         assert_eq!(Record::newest(&whole[..place]), None);
     }
+}
+
+#[test]
+fn a_memory_counts_for_its_node_and_under_other_numbers_of_nodes() {
+    let owner = Owner { node: (1, 4), ..LONGEST };
+    let counts = [(1, 4), (2, 4), (1, 8), (2, 8)].map(|(id, count)| owner.counts_for(Node::new(id, count).unwrap()));
+    assert_eq!(counts, [true, false, true, true]);
 }
 
 proptest! {
