@@ -37,8 +37,9 @@ pub fn accept_clock() -> Result<i64, Error> {
         control.unstored_floor.store(i64::MIN, Ordering::Release);
     }
     drop(writer);
+    let bound = control.bound.load(Ordering::Acquire).saturating_sub(MARGIN);
     // Nothing else lowers it.
-    if control.announced.fetch_min(from, Ordering::SeqCst) > from {
+    if control.announced.fetch_min(from, Ordering::SeqCst).max(bound) > from {
         report::warning(
             "IDs can lie below horizons that were returned before".to_owned(),
             Some("The time that the clock was ahead by is given back, with the horizons in it."),
