@@ -64,6 +64,13 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     if present != Some(ledger) || is_promoted {
         writer.replace(ledger, exit_note)?;
     }
+    if let Some((instant, _)) = known.binding {
+        control.bound.fetch_max(instant, Ordering::AcqRel);
+        // Sessions that joined before go on in time that was granted to them, unless it may lie below a horizon.
+        if present.is_some_and(|present| present.era() != ledger.era()) {
+            control.announced.fetch_max(ledger.floor(), Ordering::SeqCst);
+        }
+    }
     control.with_lock(|guarded| {
         if present != Some(ledger) {
             guarded.opened_at = guarded.opened_at.max(ledger.floor());

@@ -39,8 +39,9 @@ pub fn accept_clock() -> Result<i64, Error> {
         })?;
     }
     drop(writer);
+    let bound = control.bound.load(Ordering::Acquire).saturating_sub(MARGIN);
     // Nothing else lowers it.
-    if control.announced.fetch_min(from, Ordering::SeqCst) > from && !absent!(AcceptWarned) {
+    if control.announced.fetch_min(from, Ordering::SeqCst).max(bound) > from && !absent!(AcceptWarned) {
         report::warning(
             "IDs can lie below horizons that were returned before".to_owned(),
             Some("The time that the clock was ahead by is given back, with the horizons in it."),

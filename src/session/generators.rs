@@ -140,6 +140,7 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
+        ledger::notice_promotion(self.ledger.node)?;
         loop {
             let answer = self.resumable.next(&self.ledger, |generator| {
                 let (now, admitted) = transaction::admit();

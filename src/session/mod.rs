@@ -63,7 +63,7 @@ pub fn cover(id: impl Display, tick_end: i64) -> Result<(), Error> {
     if is_in_worker() && !absent!(CoverInWorker) {
         return Err(Error::CoverInWorker);
     }
-    join()?;
+    ledger::notice_promotion(join()?)?;
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
     ledger::cover(tick_end.saturating_sub(1)).map_err(below)
 }
