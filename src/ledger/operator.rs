@@ -39,7 +39,8 @@ pub fn accept_clock() -> Result<i64, Error> {
         })?;
     }
     drop(writer);
-    let bound = control.bound.load(Ordering::Acquire).saturating_sub(MARGIN);
+    let bound =
+        if absent!(AcceptBound) { i64::MIN } else { control.bound.load(Ordering::Acquire).saturating_sub(MARGIN) };
     // Nothing else lowers it.
     if control.announced.fetch_min(from, Ordering::SeqCst).max(bound) > from && !absent!(AcceptWarned) {
         report::warning(

@@ -73,7 +73,7 @@ fn begin(now: i64) -> bool {
 
 /// Returns whether the server was promoted since this session joined.
 fn is_promoted() -> bool {
-    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress()
+    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress() && !absent!(HorizonPromoted)
 }
 
 /// Has the ledger opened again in a session that joined before the server was promoted: the old primary may have announced

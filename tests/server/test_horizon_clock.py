@@ -128,6 +128,25 @@ def test_failover_to_a_standby_that_makes_ids(own_servers):
     goes_on(standby, announced, -3, 0, 59, 60)
 
 
+def test_a_session_that_outlives_the_failover(own_servers):
+    """What was granted to it on the standby lies below what the primary has announced."""
+    primary = server_at_0(own_servers, "flake.node_count=2")
+    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(0))
+    with standby.connect() as lasting:
+        attempt(lasting, Made())
+        standby.set_clock(at(2))
+        make(lasting, Made())
+        primary.set_clock(at(4))
+        announced = announce(primary)
+        fail_over(primary, standby)
+        standby.set_clock(at(3.2))
+        made = Made()
+        assert attempt(lasting, made) == list(KINDS)
+        standby.set_clock(at(12))
+        make(lasting, made)
+    assert below(standby, made, announced) == set()
+
+
 def test_failover_of_another_database(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)
@@ -139,15 +158,18 @@ def test_failover_of_another_database(own_servers):
     goes_on(standby, announced, -60, 59, 60, dbname="other")
 
 
-def test_accepting_the_clock_goes_below_and_says_so(own_servers):
+@pytest.mark.parametrize("restarted", [False, True])
+def test_accepting_the_clock_goes_below_and_says_so(own_servers, restarted):
     """What tailers have passed by then is lost to them; from then on the horizon is right again."""
     server, made, said = server_at_0(own_servers), Made(), []
     server.sql(OUTBOX)
+    server.set_clock(at(3600))
+    announced = announce(server)
+    server.set_clock(at(0.5))
+    if restarted:
+        server.restart(mode="immediate")
     with server.connect() as writer, server.connect() as tailer:
         writer.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
-        server.set_clock(at(3600))
-        announced = announce(server)
-        server.set_clock(at(0.5))
         assert attempts(server, made) == set(KINDS)
         writer.execute("SELECT flake_accept_clock()")
         assert [severity for severity, message in said if "horizon" in message] == ["WARNING"]
