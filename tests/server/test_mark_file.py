@@ -137,13 +137,12 @@ def stuck_writer(server):
         return server.value("SELECT mark - interval '2 s' < now() FROM flake_stats") and is_busy(server, db, "") and sleeps(db)
 
     writer = threading.Thread(target=make)
-    with server.session() as db, contextlib.ExitStack() as after:
-        with stuck_disk(server):
-            writer.start()
-            after.callback(writer.join)
-            after.callback(ends.set)
-            wait_until(is_stuck)
-            yield writer
+    with server.session() as db, contextlib.ExitStack() as after, stuck_disk(server):
+        writer.start()
+        after.callback(writer.join)
+        after.callback(ends.set)
+        wait_until(is_stuck)
+        yield writer
 
 
 def test_a_disk_that_is_stuck(servers):
