@@ -8,6 +8,7 @@ import psycopg
 from .cluster import DATABASES
 from .layouts import CALLS
 
+ABOVE = 15  # seconds that a clock is above all that was used
 LONG = 60  # seconds that a server has for IDs of one kind once its clock is right
 WRONG = re.compile(r"PANIC|panicked|Rust panic|TRAP|\bXX\d\d\d\b.*")
 KILLED = re.compile(r"\(PID (\d+)\) was terminated by signal \d+")
@@ -15,7 +16,7 @@ KILLED = re.compile(r"\(PID (\d+)\) was terminated by signal \d+")
 
 def end(cluster):
     cluster.settle()
-    ahead = cluster.note_clocks() - time.time() + 15
+    ahead = cluster.note_clocks() - time.time() + ABOVE
     for node in cluster.nodes.values():
         if node.up:
             cluster.set_clock(node, ahead)

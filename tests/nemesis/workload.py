@@ -168,10 +168,10 @@ class Client:
     def exit(self, kind, count):
         """Ends by libc's exit()."""
         self.next(kind, count)
-        if self.cluster.exit_library:
-            self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
-                            f"AS '{self.cluster.exit_library}', 'libc_exit'")  # fmt: skip
-            self.db.execute("SELECT pg_temp.leave(0)")
+        library = self.cluster.exit_libraries[self.node.server.pg_config]
+        self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
+                        f"AS '{library}', 'libc_exit'")  # fmt: skip
+        self.db.execute("SELECT pg_temp.leave(0)")
 
 
 class Watch:
