@@ -10,21 +10,28 @@ import time
 from conftest import pg_config
 from test_faults import EXIT
 
-from . import WITHOUT, layouts
+from . import LONG, WITHOUT, layouts
 from .oracle import Branch, Maker
+from .shape import MOST_CONNECTIONS
 
-NODES = 8
 DATABASES = ["postgres", "other", "hostile"]
-MOST_CONNECTIONS = 12
 SETTINGS = [
     "superuser_reserved_connections=0", "max_worker_processes=3", "max_wal_senders=4", "max_prepared_transactions=200",
     "autovacuum=off", "wal_keep_size=256MB", "wal_sender_timeout=0", "wal_receiver_timeout=0",
     "wal_retrieve_retry_interval=100ms", "wal_log_hints=on", "log_line_prefix=%m [%p] %e ",
-    f"flake.node_count={NODES}", f"max_connections={MOST_CONNECTIONS}",
 ]  # fmt: skip
 # Rows say which statement made them.
 TABLES = """CREATE TABLE kept (token integer, kind text, id text);
             CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), token integer)"""
+
+
+# The PostgreSQL of the other node.
+OTHER = os.environ.get("FLAKE_NEMESIS_OTHER") or None
+
+
+def of_version(program=None):
+    """Few processes that make no IDs."""
+    return ["autovacuum_worker_slots=2"] if pg_config("--version", program).name.startswith("PostgreSQL 18") else []
 
 
 class Clock:
@@ -32,20 +39,23 @@ class Clock:
 
     def __init__(self):
         self.offset, self.still, self.steps = 0.0, None, 0
-        self.since = time.monotonic()
+        self.left = []  # when it was set, and what it showed until then
 
     def now(self):
         still = self.still
         return time.time() + self.offset if still is None else still
 
+    def highest_since(self, began):
+        return max(self.now(), *(shown for when, shown in self.left if when >= began), 0)
+
 
 class Node:
     """A server, and who it is at present."""
 
-    def __init__(self, name, number, branch):
+    def __init__(self, name, number, branch, count):
         self.name, self.clock = name, Clock()
         self.server, self.past, self.up = None, [], False
-        self.maker = Maker(name, object(), branch, number, NODES, False, 0, 1)
+        self.maker = Maker(name, object(), branch, number, count, False, 0, 1)
         self.stopped, self.broken_disk = threading.Event(), 0.0
         self.parting, self.accepted = False, 0
         self.killed, self.disturbed = set(), time.monotonic()
@@ -86,33 +96,33 @@ def is_alive(pid):
 class Cluster:
     """All servers, the highest instant that a clock has shown, and what ends by itself."""
 
-    def __init__(self, make, oracle):
-        self.make, self.oracle, self.nodes, self.timers = make, oracle, {}, []
+    def __init__(self, make, oracle, shape):
+        self.make, self.oracle, self.shape, self.nodes, self.timers = make, oracle, shape, {}, []
+        self.exit_libraries = {}
         self.highest, self.numbers = 0.0, itertools.count(2)
-        settings = list(SETTINGS)
-        if pg_config("--version").name.startswith("PostgreSQL 18"):
-            settings.append("autovacuum_worker_slots=2")
+        settings = [*SETTINGS, f"flake.node_count={shape.nodes}", f"max_connections={MOST_CONNECTIONS}"]
         trunk = Branch("a1")
-        a = self.add("a", 0, trunk, lambda: make(*settings, "flake.node_id=0", clock="+0"))
-        self.exit_library = a.server.compile("exit", EXIT)
+        a = self.add("a", 0, trunk, lambda: make(*settings, *of_version(), "flake.node_id=0", clock="+0"))
         self.set_up(a.server)
         self.layouts = layouts.of_server(a.server)
         self.has_horizon = a.server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
         self.add("b", 0, trunk, lambda: make(standby_of=a.server, clock="+0"), recovers=True)
         own = ["flake.node_id=1", "flake.allow_in_recovery=on"]
         self.add("c", 1, trunk, lambda: make(*own, standby_of=a.server, clock="+0"), recovers=True)
-        d = self.add("d", 2, Branch("d1"), lambda: make(*settings, "flake.node_id=2", "max_connections=9", clock="+0"))
+        of_d = ["flake.node_id=2", f"max_connections={shape.connections}"]
+        d = self.add("d", 2, Branch("d1"), lambda: make(*settings, *of_version(OTHER), *of_d, clock="+0", pg_config=OTHER))
         self.set_up(d.server)
 
     def add(self, name, number, branch, start, **what):
-        node = self.nodes[name] = Node(name, number, branch)
+        node = self.nodes[name] = Node(name, number, branch, self.shape.nodes)
         node.server = start()
         node.now_is(**what)
         node.up = True
         return node
 
     def set_up(self, server):
-        layouts.create(server)
+        self.exit_libraries[server.pg_config] = server.compile("exit", EXIT)
+        layouts.create(server, self.shape)
         server.sql(TABLES)
         server.sql("CREATE ROLE hostile SUPERUSER LOGIN")
         for database in DATABASES[1:]:
@@ -130,6 +140,7 @@ class Cluster:
         self.note_clocks()
         clock = node.clock
         clock.steps += 1
+        clock.left.append((time.monotonic(), clock.now()))
         if still is None:
             clock.offset, clock.still = offset, None
             node.server.set_clock(f"{offset:+f}")
@@ -168,7 +179,7 @@ class Cluster:
 
     def await_end(self, node, processes):
         """They notice that their postmaster has ended, whose lock files nobody else takes while it is a zombie."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG
         while any(is_alive(pid) for pid in processes):
             if time.monotonic() > deadline:
                 self.oracle.fail(f"processes of {node.name} outlive their postmaster")

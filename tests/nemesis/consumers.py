@@ -7,11 +7,11 @@ import time
 
 import psycopg
 
+from . import LONG
 from .cluster import DATABASES
 
 TAIL = "SELECT id, token FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id"
 BELOW = "SELECT id, token FROM outbox WHERE id <= %s"
-LONG = 60
 
 
 class Consumer:

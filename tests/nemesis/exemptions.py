@@ -8,36 +8,53 @@ LEAD = 2  # seconds that IDs stay below the mark
 
 def has_replayed(others, one, its):
     """Whether the WAL that the other server continues, as a primary after it, has all that the first one wrote."""
-    branch = others.branch
-    if branch is its.branch:
+    if others.branch is its.branch:
         return its.node == others.node
-    end = float("inf")
-    while branch is not its.branch:
-        if branch.parent is None:
-            return False
-        branch, end = branch.parent, branch.cut
-    return one.ended <= end
+    branch = parted(its, others)
+    return branch is not None and one.ended <= branch.cut
 
 
-def root(branch):
-    return branch if branch.parent is None else root(branch.parent)
+def lineage(branch):
+    """The branch and those that it goes on from."""
+    while branch is not None:
+        yield branch
+        branch = branch.parent
+
+
+def parted(its, others):
+    """The branch by which the other server, or one before it, left the first one's."""
+    return next((branch for branch in lineage(others.branch) if branch.parent is its.branch), None)
 
 
 def another_database(one, its, other, others, tick):
     """After a failover, or the loss of flake.mark, the guarantee holds for each database."""
-    goes_on = root(its.branch) is root(others.branch) and its.memory is not others.memory
+    *_, first = lineage(its.branch)
+    *_, second = lineage(others.branch)
+    goes_on = first is second and its.memory is not others.memory
     return goes_on and its.number == others.number and one.database != other.database
 
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
     """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark."""
-    branch = others.branch
-    while branch.parent is not None and branch.parent is not its.branch:
-        branch = branch.parent
-    if branch.parent is None or its.number != others.number:
+    branch = parted(its, others)
+    if branch is None or branch.copied or its.number != others.number:
         return False
     after = max(one.ended - branch.cut, one.ended_clock - branch.cut_clock)
     return after + (max(0, branch.delay) if one.database in branch.idle else 0) > LEAD
+
+
+def an_earlier_state(one, its, other, others, tick):
+    """Files that were copied are started in place of the original, which has gone on, and the clock is not above that."""
+    branch = parted(its, others)
+    if branch is None or branch.copied != "instead" or its.number != others.number:
+        return False
+    return one.ended > branch.cut and other.clock < one.ended_clock + tick
+
+
+def two_servers_with_one_number(one, its, other, others, tick):
+    """Files that were copied are started beside the original, under its number."""
+    doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
+    return its.number == others.number and any(one.ended > branch.cut for branch in doubles)
 
 
 def different_node_counts(one, its, other, others, tick):
@@ -53,7 +70,10 @@ def a_standby_that_is_lost(one, its, other, others, tick):
     return its.memory is not others.memory and its.number == others.number and bool(its.recovers or first)
 
 
-EXEMPTIONS = [different_node_counts, a_standby_that_is_lost, an_old_primary_for_too_long, another_database]
+EXEMPTIONS = [
+    different_node_counts, a_standby_that_is_lost, an_earlier_state, two_servers_with_one_number, an_old_primary_for_too_long,
+    another_database,
+]  # fmt: skip
 
 
 def of(one, other, tick):

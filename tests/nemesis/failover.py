@@ -3,8 +3,11 @@
 import signal
 import time
 
-from .cluster import DATABASES, MOST_CONNECTIONS
+from . import LONG
+from .cluster import DATABASES
 from .oracle import Branch
+from .shape import MOST_CONNECTIONS
+from .starts import end, replace, starts
 
 IDLE = 2  # seconds without IDs
 
@@ -48,12 +51,12 @@ def synced(cluster, old, new):
     return branch
 
 
-def parting(cluster, old, new):
+def parting(cluster, old, new, copied=""):
     """A branch of the WAL as it is now."""
     cut, clock = time.monotonic(), old.clock.now()
     made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
-    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, 0, idle)
+    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, 0, idle, copied)
 
 
 def stop_receiving(standby):
@@ -70,12 +73,6 @@ def restart_standby(standby):
     standby.now_is(life=standby.maker.life + 1)
     standby.server.launch()
     standby.up = True
-
-
-def end(node, mode):
-    if node.up:
-        node.up = False
-        node.server.stop(mode)
 
 
 def follow(cluster, node, primary):
@@ -101,7 +98,7 @@ def follow(cluster, node, primary):
 def restore(cluster, node, before, after):
     """A base backup is recovered to a point in time, in the place of its original."""
     cluster.settle()
-    restored = cluster.make(copy_of=node.server, clock=f"{node.clock.offset:+f}")
+    restored = cluster.make(copy_of=node.server, pg_config=node.server.pg_config, clock=f"{node.clock.offset:+f}")
     time.sleep(before)
     cluster.part(node)
     branch = parting(cluster, node, node)
@@ -109,15 +106,14 @@ def restore(cluster, node, before, after):
     node.server.sql("SELECT pg_switch_wal()")  # to have it on disk
     time.sleep(after)
     end(node, "immediate")
-    node.past.append(node.server)
     restored.write("recovery.signal")
     command = f"restore_command=cp {node.server.dir}/data/pg_wal/%f %p"
-    node.server = restored
+    replace(node, restored)
     cluster.set_clock(node, node.clock.offset)
-    node.disturbed = time.monotonic()
-    node.now_is(branch=branch, memory=object(), life=node.maker.life + 1)
+    starts(node)
+    node.now_is(branch=branch, memory=object())
     restored.launch(command, f"recovery_target_name={branch.name}", "recovery_target_action=promote")
     while restored.value("SELECT pg_is_in_recovery()"):
-        assert time.monotonic() < node.disturbed + 60, "recovery does not end"
+        assert time.monotonic() < node.disturbed + LONG, "recovery does not end"
         time.sleep(0.05)
     node.up, node.parting = True, False

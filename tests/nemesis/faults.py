@@ -1,7 +1,6 @@
 """What a plan's steps do to the servers. Names of functions are those of the steps."""
 
 import contextlib
-import itertools
 import signal
 import subprocess
 import time
@@ -10,12 +9,13 @@ import psycopg
 
 from clients import wait_for_server
 
-from .cluster import MOST_CONNECTIONS, Node
+from . import ending
+from .cluster import DATABASES
+from .copies import copy, double, take_back
 from .failover import fail_over, follow, restore
-from .oracle import Branch
-from .workload import load_on
+from .starts import count, lose_mark, relaunch, renumber, restart
 
-__all__ = ["fail_over", "follow", "restore"]
+__all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
 MAKE = "SELECT flake_next('twitter')"
 # What a server may say that makes no IDs at present.
 REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
@@ -71,11 +71,6 @@ def kill_one(cluster, node):
         node.now_is(life=life + 1)
 
 
-def starts(node):
-    node.disturbed = time.monotonic()
-    node.now_is(life=node.maker.life + 1)
-
-
 def kill(cluster, node, seconds):
     """The postmaster; its children notice."""
     cluster.settle()
@@ -86,36 +81,10 @@ def kill(cluster, node, seconds):
     relaunch(cluster, node, seconds)
 
 
-def relaunch(cluster, node, seconds=0, settings=(), **what):
-    if seconds:
-        clock(cluster, node, seconds)
-    starts(node)
-    node.now_is(**what)
-    node.server.launch(*settings)
-    node.up = True
-
-
 def terminate(cluster, node):
     for pid in backends(node):
         with contextlib.suppress(psycopg.Error):
             node.server.sql("SELECT pg_terminate_backend(%s)", pid)
-
-
-def restart(cluster, node, mode, seconds, settings, **what):
-    cluster.settle()
-    node.up = False
-    node.server.stop(mode)
-    relaunch(cluster, node, seconds, [f"{name}={value}" for name, value in settings.items()], **what)
-
-
-def renumber(cluster, node, number):
-    """Another number, which was nobody else's."""
-    number %= node.maker.count
-    restart(cluster, node, "fast", 0, {"flake.node_id": number}, number=number)
-
-
-def count(cluster, node, nodes):
-    restart(cluster, node, "fast", 0, {"flake.node_count": nodes}, count=nodes)
 
 
 def reload(cluster, node, number, seconds):
@@ -126,14 +95,6 @@ def reload(cluster, node, number, seconds):
     node.server.reload(f"flake.node_id={number}")
     time.sleep(seconds)
     node.server.reload(f"flake.node_id={node.maker.number}")
-
-
-def lose_mark(cluster, node, seconds):
-    cluster.settle()
-    node.up = False
-    node.server.stop("fast")
-    (node.server.dir / "data" / "flake.mark").unlink(missing_ok=True)
-    relaunch(cluster, node, seconds, memory=object())
 
 
 def fill_disk(cluster, node, seconds):
@@ -184,23 +145,11 @@ def recreate(cluster, node):
                 db.execute(statement)
 
 
-def copy(cluster, node, number, seconds):
-    """A copy of the data directory is started beside, under a number of its own."""
+def open_up(cluster, node, database):
+    """Where the clock is above all that was used, IDs of all kinds are made."""
     cluster.settle()
-    if number >= node.maker.count:
-        return
-    name = next(name for name in map("e{}".format, itertools.count(1)) if name not in cluster.nodes)
-    copied = Node(name, number, Branch(name))
-    copied.clock.offset = node.clock.offset
-    copied.now_is(count=node.maker.count)
-    copied.server = cluster.make(copy_of=node.server, clock=f"{copied.clock.offset:+f}")
-    copied.server.launch(f"flake.node_id={number}", f"flake.node_count={node.maker.count}", f"max_connections={MOST_CONNECTIONS}")
-    copied.up = True
-    cluster.nodes[name] = copied
-    with load_on(cluster, [copied], f"{name}"):
-        time.sleep(seconds)
-    copied.up = False
-    copied.server.stop("immediate")
+    cluster.set_clock(node, cluster.note_clocks() - time.time() + ending.ABOVE)
+    ending.make_all_kinds(cluster, node, DATABASES[database])
 
 
 def attempt(cluster, step):

@@ -1,27 +1,25 @@
 """The kinds of IDs that clients make, and what of an ID has to be unique: the same key and number must never come again."""
 
 import dataclasses
-import functools
 
 from . import WITHOUT
 
 # Layouts of few IDs, which meet again whenever a server comes to the same time; the names of some share their bits.
 SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "20ms", "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
-           {"name": "%s", "bits": 4, "role": "worker"}, {"name": "s", "bits": 6, "role": "sequence"}]"""
+           {"name": "%s", "bits": %d, "role": "worker"}, {"name": "s", "bits": %d, "role": "sequence"}]"""
 PADDED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "zero", "bits": 1, "role": "reserved"},
             {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 10, "role": "worker"},
             {"name": "s", "bits": 12, "role": "sequence"}]"""
 TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
-            {"name": "kind", "bits": 5, "role": "tag"}, {"name": "w", "bits": 5, "role": "worker"},
+            {"name": "kind", "bits": 3, "role": "tag"}, {"name": "w", "bits": 7, "role": "worker"},
             {"name": "s", "bits": 12, "role": "sequence"}]"""
-CUSTOM = {"small": SMALL % "a", "small_too": SMALL % "b", "padded": PADDED, "tagged": TAGGED}
 
 # `n` is the number of the row.
 CALLS = {name: f"flake_next('{name}')" for name in ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too"]}
-CALLS |= {"tagged": "flake_next('tagged', n::integer % 32)", "sno": "sno_next(n::integer % 256)", "own": "sno_next(0, 5)"}
+CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 BATCHED = ["twitter", "small", "base64id"]
-ALPHABET = "23456789abcdefghijklmnopqrstuvwx"
+DIGITS = str.maketrans("23456789abcdefghijklmnopqrstuvwx", "0123456789abcdefghijklmnopqrstuv")
 METABYTE = 0xFF << 32
 
 
@@ -48,7 +46,7 @@ class Layout:
 
 class Sno(Layout):
     def number(self, text):
-        return functools.reduce(lambda number, character: number << 5 | ALPHABET.index(character), text, 0) & self.unique
+        return int(text.translate(DIGITS), 32) & self.unique
 
 
 def of_view(epoch, tick, fields):
@@ -88,6 +86,7 @@ def of_server(server):
     return known | {"sno": sno, "own": sno}
 
 
-def create(server):
-    for name, definition in CUSTOM.items():
+def create(server, shape):
+    small = {name: SMALL % (worker, shape.workers, shape.sequence) for name, worker in [("small", "a"), ("small_too", "b")]}
+    for name, definition in [*small.items(), ("padded", PADDED), ("tagged", TAGGED)]:
         server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")

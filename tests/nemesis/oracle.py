@@ -19,6 +19,7 @@ class Branch:
     cut_clock: float = 0  # and by the clock of the parent's primary
     delay: float = 0  # how far the new primary's clock was behind the old one's
     idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
+    copied: str = ""  # "beside" or "instead" of the original, where files were copied
 
 
 class Maker(typing.NamedTuple):
@@ -88,7 +89,7 @@ class Oracle:
 
     def end(self, batch, node):
         """The statement is over, whatever came of it."""
-        batch.ended, batch.ended_clock = time.monotonic(), max(node.clock.now(), batch.clock)
+        batch.ended, batch.ended_clock = time.monotonic(), max(batch.clock, node.clock.highest_since(batch.began))
         if node.maker is not batch.makers[0]:
             batch.makers += (node.maker,)
         self.last_made[node.name, batch.database] = batch.ended

@@ -3,9 +3,10 @@
 import random
 
 from . import WITHOUT
+from .shape import MOST_CONNECTIONS, SHAPES
 
 # How far a clock is set, in seconds; most steps are small.
-SMALL = [-0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
+SMALL = [-0.0002, 0.0002, -0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
 LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600]
 COPIES = 4
 
@@ -15,6 +16,7 @@ class Plan:
 
     def __init__(self, seed, length):
         self.random = random.Random(seed)
+        self.shape = self.random.choice(SHAPES)
         self.primary, self.standbys, self.down = "a", ["b", "c"], []
         self.copies = 0
         self.steps = []
@@ -26,8 +28,8 @@ class Plan:
             self.clock: 8, self.ahead_and_back: 2, self.catch_up: 3, self.stand_still: 2, self.accept_clock: 1,
             self.start_above: 1, self.pause: 2, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
             self.restart: 5, self.fill_disk: 1, self.lose_mark: 1, self.renumber: 1, self.count: 0.7, self.reload: 1,
-            self.recreate: 0.5, self.copy: 0.7, self.restore: 1, self.fail_over: 4 if self.standbys else 0,
-            self.follow: 5 if self.down else 0,
+            self.open_up: 1, self.recreate: 0.5, self.copy: 0.7, self.double: 0.7, self.take_back: 1, self.restore: 1,
+            self.fail_over: 4 if self.standbys else 0, self.follow: 5 if self.down else 0,
         }  # fmt: skip
         weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
         kind, = self.random.choices(list(kinds), weights)
@@ -76,7 +78,8 @@ class Plan:
     def restart(self):
         settings, name = {}, self.running()
         if name not in self.standbys and self.random.random() < 0.4:
-            settings["max_connections"] = self.random.choice([8, 9, 10, 12])
+            most = self.shape.connections if name == "d" else MOST_CONNECTIONS
+            settings["max_connections"] = self.random.choice([8, 9, 10, most, most])
         if self.random.random() < 0.4:
             settings["shared_preload_libraries"] = self.random.choice(["", "flake"])
         return [("restart", name, self.random.choice(["fast", "immediate"]), self.random.choice([0, 0, -0.5, -3, 1]), settings)]
@@ -109,9 +112,27 @@ class Plan:
             return []
         return [("copy", self.writing(), 3 + self.copies, self.seconds())]
 
+    def double(self):
+        self.copies += 1
+        if self.copies > COPIES:
+            return []
+        return [("double", self.writing(), self.how_copied(), self.seconds())]
+
+    def how_copied(self):
+        return self.random.choice(["paused", "paused", "immediate", "fast"])
+
+    def take_back(self):
+        """In place of the node that has no standby. Where it has ended for good, its files have only moved."""
+        how = self.how_copied()
+        seconds = self.random.choice([0.5, 1.5] if how == "paused" else [0, 0, 0.5, 1.5])
+        return [("take_back", "d", how, seconds, self.random.choice([0, 0, -0.5, -3]))]
+
     def restore(self):
         """In place of the node that has no standby."""
         return [("restore", "d", self.seconds(), self.random.choice([0, 0.5, 1.5, 3]))]
+
+    def open_up(self):
+        return [("open_up", self.writing(), self.random.randrange(3))]
 
     def recreate(self):
         return [("recreate", self.writing())]

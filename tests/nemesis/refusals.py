@@ -1,18 +1,33 @@
-"""What servers answered instead of IDs, and whether the guarantee allows it."""
+"""What servers answered instead of IDs, how long each refusal lasted, and whether the guarantee allows it."""
 
 import collections
 import datetime
 import re
 import time
+import typing
+
+import psycopg
 
 # How far above all clocks IDs may begin: what is granted, the lead, the wait after a promotion, and as much again.
 AHEAD = 10
 # What a client of a server that is killed, restarted, stopped or full may be told.
-OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300", None}
+OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300"}
 FULL = {"53100", "42501", "58030"}
 # Two-phase commit of another client's, cursors of a transaction that failed, and what a server refuses of a client's options.
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
 UNTIL = re.compile(r"has reached (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\+00")
+# The other reasons for which a server may say 55000: see src/error/table.rs. The first one ends with the tick.
+USED_UP = "has no more IDs in the present tick"
+NO_WORKER = "no background worker could be"
+CANCELLED = "57014"  # by the client: on a busy machine a statement may last. ending.py has a limit for servers that hang.
+
+
+class Shut(typing.NamedTuple):
+    """Since when a server makes no IDs of a kind, although nothing has happened to it."""
+
+    undisturbed: tuple
+    clock: float
+    limit: float  # by its clock
 
 
 class Refusals:
@@ -21,6 +36,7 @@ class Refusals:
     def __init__(self, cluster):
         self.cluster, self.oracle = cluster, cluster.oracle
         self.counts, self.since, self.longest = collections.Counter(), {}, {}
+        self.shut, self.shut_for = {}, 0.0
         self.thrown = 0
 
     def thrown_out(self, node, error):
@@ -32,32 +48,50 @@ class Refusals:
         state = error.sqlstate
         self.counts[state or "connection lost"] += 1
         full = state in FULL and time.monotonic() - node.broken_disk < 10
-        if state not in OPERATIONAL | ORDINARY and not full:
+        lost = state is None and isinstance(error, psycopg.OperationalError)
+        if state not in OPERATIONAL | ORDINARY and not full and not lost:
             self.oracle.fail(f"{what} of {node.name} ({node.maker.life}): {state} {error}")
 
     def refused(self, node, batch, error, clock_went_on):
         self.judge(node, error, str(batch))
-        state, key = error.sqlstate, (node.name, batch.database, batch.kind)
-        clock = node.clock.now()
-        begun = self.since.setdefault((*key, state), min(batch.clock, clock))
-        self.longest[state] = max(self.longest.get(state, 0), clock - begun)
-        primary = not batch.makers[0].recovers and not node.maker.recovers
-        if state == "25006" and primary and "recovery" in str(error):
-            self.oracle.fail(f"refused as on a standby: {batch}: {error}")
-        hint = error.diag.message_hint or ""
-        found = UNTIL.search(hint) if state == "55000" else None
+        state, key, clock = error.sqlstate, (node.name, batch.database, batch.kind), node.clock.now()
+        begun = self.since.setdefault(key, {}).setdefault(state, min(batch.clock, clock))
+        name = state or "connection lost"
+        self.longest[name] = max(self.longest.get(name, 0), clock - begun)
+        if not batch.makers[0].recovers and not node.maker.recovers:
+            if state == "25006" and "recovery" in str(error):
+                self.oracle.fail(f"refused as on a standby: {batch}: {error}")
+            if state != CANCELLED and USED_UP not in (error.diag.message_detail or ""):
+                self.look_at_time(node, batch, error, key)
+        if state == "55000":
+            self.look_at_reason(node, batch, error, clock_went_on)
+
+    def look_at_reason(self, node, batch, error, clock_went_on):
+        found = UNTIL.search(error.diag.message_hint or "")
         if found and clock_went_on:
             until = datetime.datetime.fromisoformat(found[1] + "+00:00").timestamp()
             tick = self.cluster.layouts[batch.kind].tick
-            highest = max(self.cluster.note_clocks(), clock)
+            highest = max(self.cluster.note_clocks(), node.clock.now())
             if until > highest + AHEAD + tick:
                 self.oracle.fail(f"shut until {until:.3f}, when no clock was above {highest:.3f}: {batch}: {error}")
             if until < batch.clock - 0.5:
                 self.oracle.fail(f"shut until {until:.3f}, although the clock was at {batch.clock:.3f}: {batch}: {error}")
+        detail = error.diag.message_detail or ""
+        if not found and USED_UP not in detail and NO_WORKER not in detail:
+            self.oracle.fail(f"refused for no reason of the guarantee: {batch}: {error}")
+
+    def look_at_time(self, node, batch, error, key):
+        """A server to which nothing happens makes IDs as soon as its clock is above all that was used, whatever it says."""
+        clock, tick = node.clock.now(), self.cluster.layouts[batch.kind].tick
+        undisturbed = node.maker, node.clock.steps, node.disturbed, node.broken_disk, node.stopped.is_set()
+        shut = self.shut.get(key)
+        if shut is None or shut.undisturbed != undisturbed or batch.makers != (node.maker,):
+            shut = self.shut[key] = Shut(undisturbed, clock, self.cluster.note_clocks() - clock + AHEAD + tick)
+        self.shut_for = max(self.shut_for, clock - shut.clock)
+        if clock - shut.clock > shut.limit and not node.stopped.is_set():
+            self.oracle.fail(f"shut for {clock - shut.clock:.3f} s, where {shut.limit:.3f} s are the most: {batch}: {error}")
 
     def served(self, node, batch):
         key = (node.name, batch.database, batch.kind)
-        for state in ["55000", "25006", "57014"]:
-            self.since.pop((*key, state), None)
-
-
+        self.shut.pop(key, None)
+        self.since.pop(key, None)

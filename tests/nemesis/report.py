@@ -13,7 +13,7 @@ class Report:
         self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed, self.near = [], 0, 0, 0, 0, 0, 0
         self.seconds = 0.0
         self.faults, self.forgiven, self.refusals = (collections.Counter() for _ in range(3))
-        self.longest, self.failures = {}, []
+        self.longest, self.shut_for, self.failures = {}, 0.0, []
 
     def add(self, seed, cluster, seconds):
         oracle = cluster.oracle
@@ -28,6 +28,7 @@ class Report:
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
         self.thrown += cluster.refusals.thrown
+        self.shut_for = max(self.shut_for, cluster.refusals.shut_for)
         for state, lasted in cluster.refusals.longest.items():
             self.longest[state] = max(lasted, self.longest.get(state, 0))
         self.failures += [f"seed {seed}: {failure}" for failure in oracle.failures]
@@ -38,12 +39,13 @@ class Report:
         forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
         lines = [
             f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
-            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed",
+            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed up to a horizon",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {self.near}",
             f"refusals: {counted(self.refusals)}; clients thrown out: {self.thrown}",
-            f"longest refusal by the server's clock, in seconds: {counted(self.longest)}",
+            f"longest refusal by the server's clock, in seconds: {counted(self.longest)}; "
+            f"of a server to which nothing happened meanwhile: {self.shut_for:.1f}",
             *(f"FAILURE {failure}" for failure in self.failures),
         ]
         return "\n".join(lines)

@@ -18,7 +18,7 @@ def play(seed, steps, report):
     """One plan on servers of its own."""
     began, oracle, plan = time.monotonic(), Oracle(), Plan(seed, steps)
     with made_servers() as make:
-        cluster = Cluster(make, oracle)
+        cluster = Cluster(make, oracle, plan.shape)
         cluster.refusals = Refusals(cluster)
         with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
             for step in plan.steps:
@@ -33,10 +33,14 @@ def play(seed, steps, report):
 
 
 def run(seed, seconds, steps):
-    """At least one plan, of seed, seed.1, seed.2 and so on."""
+    """At least one plan, of seed, seed.1, seed.2 and so on. Where it is interrupted, the plans before count."""
     report, began, number = Report(), time.monotonic(), 0
     while True:
-        play(f"{seed}.{number}" if number else seed, steps, report)
+        name = f"{seed}.{number}" if number else seed
+        try:
+            play(name, steps, report)
+        except KeyboardInterrupt:
+            report.failures.append(f"seed {name}: interrupted")
         number += 1
         if report.failures or time.monotonic() - began > seconds:
             return report

@@ -8,7 +8,7 @@ import time
 
 import psycopg
 
-from . import WITHOUT
+from . import LONG, WITHOUT
 from .cluster import DATABASES
 from .layouts import BATCHED, CALLS
 
@@ -168,10 +168,10 @@ class Client:
     def exit(self, kind, count):
         """Ends by libc's exit()."""
         self.next(kind, count)
-        if self.cluster.exit_library:
-            self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
-                            f"AS '{self.cluster.exit_library}', 'libc_exit'")  # fmt: skip
-            self.db.execute("SELECT pg_temp.leave(0)")
+        library = self.cluster.exit_libraries[self.node.server.pg_config]
+        self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
+                        f"AS '{library}', 'libc_exit'")  # fmt: skip
+        self.db.execute("SELECT pg_temp.leave(0)")
 
 
 class Watch:
@@ -193,9 +193,9 @@ class Watch:
             client.asked = now
             with contextlib.suppress(psycopg.Error):
                 db.cancel()
-        if now - max(since, client.node.disturbed) > 60:
+        if now - max(since, client.node.disturbed) > LONG:
             client.node.disturbed = now
-            client.oracle.fail(f"no answer to a cancel for 60 s: a client of {client.node.name}")
+            client.oracle.fail(f"no answer to a cancel for {LONG} s: a client of {client.node.name}")
 
 
 @contextlib.contextmanager
@@ -215,7 +215,7 @@ def load_on(cluster, nodes, seed):
     finally:
         ends.set()
         for thread in threads:
-            thread.join(120)
+            thread.join(2 * LONG)
             if thread.is_alive():
                 cluster.oracle.fail("a client does not end")
         unwatched.set()

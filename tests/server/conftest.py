@@ -37,10 +37,10 @@ def bindir(program=None):
 class Server:
     """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given.
 
-    It is new, or a standby of a running server, or one that `launch` starts: a copy of a running server, or what a stopped one of
-    an older version becomes."""
+    It is new, or a standby of a running server, or one that `launch` starts: a base backup of a running server, the files of one
+    that is stopped or stands still, or what a stopped one of an older version becomes."""
 
-    def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, upgrade_of=None, pg_config=None):
+    def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, pg_config=None):
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir="/tmp"))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
@@ -56,6 +56,8 @@ class Server:
             self._cluster("standby", standby_of.dir, *settings)
         elif copy_of is not None:
             self._cluster("copy", copy_of.dir, *settings)
+        elif snapshot_of is not None:
+            self._cluster("snapshot", snapshot_of.dir, *settings)
         elif upgrade_of is not None:
             self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings)
         else:
@@ -166,7 +168,7 @@ class Server:
         """A library of C for this server."""
         written, library = self.base / f"{name}.c", self.base / f"{name}.so"
         written.write_text(source)
-        include = pg_config("--includedir-server")
+        include = pg_config("--includedir-server", self.pg_config)
         subprocess.run(["cc", "-shared", "-fPIC", f"-I{include}", written, "-o", library], check=True)
         library.chmod(0o755)
         return library
@@ -189,7 +191,7 @@ def made_servers():
 
     def make(*settings, extension=True, **options):
         made.append(Server(*settings, **options))
-        if extension and options.keys().isdisjoint(["standby_of", "copy_of", "upgrade_of"]):
+        if extension and options.keys().isdisjoint(["standby_of", "copy_of", "snapshot_of", "upgrade_of"]):
             made[-1].sql("CREATE EXTENSION flake")
         return made[-1]
 
