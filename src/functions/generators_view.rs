@@ -5,6 +5,7 @@ use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
 use crate::session::delays::Delays;
 use crate::session::generators::{SessionGenerator, each};
@@ -41,7 +42,7 @@ fn flake_generators() -> TableIterator<
             issued as i64,
             delays.overflow_waits as i64,
             (delays.clock_steps + drifts) as i64,
-            Interval::from_micros(delays.waited.as_micros() as i64),
+            interval::from_micros(delays.waited.as_micros() as i64),
         )
     };
     let mut rows = each(|own: &SessionGenerator<LayoutSource>| {

@@ -9,6 +9,7 @@ use pgrx::prelude::*;
 use crate::error::warn;
 use crate::layouts::{catalog, custom};
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
 
 #[pg_extern(sql = "")]
@@ -40,7 +41,7 @@ fn flake_layouts() -> TableIterator<
         (
             layout.name().to_owned(),
             from_instant(layout.epoch()),
-            Interval::from_micros(layout.tick_length()),
+            interval::from_micros(layout.tick_length()),
             layout.width() as i32,
             JsonB(serde_json::json!(fields)),
             layout.rule().name(),

@@ -8,6 +8,7 @@ use pgrx::prelude::*;
 use crate::error::{OrRaise, monitor_only};
 use crate::ledger;
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
 
 #[pg_extern(sql = "")]
@@ -51,7 +52,7 @@ fn flake_stats() -> TableIterator<
         count(&now.counters.overflow_waits),
         count(&now.counters.clock_waits),
         count(&now.counters.clock_steps),
-        Some(Interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
+        Some(interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
         now.ledger.map(|ledger| from_instant(ledger.mark())),
         now.ledger.map(|ledger| from_instant(ledger.floor())),
         skipped,

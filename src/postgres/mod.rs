@@ -7,6 +7,7 @@ pub mod encoding;
 pub mod entry_point;
 pub mod extension;
 pub mod interrupts;
+pub mod interval;
 pub mod json;
 pub mod lwlock;
 pub mod prepared;

@@ -117,7 +117,7 @@ def pools(encoding, layouts):
     }  # fmt: skip
 
 
-LATELY = "timestamptz '2000-01-01Z' + random() * interval '90 years'"
+LATELY = "to_timestamp(946684800 + random() * 2.8e9)"
 
 
 def of_time():
@@ -125,13 +125,13 @@ def of_time():
         "infinity", "-infinity", "4714-11-24 00:00:00+00 BC", "294276-12-31 23:59:59.999999+00", "epoch",
         "2010-11-04 01:42:54.657Z", "2010-11-04 01:42:54.656999Z", "2080-07-10 17:30:30.209Z", "2079-09-07 15:47:35.552Z",
     )  # fmt: skip
-    ever = "timestamptz '4714-11-25 BC' + random() * interval '290000 years'"
+    ever = "to_timestamp(-210866716800 + random() * 9.1e12)"
     return either(LATELY, LATELY, f"({one_of(*ends)})::timestamptz", ever)
 
 
 def of_sno():
     fixed = quoted("2222222222222222", "xxxxxxxxxxxxxxxx", "brpk4q72xwf2m63l", "brpk4q72xwf2m63m")
-    made = "(substr(sno_max(timestamptz '2010-01-01Z' + random() * interval '69 years')::bytea, 1, 5) || fuzz.bytes(5))::sno"
+    made = "(substr(sno_max(to_timestamp(1262304000 + random() * 2.1e9))::bytea, 1, 5) || fuzz.bytes(5))::sno"
     return either("fuzz.bytes(10)::sno", f"({one_of(*fixed)})::sno", made)
 
 

@@ -165,3 +165,9 @@ SELECT flake_create_layout('wide', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1
     {"name": "time", "bits": 1, "role": "timestamp"}, {"name": "worker", "bits": 63, "role": "worker"}]}');
 SELECT ids_per_tick, increasing FROM flake_layouts WHERE name = 'wide';
 SELECT flake_drop_layout('wide');
+
+-- The longest tick is shown to the microsecond.
+SELECT flake_create_layout('long', '{"epoch": "-004000-01-01T00:00:00Z", "tick": "9223372036854775807us", "fields": [
+    {"name": "time", "bits": 1, "role": "timestamp"}, {"name": "sequence", "bits": 12, "role": "sequence"}]}');
+SELECT tick, ends_at FROM flake_layouts WHERE name = 'long';
+SELECT flake_drop_layout('long');
