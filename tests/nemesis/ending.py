@@ -6,7 +6,7 @@ import time
 import psycopg
 
 from .cluster import DATABASES
-from .layouts import CALLS
+from .layouts import CALLS, TAILED
 
 ABOVE = 15  # seconds that a clock is above all that was used
 LONG = 60  # seconds that a server has for IDs of one kind once its clock is right
@@ -66,8 +66,9 @@ def read_rows(cluster, node):
                 oracle.fail(f"rows twice in {database} of {node.name}: {row}")
             for kind, text, token in db.execute("SELECT kind, id, token FROM kept").fetchall():
                 oracle.row(layouts[kind], text, token)
-            for text, token in db.execute("SELECT id::text, token FROM outbox").fetchall():
-                oracle.row(layouts["twitter"], text, token)
+            for kind in TAILED:
+                for text, token in db.execute(f"SELECT id::text, token FROM tailed_{kind}").fetchall():
+                    oracle.row(layouts[kind], text, token)
 
 
 def read_log(cluster, node):

@@ -19,6 +19,8 @@ class Plan:
         self.shape = self.random.choice(SHAPES)
         self.primary, self.standbys, self.down = "a", ["b", "c"], []
         self.copies = 0
+        # What the standbys have loaded when they start.
+        self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
         self.steps = []
         for _ in range(length):
             self.steps += self.draw()

@@ -10,10 +10,13 @@ import psycopg
 
 from . import WITHOUT
 from .cluster import DATABASES
-from .layouts import BATCHED, CALLS
+from .layouts import BATCHED, CALLS, IN_PARALLEL, TAILED
 
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
+# What sessions may set; in most of them, nothing.
+ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=serializable"]
+PARALLEL = "SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')"
 ROWS = "generate_series(1, %s) n"
 
 
@@ -38,7 +41,7 @@ class Client:
                         if ends.is_set() or (self.node.maker is not self.maker and self.random.random() < 0.2):
                             break
                         self.statement()
-                        time.sleep(self.random.random() * 0.02)
+                        time.sleep(self.random.random() * self.random.choice([0.02] * 50 + [4]))
             except psycopg.Error as error:
                 self.cluster.refusals.thrown_out(self.node, error)
                 time.sleep(0.05)
@@ -55,6 +58,8 @@ class Client:
         options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
         if "hostile" not in WITHOUT and self.random.random() < 0.2:
             options["options"] = self.random.choice(HOSTILE)
+        elif "hostile" not in options.values() and self.random.random() < 0.4:
+            options["options"] = f"-c {self.random.choice(ORDINARY)}"
         self.maker = self.node.maker
         connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
         with contextlib.ExitStack() as others:
@@ -90,7 +95,7 @@ class Client:
 
     def statement(self):
         kind = self.random.choice(list(CALLS))
-        ways = {self.next: 2, self.batch: 1, self.cursor: 1}
+        ways = {self.next: 2, self.batch: 1, self.cursor: 1, self.parallel: 0.3}
         if not self.node.maker.recovers:
             ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.commit: 1,
                      self.exit: 0.1}
@@ -107,6 +112,13 @@ class Client:
         with self.making(kind, "batch") as batch:
             self.returned(batch, self.db.execute(f"SELECT flake_batch('{kind}', %s)::text", (count,)).fetchall())
 
+    def parallel(self, kind, count):
+        """Workers make them, in slots of their own."""
+        kind = self.random.choice(list(IN_PARALLEL))
+        with self.making(kind, "parallel") as batch, self.db.transaction(force_rollback=True):
+            self.db.execute(PARALLEL)
+            self.returned(batch, self.db.execute(f"SELECT ({IN_PARALLEL[kind]})::text FROM {ROWS}", (count,)).fetchall())
+
     def cursor(self, kind, count):
         """Fetches some rows now and some later, or after the transaction has ended."""
         hold = self.random.choice(["", "WITH HOLD"])
@@ -120,8 +132,14 @@ class Client:
                 self.db.execute("CLOSE made")
 
     def inserted(self, batch, count):
-        insert = f"INSERT INTO kept SELECT %s, %s, ({CALLS[batch.kind]})::text FROM {ROWS} RETURNING id"
-        self.returned(batch, self.db.execute(insert, (batch.token, batch.kind, count)).fetchall())
+        """Into a table that is tailed, if there is one."""
+        made = CALLS[batch.kind]
+        if batch.kind in TAILED:
+            insert = f"INSERT INTO tailed_{batch.kind} SELECT {made}, %s FROM {ROWS} RETURNING id::text"
+            self.returned(batch, self.db.execute(insert, (batch.token, count)).fetchall())
+        else:
+            insert = f"INSERT INTO kept SELECT %s, %s, ({made})::text FROM {ROWS} RETURNING id"
+            self.returned(batch, self.db.execute(insert, (batch.token, batch.kind, count)).fetchall())
 
     def insert(self, kind, count):
         with self.making(kind, "insert") as batch:
@@ -156,10 +174,14 @@ class Client:
                 IF n % 3 = 0 THEN COMMIT; END IF; END LOOP; END $$""")
 
     def outbox(self, kind, count):
-        with self.making("twitter", "outbox") as batch, self.db.transaction():
-            insert = f"INSERT INTO outbox (token) SELECT %s FROM {ROWS} RETURNING id::text"
-            self.returned(batch, self.db.execute(insert, (batch.token, count)).fetchall())
-            time.sleep(self.random.random() * 0.05)
+        """Several kinds in one transaction, with a while in between."""
+        self.db.execute("BEGIN")
+        for kind in self.random.choices(list(CALLS), k=self.random.choice([1, 2, 3])):
+            kind = self.random.choice([kind, *TAILED])
+            with self.making(kind, "outbox") as batch:
+                self.inserted(batch, count)
+            time.sleep(self.random.random() * self.random.choice([0.05, 0.05, 0.5]))
+        self.db.execute("COMMIT")
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
