@@ -25,7 +25,7 @@ SETTINGS = [
 TABLES = """CREATE TABLE kept (token integer, kind text, id text);
             CREATE FUNCTION in_parallel(text) RETURNS bigint PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN RETURN flake_next($1); END';
             CREATE FUNCTION in_parallel_sno() RETURNS sno PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN RETURN sno_next(); END';"""
-TABLES += "".join(f"CREATE TABLE tailed_{kind} (id {key} PRIMARY KEY, token integer);" for kind, (key, _) in TAILED.items())
+TABLES += "".join(f"CREATE TABLE tailed_{kind} (id {key} PRIMARY KEY, token integer);" for kind, (key, *_) in TAILED.items())
 
 
 # The PostgreSQL of the other node.

@@ -19,7 +19,7 @@ def union(condition):
     """Rows of all tables that are tailed, where their IDs are above or below instants."""
     select = "SELECT '{0}', id::text, token, NULL::timestamptz FROM tailed_{0} WHERE " + condition
     last, horizon = "%(last)s::timestamptz", "flake_horizon()"
-    return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how) in TAILED.items())
+    return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how, _) in TAILED.items())
 
 
 TAIL = union("id >= {last} AND id < {horizon}")
@@ -50,7 +50,7 @@ class Consumer:
         """What this server, or the primary before it, has returned."""
         return self.last if node is self.primary() and self.source == self.accepted() else None
 
-    def read(self, and_below=False):
+    def read(self, and_below=False, older=False):
         """What has come since, and whether something came below."""
         with self.turn:
             node, source = self.primary(), self.accepted()
@@ -59,11 +59,15 @@ class Consumer:
             if source != self.source:
                 self.last, self.seen, self.source = FIRST, set(), source
             with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
+                if older:
+                    # Its snapshot is.
+                    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_sleep(0.1)")
                 *rows, (*_, horizon) = db.execute(TAIL, {"last": self.last}).fetchall()
                 self.seen.update(row[:2] for row in rows)
                 self.passed += len(rows)
                 self.last = max(self.last, horizon)
                 if and_below:
+                    db.execute("ROLLBACK")
                     self.check(node, db.execute(BELOW, {"last": self.last}).fetchall())
 
     def check(self, node, rows):
@@ -78,7 +82,7 @@ class Consumer:
             if ends.wait(0.1):
                 return
             with contextlib.suppress(psycopg.Error):
-                self.read(turn % 50 == 0)
+                self.read(turn % 50 == 0, turn % 3 == 0)
 
     def read_to_the_end(self, node):
         """When all transactions have ended, the horizon passes every row."""

@@ -21,8 +21,9 @@ CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 # As functions that say of themselves that parallel workers may call them.
 IN_PARALLEL = {kind: f"in_parallel('{kind}')" for kind in CALLS if kind not in ("tagged", "own")} | {"sno": "in_parallel_sno()"}
-# Kinds of the tables that consumers tail: the type of their key, and the function that tells the least key of an instant.
-TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')") for kind in ["twitter", "small"]} | {"sno": ("sno", "sno_min(%s)")}
+# Kinds of the tables that consumers tail: the type of their key, the least key of an instant, and a key that is covered.
+TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
+TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
 TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
 BATCHED = ["twitter", "small", "base64id"]
 DIGITS = str.maketrans("23456789abcdefghijklmnopqrstuvwx", "0123456789abcdefghijklmnopqrstuv")

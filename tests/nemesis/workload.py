@@ -15,7 +15,7 @@ from .layouts import BATCHED, CALLS, IN_PARALLEL, TAILED
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # What sessions may set; in most of them, nothing.
-ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=serializable"]
+ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
 PARALLEL = "SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')"
 ROWS = "generate_series(1, %s) n"
 
@@ -97,8 +97,8 @@ class Client:
         kind = self.random.choice(list(CALLS))
         ways = {self.next: 2, self.batch: 1, self.cursor: 1, self.parallel: 0.3}
         if not self.node.maker.recovers:
-            ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.commit: 1,
-                     self.exit: 0.1}
+            ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
+                     self.commit: 1, self.exit: 0.1}
         ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
         way, = self.random.choices(list(ways), list(ways.values()))
         way(kind, self.random.choice([1, 3, 10, 40]))
@@ -182,6 +182,18 @@ class Client:
                 self.inserted(batch, count)
             time.sleep(self.random.random() * self.random.choice([0.05, 0.05, 0.5]))
         self.db.execute("COMMIT")
+
+    def cover(self, kind, count):
+        """IDs of another transaction, unless horizons may have passed them."""
+        kind = self.random.choice(list(TAILED))
+        with self.making(kind, "cover") as batch:
+            ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
+            self.returned(batch, ids)
+            time.sleep(self.random.random() * 0.1)
+            key, _, covered = TAILED[kind]
+            insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
+            with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+                self.db.execute(insert, (batch.token, [id for id, in ids]))
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
