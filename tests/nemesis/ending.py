@@ -72,8 +72,10 @@ def read_rows(cluster, node):
 
 
 def read_log(cluster, node):
-    log = node.log
-    for line in log.splitlines():
+    lines = node.log.splitlines()
+    for at, line in enumerate(lines):
         ended = KILLED.search(line)
-        if WRONG.search(line) or (ended and int(ended[1]) not in node.killed):
+        if WRONG.search(line):
             cluster.oracle.fail(f"log of {node.name}: {line}")
+        elif ended and int(ended[1]) not in node.killed:
+            cluster.oracle.fail("\n    ".join([f"log of {node.name}:", *lines[max(0, at - 5) : at + 1]]))

@@ -75,7 +75,8 @@ class Refusals:
             if until > highest + AHEAD + tick:
                 self.oracle.fail(f"shut until {until:.3f}, when no clock was above {highest:.3f}: {batch}: {error}")
             if until < batch.clock - 0.5:
-                self.oracle.fail(f"shut until {until:.3f}, although the clock was at {batch.clock:.3f}: {batch}: {error}")
+                detail = error.diag.message_detail
+                self.oracle.fail(f"shut until {until:.3f}, although the clock was at {batch.clock:.3f}: {batch}: {error} {detail}")
         detail = error.diag.message_detail or ""
         if not found and USED_UP not in detail and NO_WORKER not in detail:
             self.oracle.fail(f"refused for no reason of the guarantee: {batch}: {error}")
