@@ -7,7 +7,7 @@ from .shape import MOST_CONNECTIONS, SHAPES
 
 # How far a clock is set, in seconds; most steps are small.
 SMALL = [-0.0002, 0.0002, -0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
-LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600, 86400]
+LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600]
 COPIES = 4
 
 
