@@ -90,7 +90,8 @@ class Plan:
         return [("fill_disk", self.running(), self.seconds() + 2)]
 
     def lose_mark(self):
-        return [("lose_mark", self.writing(), self.random.choice([0, -0.5, -3]), self.random.choice(["fast", "fast", "immediate"]))]
+        mode = self.random.choice(["fast", "fast", "immediate"])
+        return [("lose_mark", self.writing(), self.random.choice([0, -0.5, -3]), mode)]
 
     def accept_clock(self):
         return [("accept_clock", self.writing())]
