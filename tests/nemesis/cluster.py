@@ -22,9 +22,7 @@ SETTINGS = [
     "wal_retrieve_retry_interval=100ms", "wal_log_hints=on", "log_line_prefix=%m [%p] %e ",
 ]  # fmt: skip
 # Rows say which statement made them.
-TABLES = """CREATE TABLE kept (token integer, kind text, id text);
-            CREATE FUNCTION in_parallel(text) RETURNS bigint PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN RETURN flake_next($1); END';
-            CREATE FUNCTION in_parallel_sno() RETURNS sno PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN RETURN sno_next(); END';"""
+TABLES = "CREATE TABLE kept (token integer, kind text, id text);"
 TABLES += "".join(f"CREATE TABLE tailed_{kind} (id {key} PRIMARY KEY, token integer);" for kind, (key, *_) in TAILED.items())
 
 

@@ -19,8 +19,6 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
 CALLS = {name: f"flake_next('{name}')" for name in ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too"]}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
-# As functions that say of themselves that parallel workers may call them.
-IN_PARALLEL = {kind: f"in_parallel('{kind}')" for kind in CALLS if kind not in ("tagged", "own")} | {"sno": "in_parallel_sno()"}
 # Kinds of the tables that consumers tail: the type of their key, the least key of an instant, and a key that is covered.
 TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
 TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}

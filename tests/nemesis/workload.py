@@ -10,13 +10,12 @@ import psycopg
 
 from . import WITHOUT
 from .cluster import DATABASES
-from .layouts import BATCHED, CALLS, IN_PARALLEL, TAILED
+from .layouts import BATCHED, CALLS, TAILED
 
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # What sessions may set; in most of them, nothing.
 ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
-PARALLEL = "SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')"
 ROWS = "generate_series(1, %s) n"
 
 
@@ -95,7 +94,7 @@ class Client:
 
     def statement(self):
         kind = self.random.choice(list(CALLS))
-        ways = {self.next: 2, self.batch: 1, self.cursor: 1, self.parallel: 0.3}
+        ways = {self.next: 2, self.batch: 1, self.cursor: 1}
         if not self.node.maker.recovers:
             ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
                      self.commit: 1, self.exit: 0.1}
@@ -111,13 +110,6 @@ class Client:
         kind = self.random.choice([kind for kind in BATCHED if kind in CALLS])
         with self.making(kind, "batch") as batch:
             self.returned(batch, self.db.execute(f"SELECT flake_batch('{kind}', %s)::text", (count,)).fetchall())
-
-    def parallel(self, kind, count):
-        """Workers make them, in slots of their own."""
-        kind = self.random.choice(list(IN_PARALLEL))
-        with self.making(kind, "parallel") as batch, self.db.transaction(force_rollback=True):
-            self.db.execute(PARALLEL)
-            self.returned(batch, self.db.execute(f"SELECT ({IN_PARALLEL[kind]})::text FROM {ROWS}", (count,)).fetchall())
 
     def cursor(self, kind, count):
         """Fetches some rows now and some later, or after the transaction has ended."""
