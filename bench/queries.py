@@ -7,6 +7,8 @@ import time
 from rounds import compared, interleaved, medians
 
 ROWS = 200_000
+# How many ticks a session waits for.
+TICKS = 3000
 # In other units than IDs: what the functions beside flake_next cost, and what to compare them with.
 OTHERS = {
     "clock_timestamp()": "clock_timestamp()",
@@ -76,7 +78,7 @@ def waiting(connect):
 
         db.execute("SELECT flake_next('twitter')")
         share, = db.execute("SELECT ids_per_tick FROM flake_generators").fetchone()
-        count = share * 3000
+        count = share * TICKS
         before, begin = cpu(), time.perf_counter()
         db.execute(f"SELECT count(f) FROM (SELECT flake_next('twitter') f FROM generate_series(1, {count}) OFFSET 0) s")
         lasted = time.perf_counter() - begin

@@ -28,12 +28,15 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 
-/// PostgreSQL calls this once, when it loads the library.
+/// PostgreSQL calls this once, when it loads the library; again, if it did not come to its end.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    postgres::backtrace::disable();
-    postgres::settings::define();
-    layouts::custom::subscribe();
-    ledger::preload();
-    session::transaction::subscribe();
+    // A value that a client has set before, and that is none, is a WARNING, which could be cancelled.
+    postgres::interrupts::hold(|| {
+        postgres::backtrace::disable();
+        postgres::settings::define();
+        layouts::custom::subscribe();
+        ledger::preload();
+        session::transaction::subscribe();
+    });
 }

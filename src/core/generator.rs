@@ -3,7 +3,7 @@
 use crate::layout::Geometry;
 use crate::path::Path;
 use crate::walk::Walk;
-use crate::{Error, Layout, Progress, Share, Start, Window};
+use crate::{Error, Layout, Progress, Share, Start, Window, absent};
 
 /// A generator's answer to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Generator {
     /// # Errors
     /// [`Error::InstantOutOfRange`] when the layout has no tick for `now`, [`Error::Exhausted`] when it has none after.
     pub fn starting_above(layout: &Layout, share: &Share, now: i64, position: u64) -> Result<Self, Error> {
-        Ok(Self::at(layout, share, layout.tick_to_generate_in(now)?, position % share.size(), 0))
+        Ok(Self::above(layout, share, layout.tick_to_generate_in(now)?, position))
     }
 
     /// Creates a generator that begins as the ledger says, and in no tick before the one that holds `last_seen`.
@@ -73,9 +73,17 @@ impl Generator {
         }
         // The tick after the one that holds this instant is unused.
         let last_used = start.free_from.saturating_sub(1);
+        let last_seen = if absent!(GeneratorLastSeen) { i64::MIN } else { last_seen };
         let before_last_seen = last_seen.saturating_sub(layout.tick_length);
         let tick = layout.tick_at(last_used.max(before_last_seen).max(layout.epoch)).unwrap_or(layout.last_tick());
-        Self::at(layout, share, tick, position % share.size(), 0)
+        Self::above(layout, share, tick, position)
+    }
+
+    /// Creates a generator that starts above this tick.
+    fn above(layout: &Layout, share: &Share, tick: u64, position: u64) -> Self {
+        let position = position % share.size();
+        let remaining = if absent!(GeneratorAbove) { share.size() - position } else { 0 };
+        Self::at(layout, share, tick, position, remaining)
     }
 
     /// Creates a generator in this tick, at this position, with this many IDs remaining. It may use all time.
@@ -173,16 +181,16 @@ impl Generator {
     /// Moves to the next run of this tick, or to the tick of `now`. Returns why it cannot, if so.
     #[cold]
     fn begin_run(&mut self, now: i64) -> Option<Answer> {
-        if now < self.start {
+        if now < self.start && !absent!(GeneratorBehind) {
             return Some(Answer::ClockBehind { until: self.start });
         }
         if now.wrapping_sub(self.start) as u64 >= self.tick_length {
             let tick = now.wrapping_sub(self.epoch) as u64 / self.tick_length;
-            if tick > self.geometry.last_tick {
+            if tick > self.geometry.last_tick && !absent!(GeneratorEnd) {
                 return Some(Answer::Exhausted);
             }
             let start = self.epoch.wrapping_add((tick * self.tick_length) as i64);
-            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
+            if start.wrapping_sub(self.open_from) as u64 >= self.open_for && !absent!(GeneratorWindow) {
                 return Some(Answer::Outside { tick_end: start.saturating_add(self.tick_length as i64) });
             }
             self.start = start;

@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::TextForm;
 use crate::bits::{Bits, MAX_RUNS, Scattered};
 use crate::share::most_steps;
+use crate::{TextForm, absent};
 
 /// 4714-11-24 BC, Julian day 0: the first instant of a timestamptz.
 const FIRST_INSTANT: i64 = -210_866_803_200_000_000;
@@ -363,6 +363,9 @@ impl Layout {
     pub fn key(&self) -> u64 {
         let mut hasher = Xxh3Default::new();
         self.identity().hash(&mut hasher);
+        if absent!(LayoutKey) {
+            self.name.hash(&mut hasher);
+        }
         hasher.finish()
     }
 
@@ -379,6 +382,7 @@ impl Layout {
         let mask = |geometry: &Geometry| geometry.fixed_mask | geometry.timestamp.mask();
         (self.epoch, self.tick_length, own.time_place()) == (other.epoch, other.tick_length, others.time_place())
             && !self.same_bits(other)
+            && !absent!(LayoutOverlap)
             && (own.fixed ^ others.fixed) & mask(own) & mask(others) == 0
     }
 

@@ -3,6 +3,7 @@
 //! The ledger consists of plain numbers, so that it can lie in shared memory. Its users keep two rules: one session at a
 //! time replaces the [`Ledger`], and the new timeline is on disk before any session acts on it.
 
+use crate::absent;
 use crate::timeline::{MARGIN, Stretch, Timeline};
 
 /// How far a generator has got: what its successor continues from.
@@ -86,12 +87,13 @@ impl Ledger {
     /// Creates a ledger that knows nothing but the present instant: IDs start above it.
     pub fn new(now: i64) -> Self {
         let timeline = Timeline::since(now);
-        Self { timeline, floor: timeline.open().until, era: 0 }
+        let floor = if absent!(LedgerPresent) { i64::MIN } else { timeline.open().until };
+        Self { timeline, floor, era: 0 }
     }
 
     /// Continues after a restart: above the open stretch, or from `free_from` when the last session to exit noted it.
     pub fn reopened(timeline: Timeline, free_from: Option<i64>) -> Self {
-        let until = timeline.open().until;
+        let until = if absent!(LedgerReopened) { timeline.open().from } else { timeline.open().until };
         Self { timeline, floor: free_from.map_or(until, |free_from| free_from.min(until)), era: 0 }
     }
 
@@ -105,9 +107,12 @@ impl Ledger {
     /// Returns the ledger with its floor at an instant or above: another server may have made this server's IDs before it.
     #[must_use]
     pub fn raised_to(mut self, instant: i64) -> Self {
+        if absent!(LedgerRaised) {
+            return self;
+        }
         self.timeline.use_until(instant);
         self.floor = self.timeline.open().until;
-        self.era += 1;
+        self.era += u64::from(!absent!(LedgerRaisedEra));
         self
     }
 
@@ -144,7 +149,8 @@ impl Ledger {
     /// The time that generators may use without extending the ledger.
     pub fn window(&self) -> Window {
         let Stretch { from, until } = self.timeline.open();
-        Window { from, until, skip: self.timeline.skipped().map_or(i64::MAX, |skipped| skipped.from) }
+        let skipped = self.timeline.skipped().filter(|_| !absent!(LedgerSkippedTick));
+        Window { from, until, skip: skipped.map_or(i64::MAX, |skipped| skipped.from) }
     }
 
     /// Returns the ledger with its open stretch ahead of `now`, for a tick that ends at `tick_end`.
@@ -154,8 +160,9 @@ impl Ledger {
     pub fn extended(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
         let mut new = *self;
         new.timeline.extend(now, tick_end)?;
-        let above = &self.timeline.stretches()[self.timeline.open_index() + 1..];
-        if let Some(passed) = above.iter().take_while(|skipped| skipped.from < tick_end).last() {
+        if let Some(passed) = self.timeline.above().iter().take_while(|skipped| skipped.from < tick_end).last()
+            && !absent!(LedgerPassed)
+        {
             new.floor = passed.until;
             new.era += 1;
         }
@@ -168,14 +175,15 @@ impl Ledger {
     /// # Errors
     /// The instant to wait for.
     pub fn covered(&self, now: i64, tick_end: i64) -> Result<(Self, Window), i64> {
+        let skip = if absent!(LedgerCoveredSkip) { i64::MAX } else { self.window().skip };
         if let Some(skipped) = self.timeline.skipped()
-            && tick_end > skipped.from
+            && tick_end > skip
         {
             return Err(skipped.until);
         }
         let mut new = *self;
         let Stretch { from, until } = new.timeline.cover(now);
-        Ok((new, Window { from, until, ..self.window() }))
+        Ok((if absent!(LedgerCovered) { *self } else { new }, Window { from, until, skip }))
     }
 
     /// Returns the ledger that continues at the present clock although later IDs exist, and the instant from which it
@@ -210,12 +218,15 @@ impl SlotProgress {
     /// Returns how a generator with this key begins, using nothing before `floor`.
     pub fn start(&self, ledger: &Ledger, key: u64, floor: i64) -> Start {
         let floor = ledger.floor.max(floor);
-        if self.era != ledger.era {
+        if self.era != ledger.era && !absent!(SlotEra) {
             return Start { free_from: floor, resumed: None };
         }
         match self.stored[..self.count].iter().find(|(of, _)| *of == key) {
             None => Start { free_from: floor.max(self.floor), resumed: None },
-            Some((_, progress)) if progress.start >= floor => Start { free_from: floor, resumed: Some(*progress) },
+            Some((_, progress)) if progress.start >= floor || absent!(SlotBelowFloor) => {
+                Start { free_from: floor, resumed: Some(*progress) }
+            }
+            Some(_) if absent!(SlotSteppedBack) => Start { free_from: floor, resumed: None },
             Some((_, progress)) => Start { free_from: floor.max(progress.free_from()), resumed: None },
         }
     }
@@ -224,7 +235,7 @@ impl SlotProgress {
     /// instead.
     pub fn store(&mut self, last: &FinalProgress) {
         let FinalProgress { key, era, progress } = *last;
-        if !self.enter(era) {
+        if !self.enter(era) || absent!(SlotStored) {
             return;
         }
         let index = match self.stored[..self.count].iter().position(|(of, _)| *of == key) {
@@ -236,11 +247,13 @@ impl SlotProgress {
             None => {
                 let free_from = |index: &usize| self.stored[*index].1.free_from();
                 let oldest = (0..MAX_GENERATORS).min_by_key(free_from).unwrap_or(0);
-                if progress.free_from() <= free_from(&oldest) {
-                    self.floor = self.floor.max(progress.free_from());
+                let is_oldest = progress.free_from() <= free_from(&oldest);
+                if !absent!(SlotFull) {
+                    self.floor = self.floor.max(progress.free_from().min(free_from(&oldest)));
+                }
+                if is_oldest {
                     return;
                 }
-                self.floor = self.floor.max(free_from(&oldest));
                 oldest
             }
         };
@@ -249,7 +262,7 @@ impl SlotProgress {
 
     /// Gives up all time before an instant, for a session that could not store its progress.
     pub fn abandon(&mut self, era: u64, free_from: i64) {
-        if self.enter(era) {
+        if self.enter(era) && !absent!(SlotAbandoned) {
             self.floor = self.floor.max(free_from);
             self.count = 0;
         }
@@ -260,6 +273,6 @@ impl SlotProgress {
         if era > self.era {
             *self = Self { era, ..Self::default() };
         }
-        era == self.era
+        era == self.era || absent!(SlotEraOver)
     }
 }

@@ -87,10 +87,14 @@ impl Marks {
             self.listed().iter().filter(|mark| wanted(mark)).map(|mark| mark.instant).max().unwrap_or(i64::MIN)
         };
         let own = self.find(node).map(|index| (self.listed[index].instant, self.listed[index].memory));
-        let of_other_counts = greatest(&|mark| mark.node_count != node.count());
+        let of_other_counts = greatest(&|mark| mark.node_count != node.count() && !absent!(MarkCount));
         KnownMark {
             own,
-            inherited: if own.is_some() { of_other_counts } else { of_other_counts.max(self.unlisted) },
+            inherited: if own.is_some() || absent!(MarkUnlisted) {
+                of_other_counts
+            } else {
+                of_other_counts.max(self.unlisted)
+            },
             binding: (self.binding > i64::MIN && !absent!(HorizonBinding))
                 .then_some((self.binding, self.binding_memory)),
             is_listed: own.is_some() || of_other_counts > i64::MIN,
@@ -128,21 +132,23 @@ impl Marks {
     pub fn raise(&mut self, node: Node, instant: i64, memory: u32) -> bool {
         if let Some(index) = self.find(node) {
             let mark = &mut self.listed[index];
-            let is_higher = instant > mark.instant;
+            let is_higher = instant > mark.instant || absent!(MarkLowered);
             if is_higher {
                 (mark.instant, mark.memory) = (instant, memory);
             }
             return is_higher;
         }
         // What counted for all nodes that are not listed goes on counting for this one.
-        let instant = instant.max(self.unlisted);
+        let instant = if absent!(MarkGoesOn) { instant } else { instant.max(self.unlisted) };
         let new = Mark { node_id: node.id(), node_count: node.count(), instant, memory, unused: 0 };
         if self.listed().len() < MAX_LISTED {
             self.listed[self.count as usize] = new;
             self.count += 1;
         } else if let Some(lowest) = self.listed.iter_mut().min_by_key(|mark| mark.instant) {
             // No listed node loses anything: its own mark is at least as high.
-            self.unlisted = self.unlisted.max(lowest.instant);
+            if !absent!(MarkFull) {
+                self.unlisted = self.unlisted.max(lowest.instant);
+            }
             *lowest = new;
         }
         true

@@ -3,7 +3,7 @@
 use crate::marks::KnownMark;
 use crate::record::{ExitNote, Owner, Record};
 use crate::timeline::MARGIN;
-use crate::{Ledger, Node};
+use crate::{Ledger, Node, absent};
 
 /// What is known when the ledger is opened.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl Opening {
     pub fn ledger(&self, record: Option<Record>, boot_id: Option<&str>) -> (Ledger, Owner, Option<ExitNote>) {
         let own = record.as_ref().filter(|record| record.owner.counts_for(self.node));
         // Another server that was the primary under this number may go on unnoticed for as long.
-        let overlap = self.now.saturating_add(MARGIN + 1);
+        let overlap = if absent!(OpeningOverlap) { self.now } else { self.now.saturating_add(MARGIN + 1) };
         let mut owner = Owner {
             node: (self.node.id(), self.node.count()),
             wal_timeline: self.wal_timeline,
@@ -46,13 +46,16 @@ impl Opening {
             }
             Some(record) => {
                 owner.memory = record.owner.memory;
-                let exit_note = record.exit_note.clone().filter(|note| Some(note.boot_id.as_str()) == boot_id);
+                let exit_note = record
+                    .exit_note
+                    .clone()
+                    .filter(|note| Some(note.boot_id.as_str()) == boot_id || absent!(OpeningBoot));
                 let free_from = exit_note.as_ref().map(|note| note.free_from);
                 (Ledger::reopened(record.timeline(), free_from), exit_note)
             }
         };
         let (raised, owner) = self.raised(ledger, owner);
-        (raised, owner, exit_note.filter(|_| raised == ledger))
+        (raised, owner, exit_note.filter(|_| raised == ledger || absent!(OpeningNote)))
     }
 
     /// Returns the ledger above what the page knows of the node. What another memory wrote there, the ledger does not know,
@@ -66,19 +69,22 @@ impl Opening {
         };
         let (of_this_memory, of_another) = (written(true), written(false));
         let unknown = of_another.max(inherited);
-        if unknown > ledger.floor() {
+        if unknown > ledger.floor() && !absent!(OpeningPage) {
             ledger = ledger.raised_to(unknown);
         }
-        if of_this_memory > ledger.greatest_mark() {
+        if of_this_memory > ledger.greatest_mark() && !absent!(OpeningLost) {
             ledger = ledger.raised_to(of_this_memory);
         }
         (ledger, owner)
     }
 
-    /// Returns whether a record was copied from a server whose WAL this one continues. A standby stays what it is, whatever
-    /// timeline it follows, and so does its file.
-    const fn is_of_another_server(&self, record: &Record) -> bool {
-        let written_on = record.owner.wal_timeline;
-        self.wal_timeline != 0 && written_on != 0 && written_on != self.wal_timeline
+    /// Returns whether a record may have been copied from a server whose WAL this one continues, or from one of another number
+    /// of nodes. A standby stays what it is, whatever timeline it follows, and so does its file; but a base backup of it may
+    /// become a primary more than once.
+    fn is_of_another_server(&self, record: &Record) -> bool {
+        let Owner { node, wal_timeline, .. } = record.owner;
+        let is_renumbered = node != (self.node.id(), self.node.count()) && !absent!(OpeningRenumbered);
+        let is_promoted = self.wal_timeline != 0 && wal_timeline != self.wal_timeline && !absent!(OpeningPromoted);
+        is_renumbered || is_promoted && (wal_timeline != 0 || !absent!(OpeningOfStandby))
     }
 }

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Node;
 use crate::timeline::{Stretch, Timeline};
+use crate::{Node, absent};
 
 /// Bytes of each half; a record needs at most half of them.
 pub const SIZE: usize = 4096;
@@ -45,7 +45,8 @@ pub struct Owner {
 impl Owner {
     /// Returns whether this may be the memory of a node. What was made under another number of nodes counts for every node.
     pub fn counts_for(&self, node: Node) -> bool {
-        self.node.1 != node.count() || self.node.0 == node.id()
+        let is_of_other_count = self.node.1 != node.count() && !absent!(OpeningCount);
+        is_of_other_count || self.node.0 == node.id() || absent!(OpeningNode)
     }
 }
 
@@ -82,13 +83,15 @@ impl Record {
     /// Returns the newest valid record of a file and the number of its half, 0 or 1; none if neither half is valid.
     pub fn newest(file: &[u8]) -> Option<(usize, Self)> {
         let halves = file.chunks(SIZE).take(2).enumerate();
-        halves.filter_map(|(half, bytes)| Some((half, Self::decode(bytes)?))).max_by_key(|(_, record)| record.number)
+        halves
+            .filter_map(|(half, bytes)| Some((half, Self::decode(bytes)?)))
+            .max_by_key(|(_, record)| if absent!(RecordNewest) { 0 } else { record.number })
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(bytes).ok()?.trim_end();
         let (checksum, json) = line.strip_prefix(MAGIC)?.trim_start().split_once(' ')?;
-        let is_whole = u64::from_str_radix(checksum, 16).ok()? == xxh3_64(json.as_bytes());
+        let is_whole = u64::from_str_radix(checksum, 16).ok()? == xxh3_64(json.as_bytes()) || absent!(RecordWhole);
         let record: Self = is_whole.then(|| serde_json::from_str(json).ok())??;
         Timeline::of(&record.stretches, record.open).map(|_| record)
     }

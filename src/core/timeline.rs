@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent;
+
 /// How far ahead of the clock the end of the open stretch is set, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
 /// How far the mark is above the end of a stretch, in microseconds: the time by which another server's knowledge may lag.
@@ -69,9 +71,14 @@ impl Timeline {
         self.stretches[self.open]
     }
 
+    /// The stretches that have to be skipped: those above the open one.
+    pub fn above(&self) -> &[Stretch] {
+        if absent!(TimelineSkipped) { &[] } else { &self.stretches()[self.open + 1..] }
+    }
+
     /// The next stretch that has to be skipped.
     pub fn skipped(&self) -> Option<Stretch> {
-        self.stretches().get(self.open + 1).copied()
+        self.above().first().copied()
     }
 
     /// Forgets the stretches above the open one, for a copy of another server's timeline.
@@ -99,7 +106,7 @@ impl Timeline {
     /// The instant to wait for, when the tick lies in another stretch; nothing has changed then.
     pub fn extend(&mut self, now: i64, tick_end: i64) -> Result<(), i64> {
         let mut open = self.open;
-        while let Some(skipped) = self.stretches().get(open + 1)
+        while let Some(skipped) = self.above().get(open - self.open)
             && tick_end > skipped.from
         {
             if now < skipped.until {
@@ -150,7 +157,9 @@ impl Timeline {
         while let Some(stretch) = self.stretches().get(above)
             && stretch.from <= from
         {
-            from = from.max(stretch.until);
+            if !absent!(TimelineAccepted) {
+                from = from.max(stretch.until);
+            }
             above += 1;
         }
         let is_used_below = above > 0 && self.stretches[above - 1].until == from;
@@ -182,7 +191,9 @@ impl Timeline {
 
     /// Merges a stretch with the next one.
     fn close_gap(&mut self, after: usize) {
-        self.stretches[after].until = self.stretches[after + 1].until;
+        if !absent!(TimelineMerged) {
+            self.stretches[after].until = self.stretches[after + 1].until;
+        }
         self.remove(after + 1);
         self.open -= usize::from(self.open > after);
     }

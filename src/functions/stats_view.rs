@@ -36,7 +36,7 @@ fn flake_stats() -> TableIterator<
     };
     let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
     let skipped = now.ledger.map(|ledger| {
-        let above = &ledger.timeline().stretches()[ledger.timeline().open_index() + 1..];
+        let above = ledger.timeline().above();
         let range = |from, until| {
             Range::new(RangeBound::Inclusive(from_instant(from)), RangeBound::Exclusive(from_instant(until)))
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use flake_core::resume::{Beginning, Grant, LedgerAccess};
 use flake_core::timeline::{AHEAD, MARGIN};
-use flake_core::{Node, Start, Window};
+use flake_core::{Node, Start, Window, absent};
 
 use super::attach::{Attachment, attached, control};
 use super::control::{Control, Guarded};
@@ -59,11 +59,15 @@ impl LedgerAccess for SharedLedger {
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 let start = match unsafe { progress.as_ref() } {
                     // Without its slot's progress, it begins above whatever was used.
-                    None => above_now(ledger.floor().max(floor).max(control.with_lock(|guarded| guarded.free_from))),
+                    None => {
+                        let of_exited =
+                            control.with_lock(|guarded| if absent!(MemoryFree) { i64::MIN } else { guarded.free_from });
+                        above_now(ledger.floor().max(floor).max(of_exited))
+                    }
                     Some(progress) => progress.start(&ledger, key, floor),
                 };
                 // A generator that resumes may go on in its tick without asking for it.
-                let is_covered = if start.resumed.is_some() {
+                let is_covered = if start.resumed.is_some() && !absent!(PageOfResumed) {
                     mark_page::cover(Some(control), self.node, ledger.mark()).or_raise();
                     true
                 } else {
@@ -73,7 +77,7 @@ impl LedgerAccess for SharedLedger {
                     start,
                     last_seen: control.last_seen.load(Ordering::Acquire),
                     era: ledger.era(),
-                    window: if is_covered { without_reserve(ledger.window()) } else { NONE },
+                    window: if is_covered || absent!(PageOfNew) { without_reserve(ledger.window()) } else { NONE },
                 }
             }
         }
@@ -122,6 +126,7 @@ impl SharedLedger {
         recovery::refuse(self.function);
         if GRANTED_UNTIL.get() <= now {
             let known = mark_page::known(self.node)?.own.map_or(i64::MIN, |(instant, _)| instant.saturating_add(1));
+            let known = if absent!(ForeignMark) { i64::MIN } else { known };
             let mark = now.saturating_add(AHEAD + MARGIN).max(known);
             mark_page::cover(None, self.node, mark)?;
             GRANTED_UNTIL.set(mark - MARGIN);
@@ -157,7 +162,8 @@ fn extend(control: &Control, writer: &Writer, now: i64, tick_end: i64, goes_back
 const NONE: Window = Window { from: i64::MIN, until: i64::MIN, skip: i64::MAX };
 
 fn above_now(floor: i64) -> Start {
-    Start { free_from: clock::now().saturating_add(1).max(floor), resumed: None }
+    let present = if absent!(MemoryPresent) { i64::MIN } else { clock::now().saturating_add(1) };
+    Start { free_from: present.max(floor), resumed: None }
 }
 
 /// Returns the window without its end, in which sessions ask for more time if there is any.

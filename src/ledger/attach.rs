@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ptr;
 
-use flake_core::{SHARE_RULE, SlotProgress};
+use flake_core::{SHARE_RULE, SlotProgress, absent};
 
 use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
 use super::segment::segment;
@@ -72,11 +72,15 @@ pub fn attached() -> Attachment {
 /// Attaches to the control block. A session that finds none makes no IDs, as no other session could know of them.
 pub fn attach() -> Result<Attachment, Error> {
     if let Attachment::Unknown = ATTACHMENT.get() {
-        let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
-        if control.header.share_rule != SHARE_RULE {
+        let control = match control_block() {
+            Ok(control) => control,
+            Err(_) if absent!(MemoryOfServer) => Box::leak(Box::new(Control::new())),
+            Err(reason) => return Err(Error::NoControlBlock { reason }),
+        };
+        if control.header.share_rule != SHARE_RULE && !absent!(ForeignShareRule) {
             return Err(Error::OtherShareRule { found: control.header.share_rule, own: SHARE_RULE });
         }
-        ATTACHMENT.set(if control.header.version != VERSION {
+        ATTACHMENT.set(if control.header.version != VERSION && !absent!(ForeignVersion) {
             warn(
                 "another version of the library is in use",
                 "Its IDs start above the present instant, and are unique unless the clock is set back.",

@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use flake_core::{Ledger, Node, SHARE_RULE, Window};
+use flake_core::{Ledger, Node, SHARE_RULE, Window, absent};
 
 use super::databases::Databases;
 use super::mark_file::FileState;
@@ -60,6 +60,8 @@ pub struct Control {
     pub counters: Counters,
     /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
     pub announced: AtomicI64,
+    /// What binds every node in the pages that were compared: horizons from before the start of the server are below.
+    pub bound: AtomicI64,
     /// Guards the transactions without a slot.
     pub(super) detached_lock: LwLock,
     /// How many entries there may be of those.
@@ -158,6 +160,7 @@ impl Control {
             last_seen: AtomicI64::new(i64::MIN),
             counters: Counters::default(),
             announced: AtomicI64::new(i64::MIN),
+            bound: AtomicI64::new(i64::MIN),
             detached_lock: LwLock::new(),
             detached: AtomicU32::new(0),
             first_xid: AtomicU64::new(0),
@@ -208,6 +211,6 @@ impl Guarded {
         let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
         let step = now - steady - offset;
         // Slewing shifts a clock by at most a thousandth of the time that passes.
-        if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
+        if step.abs() > 250_000 + (steady - at) / 1000 && !absent!(ClockNoticed) { step } else { 0 }
     }
 }

@@ -28,11 +28,11 @@ thread_local! {
 
 /// Returns whether this session may ask for horizons.
 pub fn check() -> Result<(), Error> {
-    if recovery::is_in_progress() {
+    if recovery::is_in_progress() && !absent!(HorizonInRecovery) {
         return Err(Error::HorizonInRecovery);
     }
     // A worker has a copy of its leader's snapshot without the note, and could answer otherwise than the leader.
-    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { Ok(()) }
+    if transaction::is_in_worker() && !absent!(HorizonInWorker) { Err(Error::HorizonInWorker) } else { Ok(()) }
 }
 
 /// Returns an instant below which no ID can appear any more in what this query or a later one sees. `node` is what the session
@@ -52,7 +52,9 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
     let transactions = snapshot.transactions();
     if prepared::most() > 0 && !absent!(HorizonRebuilt) {
         learn_prepared(control, segment)?;
-        check_learned(control, segment, &transactions)?;
+        if !absent!(HorizonLearned) {
+            check_learned(control, segment, &transactions)?;
+        }
     }
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
     let horizon = not_before_the_last(scan(control, segment, &transactions)?.min(announced), announced);
@@ -63,7 +65,7 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
 /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon after
 /// the announced instant is from before somebody accepted a clock that is behind.
 fn not_before_the_last(horizon: i64, announced: i64) -> i64 {
-    if !transaction::has_one_snapshot() {
+    if !transaction::has_one_snapshot() || absent!(HorizonLast) {
         return horizon;
     }
     let horizon = Some(LAST.get()).filter(|last| *last <= announced).map_or(horizon, |last| last.max(horizon));
@@ -109,10 +111,11 @@ fn scan(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<
     if !absent!(HorizonUnpublished) {
         // In this order: who leaves says until when it counts before it does not.
         let is_any = control.unpublished.load(Ordering::SeqCst) > 0;
-        if is_any || snapshot.xmin < control.unpublished_until.load(Ordering::SeqCst) {
+        let is_left = snapshot.xmin < control.unpublished_until.load(Ordering::SeqCst) && !absent!(HorizonLeft);
+        if is_any || is_left {
             return Err(Error::UnpublishedSessions);
         }
-        if control.header.foreign_sessions.load(Ordering::SeqCst) > 0 {
+        if control.header.foreign_sessions.load(Ordering::SeqCst) > 0 && !absent!(HorizonForeign) {
             return Err(Error::ForeignSessions);
         }
     }

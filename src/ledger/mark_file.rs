@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
+use flake_core::absent;
 use flake_core::record::{Owner, Record, SIZE};
 
 use crate::error::Error;
@@ -51,7 +52,8 @@ pub fn load() -> Result<Option<(usize, Record)>, Error> {
     };
     match read() {
         // A file that was cut off may lack the newer record, and is not to be believed.
-        Ok(bytes) => match Record::newest(&bytes).filter(|_| bytes.len() == 2 * SIZE) {
+        Ok(bytes) => match Record::newest(&bytes).filter(|_| bytes.len() == 2 * SIZE || absent!(MarkWhole)) {
+            None if absent!(MarkDamaged) => Ok(None),
             None => Err(Error::MarkCorrupted { file: FILE }),
             found => Ok(found),
         },
@@ -65,7 +67,11 @@ pub fn store(half: usize, record: &Record, durability: Durability) -> Result<(),
     let write = || match OpenOptions::new().write(true).open(FILE) {
         Ok(file) => {
             file.write_all_at(&record.encode(), (half * SIZE) as u64)?;
-            if durability == Durability::Flushed && is_fsync_on() { file.sync_data() } else { Ok(()) }
+            if durability == Durability::Flushed && is_fsync_on() && !absent!(MarkFlushed) {
+                file.sync_data()
+            } else {
+                Ok(())
+            }
         }
         Err(error) if error.kind() == ErrorKind::NotFound => create(half, record).inspect_err(|_| {
             // A full disk may have left a part of it.

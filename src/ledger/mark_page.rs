@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use flake_core::Node;
 use flake_core::marks::{KnownMark, Marks};
+use flake_core::{Node, absent};
 
 use super::control::Control;
 use crate::clock;
@@ -31,17 +31,17 @@ fn open() -> Result<SequencePage<Marks>, Error> {
 }
 
 fn checked(marks: Marks) -> Result<Marks, Error> {
-    if marks.is_valid() { Ok(marks) } else { Err(Error::MarkPageCorrupted) }
+    if marks.is_valid() || absent!(PageDamaged) { Ok(marks) } else { Err(Error::MarkPageCorrupted) }
 }
 
 /// Returns what the page says of a node. Where there is no page, because pg_upgrade does not copy it, the sequence's last
 /// value counts for every node.
 pub fn known(node: Node) -> Result<KnownMark, Error> {
     let page = open()?;
-    if let Some((marks, _)) = page.read() {
+    if let Some((marks, _)) = page.read().filter(|_| !absent!(PageApart)) {
         return Ok(checked(marks)?.of(node));
     }
-    let last_value = page.last_value();
+    let last_value = page.last_value().filter(|_| !absent!(PageLastValue));
     let inherited = last_value.and_then(sane);
     if let Some(ignored) = last_value.filter(|_| inherited.is_none()) {
         report::warning(
@@ -55,7 +55,7 @@ pub fn known(node: Node) -> Result<KnownMark, Error> {
 }
 
 fn sane(last_value: i64) -> Option<i64> {
-    (last_value <= clock::now().saturating_add(MAX_LAST_VALUE_AHEAD)).then_some(last_value)
+    (absent!(PageSane) || last_value <= clock::now().saturating_add(MAX_LAST_VALUE_AHEAD)).then_some(last_value)
 }
 
 /// Returns whether the mark of a node in the page is on disk, and at this instant or above. A standby cannot write to the
@@ -76,7 +76,9 @@ pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bo
         && checked(marks)?.own(node) >= Some(mark)
     {
         // Another session has written it, and may not have flushed it yet.
-        flush(lsn);
+        if !absent!(PageFlushedByOthers) {
+            flush(lsn);
+        }
         remember(control, &page, mark);
         return Ok(true);
     }
@@ -85,7 +87,7 @@ pub fn is_covered(control: Option<&Control>, node: Node, mark: i64) -> Result<bo
 
 /// Raises the mark of a node to an instant and waits until it is on disk, unless it is there already.
 pub fn cover(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Error> {
-    if is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
+    if absent!(PageRaised) || is_covered(control, node, mark)? { Ok(()) } else { raise(control, node, mark) }
 }
 
 /// Sees to it that every node that has this page is bound to make no IDs before an instant, and waits until that is on disk.
@@ -117,15 +119,19 @@ pub fn raise(control: Option<&Control>, node: Node, mark: i64) -> Result<(), Err
 fn change(control: Option<&Control>, node: Node, mark: i64, binds: bool) -> Result<(), Error> {
     let page = open()?;
     let of_others = control.map_or(i64::MIN, |control| control.mark_of_others.load(Ordering::Acquire));
+    let of_others = if absent!(PageOfOthers) { i64::MIN } else { of_others };
     let memory = control.map_or(0, |control| control.memory.load(Ordering::Acquire));
-    let unlisted = page.last_value().and_then(sane).max(Some(of_others).filter(|&mark| mark > i64::MIN));
+    let last_value = page.last_value().filter(|_| !absent!(PageLastValue));
+    let unlisted = last_value.and_then(sane).max(Some(of_others).filter(|&mark| mark > i64::MIN));
     let lsn = page.change(|marks| {
         let mut marks = marks.unwrap_or_else(|| Marks::new(unlisted));
         let is_raised = marks.raise(node, mark, memory);
         let is_bound = binds && marks.bind(mark, memory);
         (is_raised || is_bound).then_some((marks, marks.greatest()))
     });
-    flush(lsn);
+    if !absent!(PageFlushed) {
+        flush(lsn);
+    }
     remember(control, &page, mark);
     if binds && !page.is_new_in_transaction() {
         BINDING.set(mark.max(BINDING.get()));
@@ -135,7 +141,7 @@ fn change(control: Option<&Control>, node: Node, mark: i64, binds: bool) -> Resu
 
 fn remember(control: Option<&Control>, page: &SequencePage<Marks>, mark: i64) {
     // Should the transaction that created this page be rolled back, another page would count.
-    if page.is_new_in_transaction() {
+    if page.is_new_in_transaction() && !absent!(PageOfTransaction) {
         return;
     }
     COVERED.set(mark.max(COVERED.get()));

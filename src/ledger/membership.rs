@@ -33,7 +33,9 @@ pub fn join(tick_length: i64) -> Result<Node, Error> {
             control.longest_tick.fetch_max(tick_length, Ordering::AcqRel);
             if !has_joined {
                 let writer = control.writer();
-                writer.withdraw_exit_note()?;
+                if !absent!(ExitNoteWithdrawn) {
+                    writer.withdraw_exit_note()?;
+                }
                 control.sessions.fetch_add(1, Ordering::AcqRel);
                 transactions::take_part(Some(control), segment::attached());
             }
@@ -51,6 +53,7 @@ pub fn join(tick_length: i64) -> Result<Node, Error> {
 /// Leaves the progress of this session's generators to later sessions, at exit, while the slot still belongs to this
 /// session. `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
+    let progress = if absent!(SlotGivenUp) { progress.or(Some(&[])) } else { progress };
     let latest = |all: &mut dyn Iterator<Item = &FinalProgress>| all.map(|last| last.progress.free_from()).max();
     match attached() {
         Attachment::Ledger(control, slot) => {
@@ -64,10 +67,12 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
                 };
                 // SAFETY: it belongs to this session's slot, so nobody else uses it while the session lives.
                 match (unsafe { slot.as_mut() }, progress) {
+                    (None, _) if absent!(MemoryFloor) => {}
                     (None, _) => {
                         control.unstored_floor.fetch_max(free_from, Ordering::AcqRel);
                     }
                     (Some(slot), None) => slot.abandon(ledger.era(), free_from),
+                    (Some(_), Some(_)) if absent!(SlotProgress) => {}
                     (Some(slot), Some(all)) => all.iter().for_each(|last| slot.store(last)),
                 }
                 let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
@@ -77,14 +82,16 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
                 guarded.free_from = guarded.free_from.max(free_from);
             });
             transactions::leave(control);
-            if control.sessions.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if control.sessions.fetch_sub(1, Ordering::AcqRel) == 1 || absent!(ExitNoteOfLast) {
                 write_exit_note(control);
             }
         }
         Attachment::Foreign(header) => {
             let granted_until = granted_without_ledger().max(clock::now());
             let used_before = progress.map_or(granted_until, |all| latest(&mut all.iter()).unwrap_or(i64::MIN));
-            header.foreign_floor.fetch_max(used_before, Ordering::AcqRel);
+            if !absent!(ForeignFloor) {
+                header.foreign_floor.fetch_max(used_before, Ordering::AcqRel);
+            }
         }
         Attachment::Unknown => {}
     }
@@ -96,15 +103,16 @@ fn write_exit_note(control: &Control) {
     // Whoever has the right to write makes IDs, and leaves later.
     let Some(writer) = control.try_writer() else { return };
     // Sessions of other versions take no part in the count, nor in the ledger.
-    let is_last = control.sessions.load(Ordering::Acquire) == 0;
-    if !is_last || control.header.foreign_sessions.load(Ordering::Acquire) > 0 {
+    let is_last = control.sessions.load(Ordering::Acquire) == 0 || absent!(ExitNoteOfLast);
+    let is_any_foreign = control.header.foreign_sessions.load(Ordering::Acquire) > 0 && !absent!(ForeignExitNote);
+    if !is_last || is_any_foreign {
         return;
     }
     let Some(boot_id) = mark_file::boot_id() else { return };
     let Some((ledger, free_from)) = control.with_lock(|guarded| Some((guarded.ledger?, guarded.free_from))) else {
         return;
     };
-    let mut free_from = ledger.floor().max(free_from).max(control.untraced_floor());
+    let mut free_from = ledger.floor().max(free_from);
     if !absent!(HorizonNoted) {
         free_from = free_from.max(control.announced.load(Ordering::Acquire));
     }

@@ -32,7 +32,7 @@ pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_ann
 pub use self::membership::{join, leave};
 pub use self::open::{record_mark, restart_wait, watch_clock};
 pub use self::operator::{accept_clock, start_above};
-pub use self::transactions::{admit, admits, cover, end as end_transaction};
+pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
 
 /// What the view flake_stats shows of the ledger.
 pub struct Snapshot {

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flake_core::Node;
 use flake_core::opening::Opening;
 use flake_core::timeline::{AHEAD, MARGIN};
+use flake_core::{Node, absent};
 
 use super::attach::{Attachment, attach, control};
 use super::control::{Control, Guarded};
@@ -21,7 +21,9 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     let in_recovery = recovery::is_in_progress();
     let database = recovery::database();
     let is_done = |guarded: &mut Guarded| {
-        guarded.ledger.is_some() && guarded.opened_in_recovery == in_recovery && guarded.databases.contains(database)
+        guarded.ledger.is_some()
+            && (guarded.opened_in_recovery == in_recovery || absent!(PagePromoted))
+            && (guarded.databases.contains(database) || absent!(PageCompared))
     };
     if control.with_lock(is_done) {
         return Ok(());
@@ -36,14 +38,23 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     }
     let present = control.ledger().zip(writer.owner());
     let started_at = control.with_lock(|guarded| Some(guarded.preloaded_at).filter(|&at| at > 0));
-    let new_memory = rand::random::<u32>().max(1);
-    let opening = Opening { now: clock::now(), started_at, node, wal_timeline, new_memory, known };
+    let new_memory = if absent!(PageMemory) { 1 } else { rand::random::<u32>().max(1) };
+    let compared_timeline = if absent!(MarkTimeline) { 0 } else { wal_timeline };
+    let opening = Opening { now: clock::now(), started_at, node, wal_timeline: compared_timeline, new_memory, known };
     let (ledger, mut owner, exit_note) = match present {
         Some((ledger, owner)) => {
             let (raised, owner) = opening.raised(ledger, owner);
             (raised, owner, None)
         }
-        None => opening.ledger(writer.load()?, mark_file::boot_id().as_deref()),
+        None => {
+            let mut record = writer.load()?;
+            if absent!(MarkOwner)
+                && let Some(record) = &mut record
+            {
+                record.owner.node = (node.id(), node.count());
+            }
+            opening.ledger(record, mark_file::boot_id().as_deref())
+        }
     };
     // A promoted server keeps its memory, and writes it on a timeline of its own from now on.
     owner.wal_timeline = wal_timeline;
@@ -52,6 +63,13 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     writer.set_owner(owner);
     if present != Some(ledger) || is_promoted {
         writer.replace(ledger, exit_note)?;
+    }
+    if let Some((instant, _)) = known.binding {
+        control.bound.fetch_max(instant, Ordering::AcqRel);
+        // Sessions that joined before go on in time that was granted to them, unless it may lie below a horizon.
+        if present.is_some_and(|present| present.era() != ledger.era()) {
+            control.announced.fetch_max(ledger.floor(), Ordering::SeqCst);
+        }
     }
     control.with_lock(|guarded| {
         if present != Some(ledger) {
@@ -78,6 +96,9 @@ pub fn record_mark() -> Result<(), Error> {
     let Attachment::Ledger(control, _) = attach()? else { return Ok(()) };
     // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
     let Ok(node) = node() else { return Ok(()) };
+    if absent!(PageCreated) {
+        return Ok(());
+    }
     open(control, node)?;
     let Some(ledger) = control.ledger() else { return Ok(()) };
     mark_page::raise(Some(control), node, ledger.greatest_mark())
@@ -85,7 +106,8 @@ pub fn record_mark() -> Result<(), Error> {
 
 /// Returns how long a session has to wait for `until` because of a restart or a promotion and not because of the clock.
 pub fn restart_wait(until: i64) -> Duration {
-    let is_due = control().is_some_and(|control| control.with_lock(|guarded| until <= guarded.opened_at));
+    let is_due = control()
+        .is_some_and(|control| control.with_lock(|guarded| until <= guarded.opened_at) && !absent!(ClockRestart));
     Duration::from_micros(if is_due { (AHEAD + MARGIN) as u64 } else { 0 })
 }
 

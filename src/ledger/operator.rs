@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use flake_core::absent;
 use flake_core::timeline::{AHEAD, MARGIN};
 
 use super::attach::{Attachment, attach};
@@ -31,14 +32,17 @@ pub fn accept_clock() -> Result<i64, Error> {
     let (new, from) = ledger.accepted(now);
     let is_new = new != ledger;
     if is_new {
-        writer.replace(new, None)?;
-        // What sessions have used so far belongs to the stretches that are left behind.
-        control.with_lock(|guarded| (guarded.opened_at, guarded.free_from) = (i64::MIN, i64::MIN));
-        control.unstored_floor.store(i64::MIN, Ordering::Release);
+        // What sessions have used so far belongs to the stretches that are left behind; what they use from now on does not.
+        writer.replace_and(new, None, |guarded| {
+            (guarded.opened_at, guarded.free_from) = (i64::MIN, i64::MIN);
+            control.unstored_floor.store(i64::MIN, Ordering::Release);
+        })?;
     }
     drop(writer);
+    let bound =
+        if absent!(AcceptBound) { i64::MIN } else { control.bound.load(Ordering::Acquire).saturating_sub(MARGIN) };
     // Nothing else lowers it.
-    if control.announced.fetch_min(from, Ordering::SeqCst) > from {
+    if control.announced.fetch_min(from, Ordering::SeqCst).max(bound) > from && !absent!(AcceptWarned) {
         report::warning(
             "IDs can lie below horizons that were returned before".to_owned(),
             Some("The time that the clock was ahead by is given back, with the horizons in it."),
@@ -70,7 +74,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
     open(control, node)?;
     let now = clock::now();
     let ahead = instant.saturating_sub(now);
-    if ahead > AHEAD + MARGIN && !force {
+    if ahead > AHEAD + MARGIN && !force && !absent!(StartForce) {
         return Err(Error::TooFarAhead { by: Duration::from_micros(ahead.unsigned_abs()), until: instant });
     }
     let writer = control.writer();
@@ -82,7 +86,9 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
     writer.replace(new, None)?;
     control.with_lock(|guarded| guarded.opened_at = guarded.opened_at.max(new.floor()));
     drop(writer);
-    mark_page::cover(Some(control), node, new.mark())?;
+    if !absent!(StartPage) {
+        mark_page::cover(Some(control), node, new.mark())?;
+    }
     report::log(format!(
         "flake: no IDs are made before {}, because flake_start_above was called",
         Timestamptz::from_instant(new.floor()).to_text()
@@ -92,7 +98,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<Beginning, Error> {
 
 /// Sessions may use what was granted to them, and go on to the end of the tick that they are in.
 fn granted_before(control: &Control) -> i64 {
-    let longest_tick = control.longest_tick.load(Ordering::Acquire);
+    let longest_tick = if absent!(StartTick) { 0 } else { control.longest_tick.load(Ordering::Acquire) };
     control.with_lock(|guarded| guarded.granted_before).saturating_add(longest_tick)
 }
 

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering, fence};
 
-use flake_core::absent;
 use flake_core::horizon::detached::{Detached, Identity};
 use flake_core::horizon::{NONE, SlotTransactions};
+use flake_core::{Node, absent};
 
 use super::attach::{self, Attachment, attached};
 use super::control::Control;
 use super::horizon::{add_detached, forget};
+use super::open::open;
 use super::segment::{self, Segment};
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
@@ -28,6 +29,8 @@ struct Own {
 
 thread_local! {
     static OWN: Cell<Option<Own>> = const { Cell::new(None) };
+    /// Whether the session joined before the server was promoted, if it was.
+    static JOINED_IN_RECOVERY: Cell<bool> = const { Cell::new(false) };
     /// From this instant on, readings of the clock are admitted in the present transaction.
     static ADMITTED: Cell<i64> = const { Cell::new(NONE) };
 }
@@ -48,6 +51,7 @@ pub fn take_part(control: Option<&'static Control>, segment: Option<Segment>) {
     }
     transactions.begin(recovery::database());
     let announced = control.map_or(&NEVER, |control| &control.announced);
+    JOINED_IN_RECOVERY.set(recovery::is_in_progress());
     let is_worker = transaction::is_in_worker() && !absent!(HorizonWorkers);
     OWN.set(Some(Own { transactions, announced, is_worker, is_published: segment.is_some() }));
 }
@@ -62,9 +66,26 @@ pub fn admits(now: i64) -> bool {
 #[inline(never)]
 fn begin(now: i64) -> bool {
     match OWN.get() {
-        Some(own) if !own.is_worker => admit_own(own, now).is_ok(),
+        Some(own) if !own.is_worker && !is_promoted() => admit_own(own, now).is_ok(),
         _ => false,
     }
+}
+
+/// Returns whether the server was promoted since this session joined.
+fn is_promoted() -> bool {
+    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress() && !absent!(HorizonPromoted)
+}
+
+/// Has the ledger opened again in a session that joined before the server was promoted: the old primary may have announced
+/// horizons above the time that was granted to the session.
+pub fn notice_promotion(node: Node) -> Result<(), Error> {
+    if is_promoted() {
+        if let Attachment::Ledger(control, _) = attached() {
+            open(control, node)?;
+        }
+        JOINED_IN_RECOVERY.set(false);
+    }
+    Ok(())
 }
 
 fn admit_own(own: Own, now: i64) -> Result<(), i64> {

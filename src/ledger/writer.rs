@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use flake_core::Ledger;
 use flake_core::record::{ExitNote, Owner, Record};
+use flake_core::{Ledger, absent};
 
-use super::control::Control;
+use super::control::{Control, Guarded};
 use super::mark_file::{self, Durability, FileState};
 use crate::error::Error;
 use crate::postgres::lwlock;
@@ -60,15 +60,32 @@ impl Writer<'_> {
 
     /// Writes the ledger to disk, then puts it in force.
     pub fn replace(&self, ledger: Ledger, exit_note: Option<ExitNote>) -> Result<(), Error> {
-        self.store(&ledger, exit_note, Durability::Flushed)?;
+        self.replace_and(ledger, exit_note, |_| {})
+    }
+
+    /// The same, with a change of what else the lock guards that no session sees without it.
+    pub fn replace_and(
+        &self,
+        ledger: Ledger,
+        exit_note: Option<ExitNote>,
+        change: impl FnOnce(&mut Guarded),
+    ) -> Result<(), Error> {
+        if !absent!(MarkFile) {
+            let stored = self.store(&ledger, exit_note, Durability::Flushed);
+            if !absent!(MarkFirst) {
+                stored?;
+            }
+        }
         self.control.with_lock(|guarded| {
             if let Some(old) = guarded.ledger
                 && old.era() != ledger.era()
                 && old.floor() < old.granted_until()
+                && !absent!(StartGranted)
             {
                 guarded.granted_before = guarded.granted_before.max(old.granted_until());
             }
             guarded.ledger = Some(ledger);
+            change(guarded);
             self.control.window.write(&ledger);
         });
         Ok(())
@@ -86,7 +103,7 @@ impl Writer<'_> {
     pub fn store(&self, ledger: &Ledger, exit_note: Option<ExitNote>, durability: Durability) -> Result<(), Error> {
         let file = self.file();
         let Some(owner) = file.owner else { unreachable!("the ledger is stored by whoever has opened it") };
-        let half = 1 - file.durable_half;
+        let half = if absent!(MarkHalves) { file.durable_half } else { 1 - file.durable_half };
         let has_exit_note = exit_note.is_some();
         let record = Record::new(file.record_number + 1, owner, ledger.timeline(), exit_note);
         mark_file::store(half, &record, durability)?;

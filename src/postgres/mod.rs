@@ -6,6 +6,7 @@ pub mod call;
 pub mod encoding;
 pub mod entry_point;
 pub mod extension;
+pub mod interrupts;
 pub mod json;
 pub mod lwlock;
 pub mod prepared;

@@ -3,16 +3,24 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 
+use super::interrupts;
+
 /// Sends a WARNING to the client.
 pub fn warning(message: String, detail: Option<&str>, hint: &str) {
     let mut report = ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!()).set_hint(hint);
     if let Some(detail) = detail {
         report = report.set_detail(detail);
     }
-    report.report(PgLogLevel::WARNING);
+    send(report, PgLogLevel::WARNING);
 }
 
 /// Writes to the server's log.
 pub fn log(message: String) {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, function_name!()).report(PgLogLevel::LOG);
+    let report = ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, function_name!());
+    send(report, PgLogLevel::LOG);
+}
+
+/// PostgreSQL looks for a cancellation after each message; the callers may hold a borrow of the session's generators.
+fn send(report: ErrorReport, level: PgLogLevel) {
+    interrupts::hold(|| report.report(level));
 }

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
+use flake_core::absent;
 use pgrx::pg_sys::GucSource::PGC_S_DEFAULT;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
@@ -87,6 +88,9 @@ pub fn allow_in_recovery() -> bool {
 
 /// Returns `flake.max_clock_wait`.
 pub fn max_clock_wait() -> Duration {
+    if absent!(ClockWait) {
+        return Duration::ZERO;
+    }
     Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))
 }
 
@@ -152,7 +156,7 @@ impl NodeSetting {
                 &self.value,
                 min,
                 i32::MAX,
-                GucContext::Sighup,
+                if absent!(NodeConfigured) { GucContext::Userset } else { GucContext::Sighup },
                 GucFlags::default(),
                 Some(check),
                 Some(assign),
@@ -169,6 +173,9 @@ impl NodeSetting {
     /// PostgreSQL checks values that it does not apply, too: those of ALTER SYSTEM and of the view pg_file_settings.
     fn checked(&self, source: pg_sys::GucSource::Type) -> bool {
         self.checked_source.store(source, Ordering::Relaxed);
+        if absent!(NodeApplied) {
+            self.assigned();
+        }
         true
     }
 
@@ -181,7 +188,9 @@ impl NodeSetting {
 
     /// Returns whether the definition has refused a value, and none of the server's has been applied since.
     fn was_refused(&self) -> bool {
-        self.is_refused.load(Ordering::Relaxed) && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
+        !absent!(NodeValid)
+            && self.is_refused.load(Ordering::Relaxed)
+            && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
     }
 
     /// Returns whether somebody else's value may have replaced that of the server's configuration in this session.
@@ -189,7 +198,10 @@ impl NodeSetting {
         // SAFETY: a number that does not change while the process runs.
         let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
         // A parallel worker takes its leader's settings, and the boot value where its leader has that.
-        self.is_refused.load(Ordering::Relaxed)
-            || is_parallel_worker && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER && self.has_boot_value()
+        self.is_refused.load(Ordering::Relaxed) && !absent!(NodeShadowed)
+            || is_parallel_worker
+                && !absent!(NodeOfWorkers)
+                && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER
+                && self.has_boot_value()
     }
 }

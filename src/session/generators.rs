@@ -8,7 +8,7 @@ use std::thread::LocalKey;
 use std::time::Duration;
 
 use flake_core::resume::{Resumable, Resume};
-use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot};
+use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot, absent};
 
 use super::delays::Delays;
 use super::exit;
@@ -124,7 +124,7 @@ impl<S: IdSource> SessionGenerator<S> {
     /// Has `fill` make IDs, without asking the ledger, if any may be made now; returns how many it has made.
     pub fn fill_with(&mut self, fill: impl FnOnce(&mut S::Generator, i64) -> usize) -> usize {
         let now = clock::now();
-        if ledger::admits(now) { fill(&mut self.resumable.generator, now) } else { 0 }
+        if absent!(HorizonBatch) || ledger::admits(now) { fill(&mut self.resumable.generator, now) } else { 0 }
     }
 
     /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
@@ -140,6 +140,7 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
+        ledger::notice_promotion(self.ledger.node)?;
         loop {
             let answer = self.resumable.next(&self.ledger, |generator| {
                 let (now, admitted) = transaction::admit();

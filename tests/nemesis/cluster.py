@@ -10,7 +10,7 @@ import time
 from conftest import pg_config
 from test_faults import EXIT
 
-from . import WITHOUT, layouts
+from . import LONG, WITHOUT, layouts
 from .layouts import TAILED
 from .oracle import Branch, Maker
 from .shape import MOST_CONNECTIONS
@@ -181,7 +181,7 @@ class Cluster:
 
     def await_end(self, node, processes):
         """They notice that their postmaster has ended, whose lock files nobody else takes while it is a zombie."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG
         while any(is_alive(pid) for pid in processes):
             if time.monotonic() > deadline:
                 self.oracle.fail(f"processes of {node.name} outlive their postmaster")

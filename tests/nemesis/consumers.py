@@ -8,11 +8,11 @@ import time
 
 import psycopg
 
+from . import LONG
 from .cluster import DATABASES
 from .layouts import TAILED
 
 FIRST = datetime.datetime(2025, 1, 2, tzinfo=datetime.UTC)
-LONG = 60
 
 
 def union(condition):

@@ -3,6 +3,7 @@
 import signal
 import time
 
+from . import LONG
 from .cluster import DATABASES
 from .oracle import Branch
 from .shape import MOST_CONNECTIONS
@@ -113,6 +114,6 @@ def restore(cluster, node, before, after):
     node.now_is(branch=branch, memory=object())
     restored.launch(command, f"recovery_target_name={branch.name}", "recovery_target_action=promote")
     while restored.value("SELECT pg_is_in_recovery()"):
-        assert time.monotonic() < node.disturbed + 60, "recovery does not end"
+        assert time.monotonic() < node.disturbed + LONG, "recovery does not end"
         time.sleep(0.05)
     node.up, node.parting = True, False

@@ -33,10 +33,14 @@ def play(seed, steps, report):
 
 
 def run(seed, seconds, steps):
-    """At least one plan, of seed, seed.1, seed.2 and so on."""
+    """At least one plan, of seed, seed.1, seed.2 and so on. Where it is interrupted, the plans before count."""
     report, began, number = Report(), time.monotonic(), 0
     while True:
-        play(f"{seed}.{number}" if number else seed, steps, report)
+        name = f"{seed}.{number}" if number else seed
+        try:
+            play(name, steps, report)
+        except KeyboardInterrupt:
+            report.failures.append(f"seed {name}: interrupted")
         number += 1
         if report.failures or time.monotonic() - began > seconds:
             return report

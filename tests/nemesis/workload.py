@@ -8,7 +8,7 @@ import time
 
 import psycopg
 
-from . import WITHOUT
+from . import LONG, WITHOUT
 from .cluster import DATABASES
 from .layouts import BATCHED, CALLS, TAILED
 
@@ -219,9 +219,9 @@ class Watch:
             client.asked = now
             with contextlib.suppress(psycopg.Error):
                 db.cancel()
-        if now - max(since, client.node.disturbed) > 60:
+        if now - max(since, client.node.disturbed) > LONG:
             client.node.disturbed = now
-            client.oracle.fail(f"no answer to a cancel for 60 s: a client of {client.node.name}")
+            client.oracle.fail(f"no answer to a cancel for {LONG} s: a client of {client.node.name}")
 
 
 @contextlib.contextmanager
@@ -241,7 +241,7 @@ def load_on(cluster, nodes, seed):
     finally:
         ends.set()
         for thread in threads:
-            thread.join(120)
+            thread.join(2 * LONG)
             if thread.is_alive():
                 cluster.oracle.fail("a client does not end")
         unwatched.set()

@@ -6,6 +6,8 @@ import time
 
 import psycopg
 
+from waiting import Background, wait_until
+
 # A tick of a millisecond, one of a second with nine random bits at the end, and the type with tick-tock.
 KINDS = {
     "twitter": "flake_next('twitter')::text",
@@ -57,14 +59,20 @@ class Made:
     def __len__(self):
         return sum(map(len, self.ids.values()))
 
+    def wait_for_more(self, count):
+        """Until others have made so many more of each kind."""
+        before = {kind: len(ids) for kind, ids in self.ids.items()}
+        wait_until(lambda: all(len(self.ids[kind]) >= before[kind] + count for kind in KINDS))
 
-class Load:
+
+class Load(Background):
     """Sessions that make IDs until the end of a `with`, and come back after they were thrown out."""
 
     def __init__(self, server, made, sessions=8, batch=40):
-        self.server, self.made, self.batch = server, made, batch
-        self.ends, self.failures, self.thrown_out = threading.Event(), [], 0
-        self.threads = [threading.Thread(target=self.run, args=(number,)) for number in range(sessions)]
+        super().__init__()
+        self.server, self.made, self.batch, self.thrown_out = server, made, batch, 0
+        for number in range(sessions):
+            self.add(self.run, number)
 
     def run(self, number):
         turn = 0
@@ -80,21 +88,6 @@ class Load:
             except EXPECTED:
                 self.thrown_out += 1
                 time.sleep(0.02)
-            except BaseException as failure:  # noqa: BLE001 - seen by whoever waits for this thread
-                self.failures.append(failure)
-                return
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ends.set()
-        for thread in self.threads:
-            thread.join()
-        if self.failures:
-            raise self.failures[0]
 
 
 def wait_for_server(server):

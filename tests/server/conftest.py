@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 import clock_lock
+from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The layouts that tests of load make IDs of, and those that are left out because their IDs are made like another layout's.
@@ -19,6 +20,9 @@ LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "d
 LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seata": "uniqueid", "influxdb": "twitter"}
 # How long load tests load.
 SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
+
+# The startup process has replayed all that has come.
+STARTUP_WAITS = "SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream'"
 
 
 def pg_config(option, program=None):
@@ -110,6 +114,7 @@ class Server:
             # Of the last record only a part may be there, which is received and not replayed.
             if inserted != flushed and self.value("SELECT pg_last_wal_receive_lsn() >= %s::pg_lsn", flushed):
                 time.sleep(1)
+                wait_until(lambda: self.sql(STARTUP_WAITS))
                 return
             assert time.monotonic() < deadline, "the standby does not follow"
             time.sleep(0.02)
@@ -135,11 +140,20 @@ class Server:
                     raise
                 time.sleep(0.05)
 
+    @contextlib.contextmanager
+    def session(self, **options):
+        """A connection whose server process has ended after the block: it has left its progress, and its slot is free."""
+        with self.connect(**options) as db:
+            process = pathlib.Path(f"/proc/{db.info.backend_pid}")
+            yield db
+        wait_until(lambda: not process.exists())
+
     def sql(self, query, *parameters):
         """All rows of a query in a session of its own."""
         with self.connect() as db:
             cursor = db.execute(query, parameters or None)
-            return cursor.fetchall() if cursor.description else None
+            # Rows can be without columns.
+            return cursor.fetchall() if cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK else None
 
     def value(self, query, *parameters):
         return self.sql(query, *parameters)[0][0]
@@ -207,3 +221,16 @@ def own_servers():
 def server(servers):
     """A server with default settings and the extension."""
     return servers()
+
+
+@pytest.fixture
+def writer(server):
+    """Whatever transaction a test leaves open in it is over when the next test begins."""
+    with server.session() as db:
+        yield db
+
+
+@pytest.fixture
+def tailer(server):
+    with server.session() as db:
+        yield db

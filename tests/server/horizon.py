@@ -1,6 +1,8 @@
 """What tests ask of the horizon, by IDs."""
 
-from standing_clock import wait_until
+from clients import Made
+from standing_clock import at, attempts, make, running
+from waiting import wait_until
 
 OUTBOX = "CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), note text)"
 # Plans whose workers make or read all rows of a table, and a table for them.
@@ -44,6 +46,54 @@ def passes(db, id, layout="twitter"):
     return True
 
 
+def is_above(db, instant, id):
+    """Whether an instant, which is an expression, comes after the tick of a sno."""
+    return one(db, f"SELECT sno_min({instant}) > %s::sno", id)
+
+
+def holds_sno(db, id):
+    wait_until(lambda: is_above(db, "clock_timestamp()", id))
+    return not is_above(db, "flake_horizon()", id)
+
+
+def passes_sno(db, id):
+    wait_until(lambda: is_above(db, "flake_horizon()", id))
+    return True
+
+
 def take_snapshot(db, level="REPEATABLE READ"):
     """A transaction that sees what is there now until it ends."""
     db.execute(f"BEGIN ISOLATION LEVEL {level}; SELECT FROM outbox")
+
+
+# The smallest ID of each kind at an instant, in the order of the IDs.
+LOWEST = {"twitter": "flake_min({})", "base64id": "flake_min({}, 'base64id')", "sno": "sno_min({})"}
+TYPES = {"twitter": "bigint", "base64id": "bigint", "sno": "sno"}
+
+
+def announce(server, dbname="postgres"):
+    """A horizon, as text."""
+    with server.connect(dbname=dbname) as db:
+        return one(db, "SELECT flake_horizon()::text")
+
+
+def below(server, made, announced):
+    """The kinds of which IDs are below the horizon."""
+    found = {}
+    for kind, ids in made.ids.items():
+        low = LOWEST[kind].format(f"'{announced}'::timestamptz")
+        found[kind] = server.value(f"SELECT count(*) FROM unnest(%s::text[]) id WHERE id::{TYPES[kind]} < {low}", list(ids))
+    return {kind for kind, count in found.items() if count}
+
+
+def goes_on(server, announced, *instants, dbname="postgres"):
+    """The clock comes to instants before the horizon, and to one after it. What is made then is above the horizon."""
+    made = Made()
+    for seconds in instants:
+        server.set_clock(at(seconds))
+        attempts(server, made, dbname=dbname)
+    server.set_clock(running(instants[-1] + 8))
+    with server.connect(dbname=dbname) as db:
+        make(db, made)
+    assert all(made.ids.values())
+    assert below(server, made, announced) == set()

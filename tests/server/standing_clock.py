@@ -13,6 +13,7 @@ import time
 import psycopg
 
 from clients import KINDS
+from waiting import LONG, sleeps, wait_until
 
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 SESSIONS = 6
@@ -22,10 +23,9 @@ SETTINGS = [
 ]  # fmt: skip
 TABLE = f"CREATE TABLE kept ({', '.join(f'{kind} text DEFAULT {call}' for kind, call in KINDS.items())})"
 ROWS = "generate_series(1, 20)"
-# How long a session tries to make IDs that it may be refused, in seconds. As the clock stands, waiting longer changes nothing.
+# How long a session tries to make IDs that it may be refused, in seconds; it has LONG for those that it must be given. As the
+# clock stands, waiting longer changes nothing.
 PATIENCE = 0.3
-# And those that it must be given.
-LONG = 60
 # What a session is told that may not make IDs at an instant: an error, or nothing until it is cancelled.
 REFUSED = (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
@@ -49,33 +49,35 @@ def server_at_0(servers, *settings):
     return server
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @contextlib.contextmanager
 def sessions(server, **options):
     """As many sessions as there are slots, or nearly; their processes have ended after the block."""
     with contextlib.ExitStack() as opened:
-        dbs = [opened.enter_context(server.connect(**options)) for _ in range(SESSIONS)]
-        pids = [db.info.backend_pid for db in dbs]
-        yield dbs
-    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = ANY (%s)", pids))
+        yield [opened.enter_context(server.session(**options)) for _ in range(SESSIONS)]
 
 
 @contextlib.contextmanager
 def cancelled(db, patience=PATIENCE):
-    """Cancels what lasts longer."""
-    timer = threading.Timer(patience, db.cancel)
-    timer.start()
+    """Cancels what has waited for longer, again and again, as it may not have begun the first time. What a process waits for a
+    processor, on a busy machine, does not count."""
+    ended = threading.Event()
+
+    def cancel():
+        slept = 0
+        while not ended.wait(patience / 10):
+            with contextlib.suppress(OSError, psycopg.OperationalError):
+                slept += sleeps(db)
+                if slept == 10:
+                    slept = 0
+                    db.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        ended.set()
+        canceller.join()
 
 
 def attempt(db, made, rows=ROWS, patience=PATIENCE):
@@ -139,6 +141,22 @@ def pass_through(server, made, *instants, rows=ROWS, **options):
             for kind, call in KINDS.items():
                 made.add(db.execute(f"SELECT {call} FROM {rows}").fetchall(), [kind])
     assert len(made) >= before + 60 * SESSIONS
+
+
+def restart_with_nothing_to_replay(primary, standby):
+    """A standby replays from the last checkpoint, of which it knows no commit before it."""
+    standby.wait_for_replay(primary)
+    primary.sql("CHECKPOINT")
+    standby.wait_for_replay(primary)
+    standby.sql("CHECKPOINT")
+    standby.restart()
+    standby.wait_for_replay(primary)
+
+
+def stop_replaying(standby):
+    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
+    standby.reload()
+    wait_until(lambda: not standby.sql("SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'"))
 
 
 def fail_over(primary, standby):

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import subprocess
-import threading
 import time
 
 import psycopg
@@ -15,8 +14,10 @@ import psycopg
 from clients import wait_for_server
 from conftest import bindir
 from horizon import WIDE, WORKERS
-from standing_clock import wait_until
+from waiting import Background, wait_until
 
+# How many rows a load has at least, on a machine however slow.
+LEAST = 100
 # How many rows a burst has.
 BURST = int(os.environ.get("FLAKE_TAILING_BURST", "5"))
 SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
@@ -173,30 +174,30 @@ def tail_in_process(server, tailer, stopped, result):
         raise
 
 
-class Load:
+class Load(Background):
     """Clients of pgbench that write until the end of a `with`, started anew every second, as some have been thrown out."""
 
     def __init__(self, server):
-        self.server, self.ends, self.unexpected, self.terminated = server, threading.Event(), set(), 0
-        self.threads, self.orphans = [], set()
+        super().__init__()
+        self.server, self.unexpected, self.terminated, self.orphans = server, set(), 0, set()
         for table, (make, kind, _, _) in TABLES.items():
             scripts = []
             for name, (weight, script) in SCRIPTS.items():
                 path = server.base / f"{table} {name}.sql"
                 path.write_text(script.format(table=table, make=make, type=kind, sleep=SLEEP) + "\n")
                 scripts += ["-f", f"{path}@{weight}"]
-            self.add("writer", 3, scripts)
-            self.add("victim", 1, scripts)
+            self.add_clients("writer", 3, scripts)
+            self.add_clients("victim", 1, scripts)
         for name, script, dbname in [("workers", BY_WORKERS, "postgres"), ("elsewhere", ELSEWHERE, "elsewhere")]:
             path = server.base / f"{name}.sql"
             path.write_text(script.format(sleep=SLEEP))
-            self.add("writer", 1, ["-f", path], dbname)
+            self.add_clients("writer", 1, ["-f", path], dbname)
 
-    def add(self, name, clients, scripts, dbname="postgres"):
+    def add_clients(self, name, clients, scripts, dbname="postgres"):
         command = [bindir() / "pgbench", "-n", "-c", str(clients), "-T", "1", *map(str, scripts)]
         options = " ".join(f"-c {name}={value}" for name, value in WORKERS.items())
         environment = self.server.client_environment | {"PGAPPNAME": name, "PGDATABASE": dbname, "PGOPTIONS": options}
-        self.threads.append(threading.Thread(target=self.run, args=(command, environment)))
+        self.add(self.run, command, environment)
 
     def run(self, command, environment):
         while not self.ends.is_set():
@@ -218,18 +219,11 @@ class Load:
             with contextlib.suppress(psycopg.errors.UndefinedObject, psycopg.errors.ObjectNotInPrerequisiteState):
                 db.execute(f"{random.choice(['COMMIT', 'ROLLBACK'])} PREPARED '{gid}'")
 
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
+    def __exit__(self, *raised):
         """Nothing is written when it returns."""
-        self.ends.set()
-        for thread in self.threads:
-            thread.join()
+        super().__exit__(*raised)
         wait_for_server(self.server)
-        left = "SELECT FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
+        left = "SELECT pid FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
         wait_until(lambda: not self.server.sql(left))
         with self.server.connect() as db:
             self.end_prepared(db, [gid for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall()])
@@ -251,6 +245,7 @@ def run(server, seconds, faults=()):
             load.disturb()
             if faults and time.monotonic() > begin + seconds * (1 - len(faults) / (len(faults) + 1)):
                 faults.pop(0)()
+        wait_until(lambda: server.value(f"SELECT count(*) FROM {min(TABLES)}") > LEAST)
     assert not load.unexpected, sorted(load.unexpected)[:5]
     committed = {table: {id for id, in server.sql(f"SELECT id FROM {table}")} for table in TABLES}
     stopped.set()

@@ -1,6 +1,7 @@
 """The benchmarks run: on few rows, all parts but the plots, the profile and the instructions, which take tools of their own."""
 
 import contextlib
+import functools
 import re
 import sys
 
@@ -24,10 +25,13 @@ def small(server, monkeypatch):
     monkeypatch.setenv("FLAKE_BENCH_ROUNDS", "0.01")
     monkeypatch.setenv("PATH", f"{bindir()}:{server.client_environment['PATH']}")
     monkeypatch.setattr(queries, "ROWS", 1000)
+    monkeypatch.setattr(queries, "TICKS", 3)
     monkeypatch.setattr(tables, "ROWS", 5000)
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
     monkeypatch.setattr(sessions, "NUMBERS", [1, 2])
+    for module in consumers, sessions:
+        monkeypatch.setattr(module, "pgbench", functools.partial(briefly, sessions.pgbench))
     monkeypatch.setattr(consumers, "ROWS", 800)
     monkeypatch.setattr(consumers, "LONG", 0.3)
     monkeypatch.setattr(tightness, "ROWS", 2400)
@@ -35,6 +39,11 @@ def small(server, monkeypatch):
     monkeypatch.setattr(tightness, "PAIRS", 100)
     monkeypatch.setattr(tightness, "STATEMENTS", 50)
     return server
+
+
+def briefly(pgbench, script, clients, seconds=None, transactions=20, **options):
+    """So many transactions, where a benchmark lasts for some seconds."""
+    return pgbench(script, clients, transactions=transactions, **options)
 
 
 def assert_no_place_is_empty(page):

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from test_ledger import GREEDY, put_other_version
+from waiting import wait_until
 
 CHECKS = ["node number", "settings", "shares", "end of layouts", "marks", "library"]
 
@@ -102,6 +103,7 @@ def test_the_default_number(servers):
     primary.sql("SELECT pg_drop_replication_slot('standby')")
 
     standby = servers(standby_of=primary)
+    wait_until(lambda: primary.value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == 1)
     ok, detail, hint = check(primary, "node number")
     assert (ok, detail) == (False, "This server is node 0 of 1, the default, but it is not alone (replicas: 1).")
     assert check(primary, "node number", user="nobody") == (ok, detail, hint)

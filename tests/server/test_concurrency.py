@@ -8,6 +8,8 @@ import pytest
 from conftest import LAYOUTS, SECONDS
 
 INSERT = "INSERT INTO made (n) SELECT nextval('n') FROM generate_series(1, 100);\n"
+# Transactions of each session, and where each of them is a session.
+LASTING, RECONNECTING = 40 * SECONDS, 8 * SECONDS
 RESET = ["twitter", "snowflake"]  # restart their sequence at every tick, and are in the order of time
 
 
@@ -20,13 +22,19 @@ def make_table(server, layout):
         CREATE TABLE run AS SELECT clock_timestamp() AS began""")
 
 
-def check(server, layout, least):
+@pytest.fixture(scope="module")
+def server(servers):
+    """With room for sessions that have not ended when the next ones come."""
+    return servers("max_connections=200")
+
+
+def check(server, layout, expected):
     tick, = server.sql("SELECT tick FROM flake_layouts WHERE name = %s", layout)[0]
     count, different, timely = server.sql(f"""
         SELECT count(*), count(DISTINCT id), count(*) FILTER (
             WHERE flake_timestamp(id, '{layout}') BETWEEN began - interval '{tick}' AND clock_timestamp())
         FROM made, run""")[0]
-    assert count >= least
+    assert count == expected
     assert (different, timely) == (count, count)
     if layout in RESET:
         disorder = server.value("""
@@ -38,17 +46,17 @@ def check(server, layout, least):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_lasting_sessions(server, layout):
     make_table(server, layout)
-    server.pgbench(INSERT, "-c", 32, "-j", 2, "-T", SECONDS)
+    server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
     assert server.value("SELECT count(DISTINCT session) FROM made") == 32
-    check(server, layout, 32 * 100)
+    check(server, layout, 3200 * LASTING)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_new_session_for_every_transaction(server, layout):
     make_table(server, layout)
-    server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-T", SECONDS)
+    server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-t", RECONNECTING)
     assert server.value("SELECT count(DISTINCT session) FROM made") > 32
-    check(server, layout, 32 * 100)
+    check(server, layout, 3200 * RECONNECTING)
 
 
 def test_one_session_is_not_held_to_4096_ids_per_millisecond(server):
@@ -64,8 +72,8 @@ def test_one_session_is_not_held_to_4096_ids_per_millisecond(server):
 def test_one_node_of_1024(servers):
     server = servers("flake.node_count=1024", "flake.node_id=67")
     make_table(server, "twitter")
-    server.pgbench(INSERT, "-c", 32, "-j", 2, "-T", SECONDS)
-    check(server, "twitter", 32 * 100)
+    server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
+    check(server, "twitter", 3200 * LASTING)
     # By the bits: worker 67 is datacenter 2, worker 3, in every session's IDs.
     places = server.sql("""
         SELECT id >> 17 & 31, id >> 12 & 31, count(DISTINCT session) FROM made GROUP BY 1, 2""")
@@ -108,7 +116,7 @@ def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
     script = f"""INSERT INTO ordered SELECT * FROM (
                      SELECT {call}, before FROM (SELECT clock_timestamp() AS before OFFSET 0) s OFFSET 0
                  ) s, LATERAL clock_timestamp() after;\n"""
-    server.pgbench(script, "-c", 4, "-j", 2, "-T", 1)
+    server.pgbench(script, "-c", 4, "-j", 2, "-t", 1000)
     # The highest ID of those that were complete a step and 200 microseconds before another one was begun is lower.
     rows = server.sql("SELECT rank() OVER (ORDER BY id), before, after FROM ordered ORDER BY before")
     done = sorted((after, place) for place, _, after in rows)
@@ -119,5 +127,5 @@ def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
             next_done += 1
         wrong += place < highest
     server.sql("DROP TABLE ordered")
-    assert len(rows) >= 1000
+    assert len(rows) == 4000
     assert wrong == 0, f"{wrong} of {len(rows)}"

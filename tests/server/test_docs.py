@@ -9,10 +9,15 @@ import itertools
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
 from conftest import LAYOUTS, LIKE, ROOT
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+import mutants
 
 GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -102,6 +107,19 @@ def test_files_that_are_named_exist(page):
         targets = set(re.findall(r"`make ([a-z-]+)`", text))
         for target in targets:
             subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_every_protection_is_listed_with_the_test_that_notices():
+    assert mutants.protections().keys() == mutants.KILLED_BY.keys()
+    assert mutants.table() in (ROOT / "CONTRIBUTING.md").read_text(), "run tests/mutants.py --document"
+
+
+def test_what_notices_exists():
+    """A test of the core is named by a part of its name."""
+    for test in itertools.chain.from_iterable(mutants.KILLED_BY.values()):
+        file, name = test.partition("[")[0].split("::")
+        path = ROOT / "tests/server" / file if file.endswith(".py") else ROOT / f"src/core/tests/{file}.rs"
+        assert re.search(rf"\b(def|fn) \w*{re.escape(name)}", path.read_text()), test
 
 
 def quoted(text):

@@ -264,3 +264,25 @@ def test_no_backtraces(servers, settings):
         db.execute("BEGIN READ ONLY")
         error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, db.execute, create).value.diag
         assert error.message_detail is None
+
+
+def test_a_cancellation_that_comes_with_a_warning(servers):
+    """PostgreSQL looks for one after each message. It ends the statement, and the session goes on."""
+    server = servers("flake.node_id=1", "flake.node_count=4")
+    server.sql("SELECT flake_next('twitter')")
+    server.reload("flake.node_id=3")
+    for call in "flake_next('twitter')", "sno_next()":
+        with server.connect() as db:
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                db.execute(f"SELECT pg_cancel_backend(pg_backend_pid()), {call} FROM generate_series(1, 100000)")
+            db.execute(f"SELECT {call}")
+
+
+def test_a_cancellation_while_the_library_is_loaded(servers):
+    """It warns of a setting that a client has set to what it cannot be. The input function of an array's elements is looked up
+    when a value is read."""
+    server = servers()
+    with server.connect(options="-c flake.node_id=x") as db:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            db.execute("SELECT pg_cancel_backend(pg_backend_pid()), ('{' || repeat('2', 16) || '}')::sno[] FROM generate_series(1, 100000)")
+        db.execute("SELECT flake_next('twitter')")

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from clients import KINDS, Made
-from horizon import OUTBOX, horizon, insert, one
+from horizon import OUTBOX, announce, below, goes_on, horizon, insert, one
 from standing_clock import (
     at,
     attempt,
@@ -12,42 +12,9 @@ from standing_clock import (
     fail_over,
     make,
     make_in_all,
-    running,
     server_at_0,
-    wait_until,
 )
-
-# The smallest ID of each kind at an instant, in the order of the IDs.
-LOWEST = {"twitter": "flake_min({})", "base64id": "flake_min({}, 'base64id')", "sno": "sno_min({})"}
-TYPES = {"twitter": "bigint", "base64id": "bigint", "sno": "sno"}
-
-
-def announce(server, dbname="postgres"):
-    """A horizon, as text."""
-    with server.connect(dbname=dbname) as db:
-        return one(db, "SELECT flake_horizon()::text")
-
-
-def below(server, made, announced):
-    """How many of the IDs are below the horizon, of each kind; of none, where none was made."""
-    found = {}
-    for kind, ids in made.ids.items():
-        low = LOWEST[kind].format(f"'{announced}'::timestamptz")
-        found[kind] = server.value(f"SELECT count(*) FROM unnest(%s::text[]) id WHERE id::{TYPES[kind]} < {low}", list(ids))
-    return {kind for kind, count in found.items() if count}
-
-
-def goes_on(server, announced, *instants):
-    """The clock comes to instants before the horizon, and to one after it. What is made then is above the horizon."""
-    made = Made()
-    for seconds in instants:
-        server.set_clock(at(seconds))
-        attempts(server, made)
-    server.set_clock(running(instants[-1] + 8))
-    with server.connect() as db:
-        make(db, made)
-    assert all(made.ids.values())
-    assert below(server, made, announced) == set()
+from waiting import LONG, wait_until
 
 
 def test_the_first_that_is_asked(own_servers):
@@ -90,7 +57,7 @@ def test_sno_toggles_where_no_horizon_was_asked(own_servers):
         server.set_clock(at(10))
         make(db, made)
         server.set_clock(at(5))
-        assert attempt(db, made) == ["twitter", "base64id"]
+        assert attempt(db, made, patience=LONG) == ["twitter", "base64id"]
         server.set_clock(at(11))
         make(db, made)
 
@@ -150,6 +117,36 @@ def test_failover(own_servers, number, behind):
     goes_on(standby, announced, -behind, 0, 59, 60)
 
 
+def test_failover_to_a_standby_that_makes_ids(own_servers):
+    """It knows the page from before; what was announced since then counts once it is promoted."""
+    primary = server_at_0(own_servers, "flake.node_count=2")
+    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(-3))
+    attempts(standby, Made())
+    primary.set_clock(at(60))
+    announced = announce(primary)
+    fail_over(primary, standby)
+    goes_on(standby, announced, -3, 0, 59, 60)
+
+
+def test_a_session_that_outlives_the_failover(own_servers):
+    """What was granted to it on the standby lies below what the primary has announced."""
+    primary = server_at_0(own_servers, "flake.node_count=2")
+    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(0))
+    with standby.connect() as lasting:
+        attempt(lasting, Made())
+        standby.set_clock(at(2))
+        make(lasting, Made())
+        primary.set_clock(at(4))
+        announced = announce(primary)
+        fail_over(primary, standby)
+        standby.set_clock(at(3.2))
+        made = Made()
+        assert attempt(lasting, made) == list(KINDS)
+        standby.set_clock(at(12))
+        make(lasting, made)
+    assert below(standby, made, announced) == set()
+
+
 def test_failover_of_another_database(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)
@@ -158,25 +155,21 @@ def test_failover_of_another_database(own_servers):
     primary.set_clock(at(60))
     announced = announce(primary, "other")
     fail_over(primary, standby)
-    made = Made()
-    for seconds in [-60, 59]:
-        standby.set_clock(at(seconds))
-        attempts(standby, made, dbname="other")
-    standby.set_clock(running(68))
-    with standby.connect(dbname="other") as db:
-        make(db, made)
-    assert below(standby, made, announced) == set()
+    goes_on(standby, announced, -60, 59, 60, dbname="other")
 
 
-def test_accepting_the_clock_goes_below_and_says_so(own_servers):
+@pytest.mark.parametrize("restarted", [False, True])
+def test_accepting_the_clock_goes_below_and_says_so(own_servers, restarted):
     """What tailers have passed by then is lost to them; from then on the horizon is right again."""
     server, made, said = server_at_0(own_servers), Made(), []
     server.sql(OUTBOX)
+    server.set_clock(at(3600))
+    announced = announce(server)
+    server.set_clock(at(0.5))
+    if restarted:
+        server.restart(mode="immediate")
     with server.connect() as writer, server.connect() as tailer:
         writer.add_notice_handler(lambda notice: said.append((notice.severity, notice.message_primary)))
-        server.set_clock(at(3600))
-        announced = announce(server)
-        server.set_clock(at(0.5))
         assert attempts(server, made) == set(KINDS)
         writer.execute("SELECT flake_accept_clock()")
         assert [severity for severity, message in said if "horizon" in message] == ["WARNING"]
@@ -211,7 +204,5 @@ def test_standbys_refuse(own_servers, makes_ids):
     error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, "SELECT flake_horizon()").value.diag
     for named in "primary", "flake_horizon()", "pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()":
         assert named in error.message_hint
-    standby.wait_for_replay(primary)
-    primary.stop("immediate")
-    standby.promote()
+    fail_over(primary, standby)
     assert standby.value("SELECT flake_horizon() <= clock_timestamp()")

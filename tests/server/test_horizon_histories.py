@@ -19,7 +19,7 @@ ASK = "SELECT flake_min(flake_horizon()), ARRAY(SELECT id FROM outbox WHERE id <
 
 @pytest.fixture(scope="module")
 def server(servers):
-    server = servers("max_prepared_transactions=20")
+    server = servers("max_prepared_transactions=100")
     server.sql(OUTBOX)
     return server
 

@@ -4,7 +4,8 @@ import psycopg
 import pytest
 
 from horizon import OUTBOX, PARALLEL, WIDE, holds, insert, insert_in_transactions, one, passes, take_snapshot
-from standing_clock import wait_until
+from standing_clock import fail_over
+from waiting import wait_until
 
 MOST = 10
 
@@ -17,18 +18,11 @@ def server(servers):
 
 
 @pytest.fixture
-def tailer(server):
-    with server.connect() as db:
-        yield db
-        db.execute("ROLLBACK")
-        for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
-            db.execute(f"ROLLBACK PREPARED '{gid}'")
-
-
-@pytest.fixture
-def writer(server):
-    with server.connect() as db:
-        yield db
+def tailer(tailer):
+    yield tailer
+    tailer.execute("ROLLBACK")
+    for gid, in tailer.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+        tailer.execute(f"ROLLBACK PREPARED '{gid}'")
 
 
 def prepare(db, gid):
@@ -132,7 +126,8 @@ def test_many_one_after_another(writer, tailer):
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_restarts(own_servers, mode, checkpoint):
     """PostgreSQL reads it from the WAL or from pg_twophase. Whoever comes first then need not have an ID."""
-    server = own_servers("max_prepared_transactions=10")
+    # A transaction of autovacuum that commits while the first one asks would be an error.
+    server = own_servers("max_prepared_transactions=10", "autovacuum=off")
     server.sql(OUTBOX)
     with server.connect() as writer:
         ids = [prepare(writer, gid) for gid in ("committed", "rolled back")]
@@ -158,14 +153,12 @@ def test_restarts(own_servers, mode, checkpoint):
 
 def test_a_standby_that_is_promoted(own_servers):
     """The transaction has come to it with the WAL."""
-    primary = own_servers("max_prepared_transactions=10", "flake.node_count=2")
+    primary = own_servers("max_prepared_transactions=10", "autovacuum=off", "flake.node_count=2")
     primary.sql(OUTBOX)
     standby = own_servers("flake.node_id=1", standby_of=primary)
     with primary.connect() as writer:
         id = prepare(writer, "mine")
-    standby.wait_for_replay(primary)
-    primary.stop("immediate")
-    standby.promote()
+    fail_over(primary, standby)
     with standby.connect() as tailer, standby.connect() as writer:
         assert holds(tailer, id)
         assert tailer.execute("SELECT pid, gid FROM flake_open").fetchall() == [(None, "mine")]

@@ -5,7 +5,7 @@ import psycopg
 import pytest
 
 from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
-from standing_clock import wait_until
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,15 @@ def test_workers_do_not_ask(db):
     assert one(db, query.format("flake_horizon()")) == 10000
     with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_horizon\(\)"):
         db.execute(query.format("ask_anywhere()"))
+
+
+def test_workers_do_not_cover(db):
+    """What they hold would end with their part of the transaction."""
+    db.execute(PARALLEL)
+    db.execute("""CREATE FUNCTION cover_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
+                      LANGUAGE plpgsql AS $$ BEGIN RETURN flake_cover(flake_max(clock_timestamp() + '1 min')); END $$""")
+    with pytest.raises(psycopg.errors.InvalidTransactionState, match=r"flake_cover\(\)"):
+        db.execute("SELECT count(*) FROM wide WHERE cover_anywhere() IS NOT NULL")
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])

@@ -1,12 +1,10 @@
-"""The ledger: its file, its memory, what it shows, and what happens where there is none."""
+"""The ledger: its memory, what it shows, and what happens where there is none."""
 
 import contextlib
 import os
 import pathlib
-import re
 import shutil
 import subprocess
-import threading
 import time
 
 import psycopg
@@ -15,175 +13,21 @@ import pytest
 from clients import MAKE, Load, Made
 from conftest import bindir
 from standing_clock import (
-    LONG,
     PATIENCE,
     REFUSED,
     at,
     attempt,
     attempts,
     cancelled,
+    make,
     make_in_all,
     pass_through,
     server_at_0,
     sessions,
-    wait_until,
 )
+from waiting import LONG, cancelled_once, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
-
-
-def mark(server):
-    return server.dir / "data" / "flake.mark"
-
-
-def make_until_refused(db, made):
-    """The mark is at most three seconds ahead."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            made.make(db, 10)
-        except psycopg.Error as error:
-            return error
-        time.sleep(0.01)
-    raise AssertionError("IDs are made beyond the mark")
-
-
-def test_a_file_that_cannot_be_written(servers):
-    """IDs are made until the mark, then there is an error, and they go on when the file can be written again."""
-    server, made = servers(), Made()
-    with server.connect() as db:
-        made.make(db, 10)
-        mark(server).chmod(0o400)
-        error = make_until_refused(db, made)
-        assert isinstance(error, psycopg.errors.InsufficientPrivilege)
-        assert error.diag.message_primary == 'could not write file "flake.mark": Permission denied'
-        assert error.diag.message_hint.startswith("Check that the data directory is writable")
-        assert isinstance(make_until_refused(db, made), psycopg.errors.InsufficientPrivilege)
-        mark(server).chmod(0o600)
-        made.make(db, 10)
-
-        kept = mark(server).rename(mark(server).with_suffix(".kept"))
-        mark(server).symlink_to("/dev/full")
-        assert isinstance(make_until_refused(db, made), psycopg.errors.DiskFull)
-        kept.replace(mark(server))
-        made.make(db, 10)
-
-        # What remains of an attempt to create the file is removed, and the next one succeeds.
-        kept = mark(server).rename(mark(server).with_suffix(".kept"))
-        mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
-        while not mark(server).exists():
-            made.make(db, 10)
-            time.sleep(0.1)
-        kept.unlink()
-
-        mark(server).unlink()
-        while not mark(server).exists():
-            made.make(db, 10)
-            time.sleep(0.1)
-    server.restart(mode="immediate")
-    with server.connect() as db:
-        db.execute("SET flake.max_clock_wait = 0")  # not what a restart's wait depends on
-        made.make(db, 10)
-
-
-def test_how_often_the_file_is_written(own_servers):
-    """About every two seconds; a session that is alone writes when it begins and when it exits, too, without waiting."""
-    server = own_servers()
-    file = server.dir / "data" / "flake.mark"
-
-    def written():
-        return max(int(number) for number in re.findall(r'"number":(\d+)', file.read_text()))
-
-    def make_in(sessions):
-        for _ in range(sessions):
-            with server.connect() as db:
-                db.execute("SELECT flake_next('twitter')")
-                process = pathlib.Path(f"/proc/{db.info.backend_pid}")
-            # A session that begins before it has exited would not be alone.
-            wait_until(lambda process=process: not process.exists())
-
-    make_in(1)
-    for others, writes in [(0, 2), (1, 0)]:
-        with contextlib.ExitStack() as stack:
-            if others:
-                stack.enter_context(server.connect()).execute("SELECT flake_next('twitter')")
-            time.sleep(0.2)
-            began, before = time.monotonic(), written()
-            make_in(50)
-            time.sleep(0.2)
-            periods = (time.monotonic() - began) // 2 + 1
-            assert writes * 50 <= written() - before <= writes * 50 + periods
-
-
-def test_a_disk_that_is_stuck(server):
-    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
-    server.sql(MAKE, 1)
-    kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
-    os.link(mark(server), kept)
-    os.mkfifo(stuck)  # Opening it lasts until somebody reads.
-    stuck.chmod(0o666)
-    stuck.replace(mark(server))
-
-    def make():
-        with server.connect() as db, contextlib.suppress(psycopg.Error):
-            while True:
-                db.execute(MAKE, (10,))
-
-    writer = threading.Thread(target=make)
-    writer.start()
-    try:
-        time.sleep(4)  # More than the time that was granted.
-        for _ in range(3):
-            with server.connect() as db:
-                threading.Timer(0.5, db.cancel).start()
-                pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
-        assert server.value("SELECT ledger FROM flake_stats") == "open"
-        assert writer.is_alive()
-    finally:
-        # Whoever waits for a reader goes on, and finds that this is no file.
-        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
-        writer.join()
-        os.close(reader)
-        kept.replace(mark(server))
-    server.sql(MAKE, 1)
-
-
-def test_a_file_that_cannot_be_read(servers):
-    server, made = servers(), Made()
-    with server.connect() as db:
-        made.make(db, 10)
-    whole = mark(server).read_bytes()
-    records = [whole[:4096], whole[4096:]]
-    newest = max(range(2), key=lambda n: int(records[n].split(b'"number":')[1].split(b",")[0]) if b"number" in records[n] else 0)
-
-    # Half of the newest record: the one before it counts.
-    def tear():
-        torn = bytearray(whole)
-        torn[4096 * newest + 60 : 4096 * newest + 100] = b"x" * 40
-        mark(server).write_bytes(torn)
-
-    server.restart(while_stopped=tear)
-    with server.connect() as db:
-        made.make(db, 10)
-
-    # Cut off: what is missing may be the newer record.
-    server.restart(while_stopped=lambda: mark(server).write_bytes(whole[:4096]))
-    with server.connect() as db:
-        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
-    server.restart(while_stopped=lambda: mark(server).write_bytes(b"x" * 8192))
-    for _ in range(2):
-        with server.connect() as db:
-            error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
-            assert error.message_primary == 'file "flake.mark" contains no valid record'
-            assert "You can delete it" in error.message_hint
-    # What never ends is not read to its end.
-    mark(server).unlink()
-    mark(server).symlink_to("/dev/zero")
-    with server.connect() as db:
-        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
-    mark(server).unlink()
-    with server.connect() as db:
-        made.make(db, 10)
 
 
 def warnings(db):
@@ -213,7 +57,7 @@ def test_no_memory_for_the_ledger(servers):
 
 
 def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
-    """What the slot's last owner has used is not known in detail, but is not used again."""
+    """What the slot's last owner has used is not known in detail, but is not used again, nor is what such a session uses."""
     server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
     for seconds in [58, 60]:
         server.set_clock(at(seconds))
@@ -228,7 +72,10 @@ def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
         for seconds in [58, 60]:
             server.set_clock(at(seconds))
             [attempt(db, made) for db in dbs]
-    pass_through(server, made, 60)
+        server.set_clock(at(62))
+        [make(db, made) for db in dbs]
+    attempts(server, made)
+    pass_through(server, made, 60, 62)
 
 
 GREEDY = """
@@ -303,7 +150,7 @@ def test_a_ledger_of_another_version(servers):
             assert notices == ["this session makes IDs without the ledger: another version of the library is in use"]
             assert db.execute("SELECT ledger FROM flake_stats").fetchone() == ("none",)
     with Load(server, made, sessions=4):
-        time.sleep(1)
+        made.wait_for_more(100)
 
 
 def test_a_ledger_of_a_version_that_shares_otherwise(servers):
@@ -356,7 +203,7 @@ def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_
     """What such a session has used is skipped like the others' time, and not waited for."""
     server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
     segments = server.dir / "data" / "pg_dynshmem"
-    with server.connect() as db:
+    with server.session() as db:
         away = segments.rename(segments.with_suffix(".away"))
         # It begins above the present instant.
         for seconds in range(3600, 3660, 2):
@@ -364,8 +211,6 @@ def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_
             if attempt(db, made) == []:
                 break
         away.rename(segments)
-        pid = db.info.backend_pid
-    wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
     server.set_clock(at(10))
     assert "twitter" in attempts(server, made)
     assert server.value("SELECT flake_accept_clock() < now() + interval '5 s'")
@@ -413,15 +258,14 @@ def test_stats(servers):
     server.restart()
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("unused", None, 0, 0)]
     with server.connect() as db, server.connect() as other:
+        began = server.value("SELECT clock_timestamp()")
         db.execute(MAKE, (1000,))
         other.execute(MAKE, (10,))
-        view = "SELECT ledger, node_id, node_count, sessions, mark > now(), floor < now(), skipped FROM flake_stats"
+        view = "SELECT ledger, node_id, node_count, sessions, mark > %s, floor < now(), skipped FROM flake_stats"
         with server.connect(user="observer") as observer:
-            assert observer.execute(view).fetchall() == [("open", 1, 4, 2, True, True, [])]
+            assert observer.execute(view, (began,)).fetchall() == [("open", 1, 4, 2, True, True, [])]
     with server.connect() as db:
-        deadline = time.monotonic() + 10
-        while db.execute("SELECT sessions FROM flake_stats").fetchone() != (0,):
-            assert time.monotonic() < deadline
+        wait_until(lambda: db.execute("SELECT sessions FROM flake_stats").fetchone() == (0,))
         assert db.execute("SELECT issued FROM flake_stats").fetchone() == (3030,)
     with server.connect(user="nobody") as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
@@ -431,14 +275,15 @@ def test_stats(servers):
 
 def test_waits_have_a_name(server):
     with server.connect() as db:
-        waiting = threading.Thread(target=lambda: db.execute("SELECT flake_next('base64id') FROM generate_series(1, 9000)"))
-        waiting.start()
-        events = set()
-        while waiting.is_alive():
-            events.update(server.sql("SELECT wait_event FROM pg_stat_activity WHERE pid = %s", db.info.backend_pid))
-        waiting.join()
-    name = "FlakeNextTick" if server.value("SHOW server_version_num") >= "170000" else "Extension"
-    assert (name,) in events
+        name = "FlakeNextTick" if server.value("SHOW server_version_num") >= "170000" else "Extension"
+        event = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+
+        def shown(server, db):
+            return server.value(event, db.info.backend_pid) == name
+
+        # Of a tick of a second, in which sessions can make 4,096 IDs.
+        with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(shown, server, db):
+            db.execute("SELECT flake_next('base64id') FROM generate_series(1, 400000)")
 
 
 def test_preloading_saves_the_first_wait(servers):
@@ -450,8 +295,7 @@ def test_preloading_saves_the_first_wait(servers):
         with server.connect() as db:
             made.make(db, 10)
     server = servers(clock="2030-01-01 00:00:00")
-    with server.connect() as db:
-        threading.Timer(1, db.cancel).start()
+    with server.connect() as db, cancelled(db, 1):
         pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
 
 

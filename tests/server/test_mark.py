@@ -1,5 +1,6 @@
 """The mark of a database, the sequence flake_mark: what may happen to it, what it costs, and who can do what with it."""
 
+import contextlib
 import subprocess
 
 import psycopg
@@ -8,6 +9,7 @@ import pytest
 from clients import MAKE, Made
 from conftest import bindir
 from standing_clock import (
+    SESSIONS,
     TABLE,
     at,
     attempt,
@@ -23,6 +25,9 @@ from standing_clock import (
 )
 
 FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
+
+# As flake_core has it.
+MAGIC = 0x464C4D31.to_bytes(4, "little")
 
 # What happens to a database after its IDs were made at 60. The clock is at 0 then.
 
@@ -119,6 +124,20 @@ def test_without_its_file(own_servers, mode):
     pass_through(server, made, -3600, 0, 60, dbname="other")
 
 
+def test_a_crash_and_a_database_that_knows_less(own_servers):
+    """The file is the whole server's: whoever comes first afterwards is above the IDs of other databases too."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    server.set_clock(at(60))
+    with contextlib.ExitStack() as opened:
+        for db in [opened.enter_context(server.connect()) for _ in range(SESSIONS)]:
+            make(db, made)
+        server.stop("immediate")
+    server.set_clock(at(0))
+    server.launch()
+    pass_through(server, made, 0, 60, dbname="other")
+
+
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_without_the_file_waits_for_two_seconds(own_servers, mode):
     """Somebody else may have gone on under this number."""
@@ -150,7 +169,7 @@ def test_a_clean_restart_does_not_wait(own_servers):
         server.set_clock(at(seconds + 1))
         server.launch()
         for dbname in ["other", "postgres"]:
-            assert attempts(server, made, patience=10, dbname=dbname) == set()
+            make_in_all(server, made, dbname=dbname)
 
 
 def test_a_last_value_far_ahead_is_ignored(own_servers):
@@ -186,6 +205,19 @@ def test_the_last_value_does_not_count_where_there_are_marks(own_servers):
     (server.dir / "data" / "flake.mark").unlink()
     server.launch()
     pass_through(server, made, 0, 10, 20)
+
+
+def test_a_page_of_something_else(own_servers):
+    """What does not begin as marks do is not read as marks."""
+    server = server_at_0(own_servers)
+    file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_mark')")
+    server.stop()
+    content = file.read_bytes()
+    assert content.count(MAGIC) == 1
+    file.write_bytes(content.replace(MAGIC, b"none"))
+    server.launch("ignore_checksum_failure=on")
+    with pytest.raises(psycopg.errors.DataCorrupted, match="flake_mark"):
+        server.sql("SELECT flake_next('twitter')")
 
 
 # What it costs -------------------------------------------------------------------------------------------------------------

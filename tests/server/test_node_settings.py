@@ -7,6 +7,8 @@ a value in the place of the configuration's.
 import psycopg
 import pytest
 
+from horizon import PARALLEL
+
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
 # What is in force; a session's workers alone could be those of another number by chance.
 NODE = "SELECT node_id, node_count FROM flake_stats"
@@ -40,6 +42,7 @@ def test_the_first_session_after_a_start(server_of_node_1, shadow):
     server.restart()
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)
+        assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (512, 1024)
     assert server.value(WORKERS) == 1
     assert server.sql(NODE) == [(1, 2)]
     with server.connect(**{"user": "nobody"} | shadow) as db:
@@ -60,7 +63,8 @@ def test_parallel_workers(server_of_node_1):
     server.sql("ALTER FUNCTION flake_next(text) PARALLEL SAFE")
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
     server.restart()
-    with server.connect(options="-c flake.node_id=0 -c parallel_setup_cost=0 -c min_parallel_table_scan_size=0") as db:
+    with server.connect(options="-c flake.node_id=0") as db:
+        db.execute(PARALLEL)
         query = "SELECT min((flake_decode(flake_next('twitter'))).worker / 512 + 0 * n) FROM big"
         assert db.execute(query).fetchone() == (1,)
 
@@ -100,6 +104,16 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
         )
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1
+        assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_what_is_no_number_is_said_and_can_be_corrected(servers):
+    """The boot value is not what the configuration says."""
+    server = servers()
+    server.restart("flake.node_id=x", "flake.node_count=2")
+    with server.connect(options="-c flake.node_id=0") as db:
+        pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS)
+        server.reload("flake.node_id=1")
         assert db.execute(WORKERS).fetchone() == (1,)
 
 

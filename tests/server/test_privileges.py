@@ -243,6 +243,14 @@ def test_who_may_set_the_sequence_moves_no_mark(own_servers):
         server.sql("SELECT flake_next('twitter')")
 
 
+def make_database(server, name, by, owner=None, **definition):
+    """A database with the extension and a layout, which its owner has made, or somebody else."""
+    server.sql(f"CREATE DATABASE {name} OWNER {owner or by}")
+    with server.connect(dbname=name, user=by) as db:
+        db.execute("CREATE EXTENSION flake")
+        create(db, "mine", like="si", **definition)
+
+
 CONTENT = "SELECT array_agg(l ORDER BY name) FROM flake_layouts l"
 
 
@@ -261,10 +269,8 @@ def dumped_and_restored(server, database, role, owner=None):
 def test_a_dump_of_an_owner_who_is_no_superuser(server):
     """It restores with its owners, by him and by a superuser; layouts belong to him."""
     server.sql("CREATE ROLE first LOGIN")
-    server.sql("CREATE DATABASE original OWNER first")
+    make_database(server, "original", by="first", text="base62")
     with server.connect(dbname="original", user="first") as db:
-        db.execute("CREATE EXTENSION flake")
-        create(db, "mine", like="si", text="base62")
         db.execute("COMMENT ON SERVER mine IS 'ours'; CREATE TABLE t (id bigint DEFAULT flake_next('mine'))")
     for role in ["first", "postgres"]:
         copy = dumped_and_restored(server, "original", role, owner="first")
@@ -277,10 +283,7 @@ def test_a_dump_of_an_owner_who_is_no_superuser(server):
 def test_another_owner(server):
     """After REASSIGN OWNED the new owner goes on where the old one stopped, and dumps restore."""
     server.sql("CREATE ROLE leaver LOGIN; CREATE ROLE heir LOGIN")
-    server.sql("CREATE DATABASE inherited OWNER leaver")
-    with server.connect(dbname="inherited", user="leaver") as db:
-        db.execute("CREATE EXTENSION flake")
-        create(db, "mine", like="si")
+    make_database(server, "inherited", by="leaver")
     with server.connect(dbname="inherited") as db:
         db.execute("REASSIGN OWNED BY leaver TO heir; DROP OWNED BY leaver; DROP ROLE leaver")
     with server.connect(dbname="inherited", user="heir") as db:
@@ -293,10 +296,7 @@ def test_another_owner(server):
 def test_the_owners_things_are_dropped(server):
     """DROP OWNED takes layouts, and the extension, which belong to the role."""
     server.sql("CREATE ROLE goer LOGIN")
-    server.sql("CREATE DATABASE gone OWNER goer")
-    with server.connect(dbname="gone", user="goer") as db:
-        db.execute("CREATE EXTENSION flake")
-        create(db, "mine", like="si")
+    make_database(server, "gone", by="goer")
     with server.connect(dbname="gone") as db:
         db.execute("ALTER DATABASE gone OWNER TO postgres; DROP OWNED BY goer; DROP ROLE goer")
         assert db.execute("SELECT count(*) FROM pg_foreign_server").fetchone() == (0,)
@@ -305,10 +305,7 @@ def test_the_owners_things_are_dropped(server):
 
 def test_a_superuser_who_created_the_extension_leaves(server):
     server.sql("CREATE ROLE admin LOGIN SUPERUSER; CREATE ROLE admin2 LOGIN SUPERUSER")
-    server.sql("CREATE DATABASE administered")
-    with server.connect(dbname="administered", user="admin") as db:
-        db.execute("CREATE EXTENSION flake")
-        create(db, "mine", like="si")
+    make_database(server, "administered", by="admin", owner="postgres")
     with server.connect(dbname="administered") as db:
         db.execute("REASSIGN OWNED BY admin TO admin2; DROP OWNED BY admin; DROP ROLE admin")
     dumped_and_restored(server, "administered", "admin2")

@@ -16,9 +16,9 @@ import time
 import pytest
 
 from conftest import ROOT, SECONDS, bindir
-from standing_clock import wait_until
 from tailing import SLEEP
 from test_docs import BLOCK
+from waiting import wait_until
 
 PAGE = (ROOT / "docs" / "tailing.md").read_text()
 # Where scripts/setup puts clients that are no part of Debian's packages for tests.
@@ -63,7 +63,7 @@ def writers(server, table="outbox"):
         path.write_text(script.format(table))
         scripts += ["-f", path]
     process = subprocess.Popen(
-        [bindir() / "pgbench", "-n", "-c", "6", "-T", str(SECONDS), *scripts], env=server.client_environment,
+        [bindir() / "pgbench", "-n", "-c", "6", "-t", str(100 * SECONDS), *scripts], env=server.client_environment,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -1,11 +1,13 @@
 """A session that was stopped while it changed the ledger: others wait for it, and their waits can be canceled."""
 
+import contextlib
 import datetime
-import threading
 import time
 
 import psycopg
 import pytest
+
+from waiting import Background, is_busy, wait_until
 
 # Holds the ledger's lock, with the seqlock odd, as a writer that was stopped between its two increments.
 STOP = """
@@ -13,6 +15,9 @@ STOP = """
 #include "fmgr.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/builtins.h"
+#include <fcntl.h>
+#include <unistd.h>
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(stop_writer);
 Datum stop_writer(PG_FUNCTION_ARGS)
@@ -31,7 +36,9 @@ Datum stop_writer(PG_FUNCTION_ARGS)
         elog(ERROR, "no seqlock");
     LWLockAcquire(lock, LW_EXCLUSIVE);
     (*version)++;
-    pg_usleep(PG_GETARG_INT32(1) * 1000000L);
+    close(creat(text_to_cstring(PG_GETARG_TEXT_PP(1)), 0600));
+    for (int n = 0; n < 6000 && access(text_to_cstring(PG_GETARG_TEXT_PP(1)), F_OK) == 0; n++)
+        pg_usleep(10000L);
     (*version)++;
     LWLockRelease(lock);
     PG_RETURN_VOID();
@@ -42,19 +49,22 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @pytest.fixture
 def stopped(servers):
-    """A server, and a function that has a writer stopped for some seconds."""
+    """A server, and a context in which a writer is stopped; it gives away what ends that."""
     server = servers()
     library = server.compile("stop", STOP)
-    server.sql(f"CREATE FUNCTION stop_writer(bigint, integer) RETURNS void STRICT LANGUAGE c AS '{library}'")
+    server.sql(f"CREATE FUNCTION stop_writer(bigint, text) RETURNS void STRICT LANGUAGE c AS '{library}'")
+    stops = server.dir / "stopped"
 
-    def stop(seconds):
+    @contextlib.contextmanager
+    def stop():
         mark = server.value("SELECT mark FROM flake_stats")
         until = (mark - EPOCH) // datetime.timedelta(microseconds=1) - 2_000_000
-        thread = threading.Thread(target=server.sql, args=("SELECT stop_writer(%s, %s)", until, seconds))
-        thread.start()
-        time.sleep(0.3)
-        assert thread.is_alive()
-        return thread
+        with Background(lambda: server.sql("SELECT stop_writer(%s, %s)", until, str(stops))):
+            wait_until(stops.exists)
+            try:
+                yield stops.unlink
+            finally:
+                stops.unlink(missing_ok=True)
 
     return server, stop
 
@@ -67,21 +77,16 @@ def test_a_stopped_writer(stopped, call):
             session.execute(f"SELECT {call}")
         # All sessions have to ask for time, and all that was granted is over.
         time.sleep(4)
-        thread = stop(6)
-        for _ in range(2):
-            began = time.monotonic()
-            db.execute("SET statement_timeout = '300ms'")
-            with pytest.raises(psycopg.errors.QueryCanceled):
-                db.execute(f"SELECT {call}")
-            assert time.monotonic() - began < 1.3
-        # A session that is waiting can be terminated; it ends when it can leave its progress.
-        waiting = threading.Thread(target=lambda: pytest.raises(psycopg.OperationalError, other.execute, f"SELECT {call}"))
-        waiting.start()
-        time.sleep(0.3)
-        server.sql("SELECT pg_terminate_backend(%s)", other.info.backend_pid)
-        thread.join()
-        waiting.join(1)
-        assert not waiting.is_alive()
+        with stop() as go_on:
+            for _ in range(2):
+                db.execute("SET statement_timeout = '300ms'")
+                with pytest.raises(psycopg.errors.QueryCanceled):
+                    db.execute(f"SELECT {call}")
+            # A session that is waiting can be terminated; it ends when it can leave its progress.
+            with Background(lambda: pytest.raises(psycopg.OperationalError, other.execute, f"SELECT {call}")):
+                wait_until(lambda: is_busy(server, other))
+                server.sql("SELECT pg_terminate_backend(%s)", other.info.backend_pid)
+                go_on()
         # Once the writer runs again, so do the others.
         db.execute("SET statement_timeout = 0")
         made = db.execute(f"SELECT count(DISTINCT id) FROM (SELECT {call} FROM generate_series(1, 1000)) s(id)").fetchone()

@@ -3,14 +3,7 @@
 import pytest
 
 from clients import Made
-from standing_clock import at, attempt, attempts, fail_over, insert, pass_through, server_at_0
-
-
-def stop_replaying(standby):
-    standby.sql("ALTER SYSTEM SET primary_conninfo = ''")
-    standby.reload()
-    while standby.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
-        pass
+from standing_clock import at, attempt, attempts, fail_over, insert, make, open_ledger, pass_through, server_at_0, stop_replaying
 
 
 @pytest.mark.parametrize("other_first", [False, True])
@@ -34,14 +27,20 @@ def test_a_second_database(own_servers, other_first):
     pass_through(new, made, 102.9)
 
 
-def test_a_tick_that_sessions_of_another_database_began(own_servers):
-    """Their slots' next owners go on in it, and the mark of their own database has to be above it."""
+@pytest.mark.parametrize("slots", ["their slots", "other slots"])
+def test_time_that_sessions_of_another_database_were_granted(own_servers, slots):
+    """The next owners of their slots go on in their tick, others begin in it, and the mark of their own database has to be above
+    it."""
     old, made = server_at_0(own_servers), Made()
     old.sql("CREATE DATABASE other TEMPLATE postgres")
     new = own_servers(standby_of=old, clock=at(0))
     old.set_clock(at(60))
-    insert(old, Made())
-    insert(old, made, dbname="other")
+    with old.connect() as db:
+        make(db, Made())
+        if slots == "their slots":
+            db.close()
+            insert(old, Made())
+        insert(old, made, dbname="other")
     old.set_clock(at(0))
     old.sql("CREATE TABLE plain ()")
     fail_over(old, new)
@@ -87,29 +86,53 @@ def test_a_standby_takes_over_another_number(own_servers, has_made_ids):
     pass_through(new, made, 100, 100.5)
 
 
-def test_another_node_drops_the_extension_and_creates_it_again(own_servers):
-    """The marks of other nodes were in the page that is gone."""
+@pytest.fixture
+def parted(own_servers):
+    """A primary with IDs from when its clock was ahead, a standby with another number that was promoted, and those IDs."""
     first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
     second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
     first.set_clock(at(40))
     insert(first, made)
     second.wait_for_replay(first)
     first.set_clock(at(0))
+    assert "twitter" in attempts(first, made)
     first.sql("CREATE TABLE plain ()")
     second.wait_for_replay(first)
     second.promote()
     first.sql("CREATE TABLE lost ()")
-    attempts(second, made)
-    second.sql("DROP EXTENSION flake CASCADE")
-    second.sql("CREATE EXTENSION flake")
-    attempts(second, made)
+    return first, second, made
+
+
+def rewind_and_switch_back(first, second):
+    """The first one becomes a standby of the second one, and the primary again."""
     first.stop("fast")
     second.sql("CHECKPOINT")
     first.rewind(second)
     first.launch()
     first.wait_for_replay(second)
+    assert first.value("SELECT pg_is_in_recovery()")
     second.stop("fast")
     first.promote()
+
+
+def test_rewind_where_every_node_has_its_own_number(parted):
+    """A file that pg_rewind has brought is the other node's memory, not this one's."""
+    first, second, made = parted
+    open_ledger(second, made)
+    second.set_clock(at(3))
+    insert(second, made)
+    rewind_and_switch_back(first, second)
+    pass_through(first, made, 3, 40)
+
+
+def test_another_node_drops_the_extension_and_creates_it_again(parted):
+    """The marks of other nodes were in the page that is gone."""
+    first, second, made = parted
+    attempts(second, made)
+    second.sql("DROP EXTENSION flake CASCADE")
+    second.sql("CREATE EXTENSION flake")
+    attempts(second, made)
+    rewind_and_switch_back(first, second)
     pass_through(first, made, 3, 40)
 
 

@@ -141,7 +141,7 @@ fn time_before_the_epoch_and_after_the_last_tick() {
     let before = Generator::starting_above(layout, &share, layout.epoch() - 1, 0);
     assert!(matches!(before, Err(Error::InstantOutOfRange { .. })), "{before:?}");
     let after = Generator::starting_above(layout, &share, end, 0);
-    assert!(matches!(after, Err(Error::Exhausted { .. })), "{after:?}");
+    assert!(matches!(after, Err(Error::Exhausted { end: at, .. }) if at == end), "{after:?}");
     let mut generator = Generator::starting_above(layout, &share, end - 2000, 0).unwrap();
     assert_eq!(generator.next(end - 1, || 0), Answer::Issue(layout.last_tick() << 13));
     assert_eq!(generator.next(end, || 0), Answer::Exhausted);
@@ -236,6 +236,8 @@ fn ticks_of_centuries_have_steps_too() {
     assert_eq!((share.ids_per_step, share.steps), (1, (1 << 22) / 122));
     let step_at = |id: u64| (id & 0x3f_ffff) / 122;
     assert_eq!(step_at(issued(generator.next(century + century / 2, || 0))), share.steps / 2);
+    // The number of steps is odd, so half a step remains.
+    assert_eq!(generator.remaining(century + century / 2).of_step, (century as u64).div_ceil(2 * share.steps));
     assert_eq!(step_at(issued(generator.next(2 * century - 1, || 0))), share.steps - 1);
     assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
 }
@@ -256,4 +258,18 @@ fn a_generator_goes_on_for_layouts_of_the_same_bits() {
     assert_eq!(generator.next(end, || 0), Answer::Exhausted);
     generator.adopt(twitter);
     issued(generator.next(end, || 0));
+}
+
+#[test]
+fn an_adopted_rule_holds_from_the_next_tick_on() {
+    let twitter = built_in("twitter").unwrap();
+    let fields = twitter.fields().to_vec();
+    let rolling = Layout::new("rolling", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
+    let (_, mut generator) = of_slot(twitter, 0, 122, TICK - 1000, 0);
+    let place_at = |generator: &mut Generator, instant| issued(generator.next(instant, || 0)) & 0x3f_ffff;
+    assert_eq!([TICK; 3].map(|instant| place_at(&mut generator, instant)), [0, 1, 2]);
+    generator.adopt(&rolling);
+    assert_eq!([TICK, TICK + 1000].map(|instant| place_at(&mut generator, instant)), [3, 4]);
+    generator.adopt(twitter);
+    assert_eq!([TICK + 1000, TICK + 2000].map(|instant| place_at(&mut generator, instant)), [5, 0]);
 }

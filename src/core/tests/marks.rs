@@ -21,6 +21,7 @@ fn every_node_has_its_own_mark() {
     assert!(marks.is_valid());
     assert!(marks.raise(node(0, 2), 40, 7));
     assert!(!marks.raise(node(0, 2), 30, 8), "marks are never lowered");
+    assert!(!marks.raise(node(0, 2), 40, 8), "nothing has changed");
     let other = marks.of(node(1, 2));
     assert_eq!((other.own, other.inherited, other.is_listed, other.of_others), (None, i64::MIN, false, 40));
     let own = marks.of(node(0, 2));
@@ -38,6 +39,30 @@ fn what_a_sequence_says_counts_for_nodes_that_are_not_listed() {
     marks.raise(node(7, 9), 10, 7);
     assert_eq!(marks.own(node(7, 9)), Some(50), "it goes on counting");
     assert_eq!(marks.greatest(), 50);
+}
+
+#[test]
+fn the_lowest_mark_makes_room_and_is_not_forgotten() {
+    // The lowest comes first, in the middle and last.
+    for order in [|id: u32| id, |id| (id + 300) % 600, |id| 599 - id] {
+        let mut marks = Marks::new(None);
+        let raised: Vec<_> = (0..600).map(|id| (node(id, 600), 1000 + i64::from(order(id)))).collect();
+        for &(node, instant) in &raised {
+            marks.raise(node, instant, 7);
+        }
+        assert!(raised.iter().all(|&(node, instant)| counting(&marks, node) >= instant));
+    }
+}
+
+#[test]
+fn what_binds_every_node_is_never_lowered() {
+    let mut marks = Marks::new(None);
+    assert_eq!((marks.binding(), marks.of(node(0, 2)).binding), (i64::MIN, None));
+    assert!(marks.bind(40, 7));
+    assert!(!marks.bind(40, 8) && !marks.bind(30, 8));
+    assert_eq!((marks.binding(), marks.of(node(5, 32)).binding), (40, Some((40, 7))));
+    assert!(marks.bind(41, 8));
+    assert_eq!(marks.of(node(0, 2)).binding, Some((41, 8)));
 }
 
 proptest! {

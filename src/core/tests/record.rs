@@ -1,5 +1,6 @@
 //! The mark's file: a write that fails at any point leaves the previous record.
 
+use flake_core::Node;
 use flake_core::record::{ExitNote, Owner, Record, SIZE};
 use flake_core::timeline::{Stretch, Timeline};
 use proptest::prelude::*;
@@ -32,6 +33,27 @@ fn what_is_no_timeline_is_no_record() {
     assert_eq!(Timeline::of(&[Stretch { from: 1, until: 5 }, Stretch { from: 4, until: 9 }], 0), None);
     assert_eq!(Record::newest(b""), None);
     assert_eq!(Record::newest(&[0; 2 * SIZE]), None);
+}
+
+/// One character of a record on disk is another, or it ends early.
+#[test]
+fn a_damaged_record_is_none() {
+    let timeline = Timeline::of(&stretches(2), 1).unwrap();
+    let whole = Record::new(7, LONGEST, &timeline, None).encode();
+    let written = whole.trim_ascii_end().len();
+    for place in 0..written {
+        let mut damaged = whole.clone();
+        damaged[place] = if damaged[place] == b'1' { b'2' } else { b'1' };
+        assert_eq!(Record::newest(&damaged), None, "{}", String::from_utf8_lossy(&damaged[..written]));
+        assert_eq!(Record::newest(&whole[..place]), None);
+    }
+}
+
+#[test]
+fn a_memory_counts_for_its_node_and_under_other_numbers_of_nodes() {
+    let owner = Owner { node: (1, 4), ..LONGEST };
+    let counts = [(1, 4), (2, 4), (1, 8), (2, 8)].map(|(id, count)| owner.counts_for(Node::new(id, count).unwrap()));
+    assert_eq!(counts, [true, false, true, true]);
 }
 
 proptest! {

@@ -76,7 +76,7 @@ fn small_layout(worker_bits: u8, split: bool, sequence_bits: u8, worker_above: b
 #[test]
 fn no_two_slots_of_any_nodes_share_an_id_of_small_layouts() {
     let mut tried = 0;
-    for (worker_bits, sequence_bits) in [(2, 5), (3, 3), (4, 2), (5, 4), (2, 7)] {
+    for (worker_bits, sequence_bits) in [(2, 5), (3, 3), (4, 2), (5, 4), (2, 7), (2, 2)] {
         for (split, worker_above) in [(false, false), (false, true), (true, true)] {
             for (tick, nodes) in [16, 40, 1000].into_iter().flat_map(|tick| (1..6).map(move |nodes| (tick, nodes))) {
                 let layout = small_layout(worker_bits, split, sequence_bits, worker_above, tick);
@@ -123,6 +123,24 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
         }
         assert!(makers.len() > 60_000 / 25);
     }
+}
+
+/// Each node has automatic partitions of its own, and callers can name none of them.
+#[test]
+fn automatic_partitions_are_nobody_elses() {
+    let mut free = 1 << 15;
+    for node in (0..7).map(|node| Node::new(node, 7).unwrap()) {
+        let of_slots = (0..3).map(|slot| automatic_share(node, Slot::new(slot, 3).unwrap()).unwrap());
+        let of_node =
+            of_slots.map(|share| share.workers).reduce(|one, other| if one == other { one } else { panic!() });
+        let Numbers { first, count } = of_node.unwrap();
+        assert!(first >= free && count > 0, "{node:?} has partitions from {first} on");
+        free = first + count;
+    }
+    assert!(free <= 1 << 16);
+    let of_caller = |partition| partition_share(partition, Node::new(0, 1).unwrap(), Slot::new(0, 1).unwrap());
+    assert_eq!(of_caller((1 << 15) - 1).unwrap().workers, Numbers { first: (1 << 15) - 1, count: 1 });
+    assert!(matches!(of_caller(1 << 15), Err(Error::SnoPart { number: 32768, .. })));
 }
 
 /// Where an ID's node and slot follow from its worker and sequence: the rule, turned round.

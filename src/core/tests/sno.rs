@@ -1,6 +1,7 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
-use flake_core::{Answer, Error, Numbers, Share, Slot, Sno, SnoGenerator, SnoParts};
+use flake_core::sno::{LAST, UNIT, automatic_share, key, partition_share};
+use flake_core::{Answer, Error, Node, Numbers, Share, Slot, Sno, SnoGenerator, SnoParts};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -210,4 +211,28 @@ fn a_share_of_partitions_is_used_one_after_the_other() {
     assert_eq!(generator.next(EPOCH + 4_000, 0), Answer::Wait { until: EPOCH + 8_000 });
     assert!(matches!(generator.next(i64::MAX, 0), Answer::Exhausted));
     assert!(matches!(generator.next(i64::MIN, 0), Answer::ClockBehind { .. }));
+}
+
+#[test]
+fn no_sno_is_made_after_the_last_unit() {
+    let share = Share::undivided(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
+    let mut generator = SnoGenerator::starting_above(share, LAST - UNIT).unwrap();
+    let last = Sno::max_at(LAST).unwrap();
+    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(sno) if sno.instant() == last.instant()));
+    assert_eq!(generator.next(LAST + UNIT, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(_)));
+}
+
+#[test]
+fn automatic_partitions_are_above_those_of_callers() {
+    let slot = Slot::new(0, 122).unwrap();
+    let automatic = |id, count| automatic_share(Node::new(id, count).unwrap(), slot).unwrap().workers;
+    assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 32_768 });
+    assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 8_192 });
+    let of_caller = |partition| partition_share(partition, Node::new(0, 1).unwrap(), slot);
+    assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
+    for partition in [-1, 32_768] {
+        assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
+    }
+    assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)));
 }

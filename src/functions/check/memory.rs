@@ -24,7 +24,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
             "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/guarantee.md.",
         );
     }
-    let above = &ledger.timeline().stretches()[ledger.timeline().open_index() + 1..];
+    let above = ledger.timeline().above();
     let skipped: Vec<_> = above
         .iter()
         .filter(|stretch| stretch.until - now > AHEAD)

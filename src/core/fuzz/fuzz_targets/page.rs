@@ -1,0 +1,6 @@
+//! Pages of marks.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| oracles::page(data));

@@ -1,0 +1,16 @@
+//! What holds for everything that comes from outside. The fuzz targets and tests/fuzz.rs ask these questions.
+
+mod choices;
+mod definition;
+mod generators;
+mod layout;
+mod page;
+mod record;
+mod sno;
+mod text;
+
+pub use definition::{built, written};
+pub use page::page;
+pub use record::record;
+pub use sno::sno;
+pub use text::text;

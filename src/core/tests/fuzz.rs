@@ -1,0 +1,120 @@
+//! What the fuzz targets ask, for their seeds and for what becomes of these by some changes: for machines without cargo-fuzz.
+
+use std::path::Path;
+
+use flake_core::Sno;
+use proptest::prelude::*;
+
+#[path = "../fuzz/oracles/mod.rs"]
+mod oracles;
+
+/// A part of an input that changes leave whole.
+const WORDS: [&str; 24] = [
+    "\n",
+    "\n\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"\"",
+    "null",
+    "true",
+    "0",
+    "-1",
+    "255",
+    "256",
+    "18446744073709551615",
+    "\"like\"",
+    "\"reversed\": true",
+    "\"rank\": 1",
+    "\"value\": 1",
+    "\"worker\"",
+    "\"random\"",
+    "é",
+    "~",
+];
+
+type Change = (u8, prop::sample::Index, prop::sample::Index, u64);
+
+fn changes() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, Vec<Change>)> {
+    let change = (0u8..7, any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u64>());
+    (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::collection::vec(change, 0..6))
+}
+
+/// The seeds of a target; each has to be fine.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let mut files: Vec<_> = place.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| std::fs::read(file).unwrap()).collect()
+}
+
+fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
+    for (kind, from, to, number) in changes {
+        let (from, to) = (from.index(input.len() + 1), to.index(input.len() + 1));
+        let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 40));
+        let word = WORDS[number as usize % WORDS.len()];
+        let part = input[from..to].to_vec();
+        match kind {
+            0 => input[from..to].fill(number as u8),
+            1 => drop(input.drain(from..to)),
+            2 => drop(input.splice(from..from, part)),
+            3 => drop(input.splice(from..from, word.bytes())),
+            4 => drop(input.splice(from..to, word.bytes())),
+            5 if from < input.len() => input[from] ^= 1 << (number % 8),
+            _ => drop(input.splice(from..from, other[other.len().min(from)..other.len().min(to)].iter().copied())),
+        }
+    }
+    input
+}
+
+/// FLAKE_FUZZ_TIMES has as many times as many cases.
+fn config(cases: u32) -> ProptestConfig {
+    let times: u32 = std::env::var("FLAKE_FUZZ_TIMES").map_or(1, |times| times.parse().unwrap());
+    ProptestConfig { cases: cases * times, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn holds(target: &str, cases: u32, oracle: fn(&[u8])) {
+    let seeds = seeds(target);
+    assert!(!seeds.is_empty());
+    for seed in &seeds {
+        oracle(seed);
+    }
+    proptest!(config(cases), |((one, other, list) in changes())| {
+        let (one, other): (&Vec<u8>, &Vec<u8>) = (one.get(&seeds), other.get(&seeds));
+        oracle(&changed(one.clone(), other, list));
+    });
+}
+
+#[test]
+fn definitions() {
+    holds("definition", 4_000, oracles::written);
+}
+
+#[test]
+fn layouts() {
+    holds("layout", 1_000, oracles::built);
+    proptest!(config(4_000), |(decisions in prop::collection::vec(any::<u8>(), 0..400))| oracles::built(&decisions));
+}
+
+#[test]
+fn texts() {
+    holds("text", 2_000, oracles::text);
+}
+
+#[test]
+fn snos() {
+    holds("sno", 10_000, |data| oracles::sno(data, Sno::encode, Sno::decode));
+}
+
+#[test]
+fn records() {
+    holds("record", 10_000, oracles::record);
+}
+
+#[test]
+fn pages() {
+    holds("page", 2_000, oracles::page);
+}

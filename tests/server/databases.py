@@ -1,0 +1,15 @@
+"""Databases of several encodings, which belong to a role that is no superuser and has created the extension in them."""
+
+ENCODINGS = ["UTF8", "LATIN1", "SQL_ASCII", "EUC_JP", "WIN1251"]
+
+
+def create(server):
+    server.sql("CREATE ROLE keeper LOGIN IN ROLE pg_monitor")
+    for encoding in ENCODINGS:
+        server.sql(f"CREATE DATABASE {encoding} OWNER keeper TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
+        with connect(server, encoding) as db:
+            db.execute("CREATE EXTENSION flake")
+
+
+def connect(server, encoding, **options):
+    return server.connect(dbname=encoding.lower(), user="keeper", client_encoding="UTF8", **options)

@@ -1,0 +1,112 @@
+"""What is on disk before an ID is returned."""
+
+import concurrent.futures
+
+import psycopg
+import pytest
+
+from clients import KINDS, Made
+from standing_clock import SESSIONS, at, make, server_at_0, sessions, wait_until
+from test_mark_file import mark
+
+# Writes down which files are flushed.
+FLUSHES = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int fdatasync(int file)
+{
+    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync"), log = open("LOG", O_WRONLY | O_APPEND);
+    char link[64], name[4096];
+    ssize_t length;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    length = readlink(link, name, sizeof name - 1);
+    if (length > 0)
+    {
+        name[length] = '\\n';
+        if (write(log, name, length + 1) < 0) {}
+    }
+    close(log);
+    return flush(file);
+}
+"""
+
+
+def test_each_record_that_grants_time_is_flushed(own_servers):
+    server, made = server_at_0(own_servers), Made()
+    log = server.base / "flushes"
+    log.touch()
+    log.chmod(0o666)
+    library = server.compile("flushes", FLUSHES.replace("LOG", str(log)))
+    preloaded = server.environment["SERVER_ENV"]
+    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
+    server.restart("fsync=on")
+
+    def flushes():
+        return sum(line.endswith("/flake.mark") for line in log.read_text().splitlines())
+
+    with server.connect() as db:
+        server.set_clock(at(10))
+        make(db, made)
+        for seconds in [20, 30, 40]:
+            before = flushes()
+            server.set_clock(at(seconds))
+            make(db, made)
+            assert flushes() == before + 1
+
+
+def test_time_that_could_not_be_written_is_not_used(own_servers):
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as db:
+        make(db, made)
+        mark(server).chmod(0o400)
+        server.set_clock(at(10))
+        for call in [*KINDS.values()] * 2:
+            pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}")
+        mark(server).chmod(0o600)
+        make(db, made)
+
+
+# Keeps everybody from writing WAL to disk until a file is there.
+HOLD = """
+#include "postgres.h"
+#include "fmgr.h"
+#include "storage/lwlock.h"
+#include <fcntl.h>
+#include <unistd.h>
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(hold_wal);
+Datum hold_wal(PG_FUNCTION_ARGS)
+{
+    LWLockAcquire(WALWriteLock, LW_EXCLUSIVE);
+    close(open("held", O_CREAT | O_WRONLY, 0600));
+    while (access("released", F_OK) != 0)
+        pg_usleep(10000);
+    LWLockRelease(WALWriteLock);
+    PG_RETURN_VOID();
+}
+"""
+WAITS = "SELECT pid FROM pg_stat_activity WHERE pid = %s AND wait_event = 'WALWrite'"
+
+
+def test_the_mark_of_the_database_is_on_disk_before(own_servers):
+    """Whichever session has written it, none makes an ID before."""
+    server, made = server_at_0(own_servers), Made()
+    server.sql(f"CREATE FUNCTION hold_wal() RETURNS void LANGUAGE c AS '{server.compile('hold', HOLD)}'")
+    with sessions(server) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool, server.connect() as looking:
+        writer, reader, holder, *_ = dbs
+        for db in [writer, reader]:
+            make(db, made)
+        server.set_clock(at(10))
+        asked = [pool.submit(holder.execute, "SELECT hold_wal()")]
+        wait_until((server.dir / "data" / "held").exists)
+        try:
+            for db in [writer, reader]:
+                asked.append(pool.submit(make, db, made))
+                wait_until(lambda: asked[-1].done() or looking.execute(WAITS, (db.info.backend_pid,)).fetchone())  # noqa: B023
+            assert not any(ask.done() for ask in asked)
+        finally:
+            server.write("released")
+        [ask.result() for ask in asked]

@@ -1,0 +1,73 @@
+"""What sessions leave when they exit, and what they leave when they cannot say how far they got."""
+
+import concurrent.futures
+import contextlib
+
+import psycopg
+import pytest
+
+from clients import Made
+from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions
+from test_mark_file import stuck_disk
+from waiting import wait_until
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
+
+
+def test_sessions_that_end_while_they_ask_for_time(own_servers):
+    """They say nothing of their IDs; whoever gets their slots uses no time that was granted by then."""
+    server, made = server_at_0(own_servers), Made()
+
+    def ask(db):
+        with pytest.raises(psycopg.Error):
+            db.execute("SELECT flake_next('twitter')")
+
+    with sessions(server) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
+        for db in dbs:
+            make(db, made)
+        pids = [db.info.backend_pid for db in dbs]
+        with stuck_disk(server):
+            server.set_clock(at(10))
+            asking = [pool.submit(ask, db) for db in dbs]
+            # All but the one that writes.
+            wait_until(lambda: len(server.sql(WAITING, pids)) == SESSIONS - 1)
+            server.sql("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", pids)
+        [asked.result() for asked in asking]
+    pass_through(server, made, 0)
+
+
+@pytest.mark.parametrize("leaves", ["before", "meanwhile"])
+def test_a_crash_after_a_session_has_left(own_servers, leaves):
+    """It has noted from when on time is free, which says nothing of sessions that go on, or begin after it."""
+    server, made = server_at_0(own_servers), Made()
+    if leaves == "before":
+        make_in_all(server, made)
+    with contextlib.ExitStack() as opened:
+        dbs = [opened.enter_context(server.connect()) for _ in range(SESSIONS)]
+        for db in dbs:
+            make(db, made)
+        if leaves == "meanwhile":
+            with server.session() as other:
+                make(other, made)
+        # Within what was granted.
+        server.set_clock(at(1.5))
+        for db in dbs:
+            make(db, made)
+        server.stop("immediate")
+    server.launch()
+    pass_through(server, made, 1.5)
+
+
+def test_a_restart_is_waited_for_by_the_impatient(own_servers):
+    """What was granted before the crash ends in three seconds, which is not for the clock to explain."""
+    server, made = server_at_0(own_servers), Made()
+    with server.connect() as db:
+        make(db, made)
+        server.stop("immediate")
+    server.launch()
+    with server.connect() as db, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        db.execute("SET flake.max_clock_wait = 0")
+        asked = pool.submit(make, db, made)
+        wait_until(lambda: asked.done() or server.sql(WAITING, [db.info.backend_pid]))
+        server.set_clock(running(4))
+        asked.result()

@@ -1,0 +1,210 @@
+"""The file flake.mark: when it is written, and what happens where that cannot be done, lasts long, or it cannot be read."""
+
+import contextlib
+import os
+import re
+import threading
+import time
+
+import psycopg
+import pytest
+
+from clients import MAKE, Made
+from standing_clock import cancelled
+from waiting import is_busy, sleeps, wait_until
+
+
+def mark(server):
+    return server.dir / "data" / "flake.mark"
+
+
+def make_until_refused(db, made):
+    """The mark is at most three seconds ahead."""
+    errors = []
+
+    def refused():
+        try:
+            made.make(db, 10)
+        except psycopg.Error as error:
+            errors.append(error)
+        return errors
+
+    wait_until(refused)
+    return errors[0]
+
+
+def make_until_written(server, db, made):
+    """The file is created again. Who comes for the first time after the granted time is over is refused once."""
+
+    def written():
+        with contextlib.suppress(psycopg.errors.DiskFull):
+            made.make(db, 10)
+        return mark(server).exists()
+
+    wait_until(written)
+
+
+def test_a_file_that_cannot_be_written(servers):
+    """IDs are made until the mark, then there is an error, and they go on when the file can be written again."""
+    server, made = servers(), Made()
+    with server.connect() as db:
+        made.make(db, 10)
+        mark(server).chmod(0o400)
+        error = make_until_refused(db, made)
+        assert isinstance(error, psycopg.errors.InsufficientPrivilege)
+        assert error.diag.message_primary == 'could not write file "flake.mark": Permission denied'
+        assert error.diag.message_hint.startswith("Check that the data directory is writable")
+        assert isinstance(make_until_refused(db, made), psycopg.errors.InsufficientPrivilege)
+        mark(server).chmod(0o600)
+        made.make(db, 10)
+
+        kept = mark(server).rename(mark(server).with_suffix(".kept"))
+        mark(server).symlink_to("/dev/full")
+        assert isinstance(make_until_refused(db, made), psycopg.errors.DiskFull)
+        kept.replace(mark(server))
+        made.make(db, 10)
+
+        # What remains of an attempt to create the file is removed, and the next one succeeds.
+        kept = mark(server).rename(mark(server).with_suffix(".kept"))
+        mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
+        make_until_written(server, db, made)
+        kept.unlink()
+
+        mark(server).unlink()
+        make_until_written(server, db, made)
+    server.restart(mode="immediate")
+    with server.connect() as db:
+        db.execute("SET flake.max_clock_wait = 0")  # not what a restart's wait depends on
+        made.make(db, 10)
+
+
+def test_how_often_the_file_is_written(own_servers):
+    """About every two seconds; a session that is alone writes when it begins and when it exits, too, without waiting."""
+    server = own_servers()
+    file = server.dir / "data" / "flake.mark"
+
+    def written():
+        return max(int(number) for number in re.findall(r'"number":(\d+)', file.read_text()))
+
+    def make_in(sessions):
+        for _ in range(sessions):
+            with server.session() as db:
+                db.execute("SELECT flake_next('twitter')")
+
+    make_in(1)
+    for others, writes in [(0, 2), (1, 0)]:
+        with contextlib.ExitStack() as stack:
+            if others:
+                stack.enter_context(server.connect()).execute("SELECT flake_next('twitter')")
+            began, before = time.monotonic(), written()
+            make_in(50)
+            periods = (time.monotonic() - began) // 2 + 1
+            assert writes * 50 <= written() - before <= writes * 50 + periods
+
+
+@contextlib.contextmanager
+def stuck_disk(server):
+    """Whoever begins to write the file has to wait for the end of the block."""
+    kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
+    os.link(mark(server), kept)
+    os.mkfifo(stuck)  # Opening it lasts until somebody reads.
+    stuck.chmod(0o666)
+    stuck.replace(mark(server))
+    try:
+        yield
+    finally:
+        # Whoever waits for a reader goes on, and finds that this is no file.
+        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
+        kept.replace(mark(server))
+        os.close(reader)
+
+
+@contextlib.contextmanager
+def stuck_writer(server):
+    """A session that waits for the disk, with the right to change the ledger. Nobody else makes IDs."""
+    with server.session() as before:
+        before.execute(MAKE, (1,))
+
+    ends = threading.Event()
+
+    def make():
+        with contextlib.suppress(psycopg.Error):
+            while not ends.is_set():
+                db.execute(MAKE, (10,))
+
+    def is_stuck():
+        """All time that was granted is over, and the session sleeps for a reason that PostgreSQL does not know."""
+        return server.value("SELECT mark - interval '2 s' < now() FROM flake_stats") and is_busy(server, db, "") and sleeps(db)
+
+    writer = threading.Thread(target=make)
+    with server.session() as db, contextlib.ExitStack() as after, stuck_disk(server):
+        writer.start()
+        after.callback(writer.join)
+        after.callback(ends.set)
+        wait_until(is_stuck)
+        yield writer
+
+
+def test_a_disk_that_is_stuck(servers):
+    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    server = servers()
+    with stuck_writer(server) as writer:
+        for _ in range(3):
+            with server.connect() as db, cancelled(db):
+                pytest.raises(psycopg.errors.QueryCanceled, db.execute, MAKE, (10,))
+        assert server.value("SELECT ledger FROM flake_stats") == "open"
+        assert writer.is_alive()
+    server.sql(MAKE, 1)
+
+
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
+def test_who_is_cancelled_at_first_does_not_take_part(servers, call):
+    """A session counts once it has succeeded, and once."""
+    server, sessions = servers(), "SELECT sessions FROM flake_stats"
+    with server.session() as db:
+        with stuck_writer(server), server.session() as gone:
+            for session in gone, db, db:
+                with cancelled(session):
+                    pytest.raises(psycopg.errors.QueryCanceled, session.execute, f"SELECT {call}")
+        assert server.value(sessions) == 0
+        db.execute(f"SELECT {call}")
+        assert server.value(sessions) == 1
+    assert server.value(sessions) == 0
+
+
+def test_a_file_that_cannot_be_read(servers):
+    server, made = servers(), Made()
+    with server.session() as db:
+        made.make(db, 10)
+    whole = mark(server).read_bytes()
+    records = [whole[:4096], whole[4096:]]
+    newest = max(range(2), key=lambda n: int(records[n].split(b'"number":')[1].split(b",")[0]) if b"number" in records[n] else 0)
+
+    # Half of the newest record: the one before it counts.
+    def tear():
+        torn = bytearray(whole)
+        torn[4096 * newest + 60 : 4096 * newest + 100] = b"x" * 40
+        mark(server).write_bytes(torn)
+
+    server.restart(while_stopped=tear)
+    with server.connect() as db:
+        made.make(db, 10)
+
+    # Cut off: what is missing may be the newer record.
+    server.restart(while_stopped=lambda: mark(server).write_bytes(whole[:4096]))
+    with server.connect() as db:
+        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
+    server.restart(while_stopped=lambda: mark(server).write_bytes(b"x" * 8192))
+    for _ in range(2):
+        with server.connect() as db:
+            error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
+            assert error.message_primary == 'file "flake.mark" contains no valid record'
+            assert "You can delete it" in error.message_hint
+    # What never ends is not read to its end.
+    mark(server).unlink()
+    mark(server).symlink_to("/dev/zero")
+    with server.connect() as db:
+        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
+    mark(server).unlink()
+    with server.connect() as db:
+        made.make(db, 10)

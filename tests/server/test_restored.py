@@ -1,0 +1,107 @@
+"""Servers that were restored to a point in time, or upgraded, go on above the IDs and the horizons of what they come from."""
+
+import functools
+import os
+import pathlib
+
+import pytest
+
+from clients import Made
+from conftest import ROOT, pg_config
+from horizon import announce, goes_on
+from standing_clock import ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pass_through, server_at_0
+from waiting import wait_until
+
+
+def recover(restored, server, target):
+    """A copy of a server replays its WAL up to there."""
+    server.stop()
+    restored.write("recovery.signal")
+    restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", target)
+    wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
+
+
+@pytest.mark.parametrize("target", ["lsn", "name"])
+def test_recovery_to_a_point_in_time(own_servers, target):
+    """It ends with a commit, of which nothing but the WAL before it says when its IDs were made."""
+    server, made = server_at_0(own_servers), Made()
+    restored = own_servers(copy_of=server, clock=at(-3600))
+    server.sql("CREATE TABLE plain ()")
+    server.set_clock(at(60))
+    make_in_all(server, made)
+    with server.connect() as db:
+        db.execute("BEGIN")
+        made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING *").fetchall())
+        end, = db.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+        db.execute("COMMIT")
+    server.set_clock(at(0))
+    server.sql("CREATE TABLE plain_too ()")
+    server.sql("SELECT pg_create_restore_point('here')")
+    server.sql("CREATE TABLE later ()")
+    recover(restored, server, f"recovery_target_lsn={end}" if target == "lsn" else "recovery_target_name=here")
+    assert restored.sql("SELECT count(*), to_regclass('later') FROM kept") == [(20, None)]
+    pass_through(restored, made, -3600, 0, 60)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_horizon_from_before_a_recovery(own_servers, number):
+    """It was asked where nobody has made an ID since the copy, which may have a number of its own."""
+    server = server_at_0(own_servers, "flake.node_count=2")
+    restored = own_servers(f"flake.node_id={number}", copy_of=server, clock=at(-3600))
+    server.set_clock(at(60))
+    announced = announce(server)
+    server.set_clock(at(0))
+    server.sql("SELECT pg_create_restore_point('here')")
+    recover(restored, server, "recovery_target_name=here")
+    goes_on(restored, announced, -3600, 0, 59, 60)
+
+
+def version_17():
+    """Its pg_config and, if it is not to be had here, why not."""
+    if not pg_config("--version").name.startswith("PostgreSQL 18"):
+        return None, "the upgrade is tested from PostgreSQL 17 to 18"
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    places = ["/usr/lib/postgresql/17", "/var/cache/flake/postgresql-17", cache / "flake/postgresql-17"]
+    found = [place / "bin/pg_config" for place in map(pathlib.Path, places) if (place / "bin/initdb").exists()]
+    if not found:
+        return None, "there is no PostgreSQL 17 to upgrade from"
+    scripts = [sorted((ROOT / f"target/stage-{major}").rglob("flake--*.sql")) for major in [17, 18]]
+    if not all(scripts) or scripts[0][0].read_bytes() != scripts[1][0].read_bytes():
+        return None, "flake was not built for PostgreSQL 17 from the same sources"
+    return found[0], None
+
+
+@pytest.fixture
+def old(own_servers):
+    """A server of PostgreSQL 17, whose clock is at 60."""
+    older, lacks = version_17()
+    if lacks:
+        pytest.skip(lacks)
+    old = server_at_0(functools.partial(own_servers, pg_config=older))
+    old.set_clock(at(60))
+    return old
+
+
+def upgrade(own_servers, old):
+    """The server of PostgreSQL 18 that it becomes, whose clock is behind."""
+    old.set_clock(at(0))
+    old.stop()
+    new = own_servers(upgrade_of=old, clock=at(-600))
+    # The same number of slots, of which 17 has one for each worker of autovacuum.
+    new.launch(*SETTINGS, "autovacuum_worker_slots=2")
+    return new
+
+
+def test_upgrade(own_servers, old):
+    """pg_upgrade takes no file of the data directory along that it does not know, and of a sequence the last value only, which
+    counts up to an hour ahead of the clock."""
+    made = Made()
+    insert(old, made)
+    new = upgrade(own_servers, old)
+    assert new.value("SELECT count(*) FROM kept") == 20 * SESSIONS
+    pass_through(new, made, -600, 0, 60)
+
+
+def test_a_horizon_from_before_an_upgrade(own_servers, old):
+    announced = announce(old)
+    goes_on(upgrade(own_servers, old), announced, -600, 0, 59, 60)

@@ -1,0 +1,102 @@
+"""Waiting for a state, however long a machine takes to come to it, and acting when another session is in one."""
+
+import contextlib
+import os
+import pathlib
+import re
+import threading
+import time
+
+# How long a state is waited for, in seconds.
+LONG = 60
+
+
+def wait_until(condition):
+    deadline, pause = time.monotonic() + LONG, 0.001
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+class Background:
+    """Threads that run until the end of a `with`, which raises what one of them has raised."""
+
+    def __init__(self, *runs):
+        self.ends, self.failures, self.threads = threading.Event(), [], []
+        for run in runs:
+            self.add(run)
+
+    def add(self, run, *arguments):
+        def watched():
+            try:
+                run(*arguments)
+            except BaseException as failure:  # noqa: BLE001 - raised at the end of the `with`
+                self.failures.append(failure)
+
+        self.threads.append(threading.Thread(target=watched))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        for thread in self.threads:
+            thread.join()
+        if self.failures:
+            raise self.failures[0]
+
+
+def is_busy(server, db, wait_event_type="%"):
+    """Whether a session executes a statement, and waits for an event of such a type if it is given."""
+    look = """SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND COALESCE(wait_event_type, '') LIKE %s"""
+    return bool(server.sql(look, db.info.backend_pid, wait_event_type))
+
+
+def process_of(db):
+    """What the system says of a session's process, from its state on."""
+    return pathlib.Path(f"/proc/{db.info.backend_pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def processor_seconds(db):
+    """What a session has taken so far, which does not depend on what else the machine does."""
+    fields = process_of(db)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def sleeps(db):
+    """Whether a session's process waits for something other than a processor."""
+    return process_of(db)[0] == "S"
+
+
+def waits_for_the_clock(server, db):
+    """In a tick that lasts longer than some milliseconds; see below for others."""
+    return is_busy(server, db, "Extension")
+
+
+def waits_in_ticks(server, db):
+    """It sleeps for many short ticks, more often than it would to send rows."""
+    status = pathlib.Path(f"/proc/{db.info.backend_pid}/status")
+
+    def naps():
+        return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.M)[1])
+
+    before = naps()
+    wait_until(lambda: naps() > before + 1000)
+    return True
+
+
+@contextlib.contextmanager
+def cancelled_once(condition, server, db):
+    """Cancels the statement that is executed in the `with` once the condition holds for its session."""
+
+    def cancel():
+        try:
+            wait_until(lambda: condition(server, db))
+        finally:
+            db.cancel()
+
+    with Background(cancel):
+        yield
