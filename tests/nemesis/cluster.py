@@ -11,6 +11,7 @@ from conftest import pg_config
 from test_faults import EXIT
 
 from . import LONG, WITHOUT, layouts
+from .layouts import TAILED
 from .oracle import Branch, Maker
 from .shape import MOST_CONNECTIONS
 
@@ -21,8 +22,8 @@ SETTINGS = [
     "wal_retrieve_retry_interval=100ms", "wal_log_hints=on", "log_line_prefix=%m [%p] %e ",
 ]  # fmt: skip
 # Rows say which statement made them.
-TABLES = """CREATE TABLE kept (token integer, kind text, id text);
-            CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), token integer)"""
+TABLES = "CREATE TABLE kept (token integer, kind text, id text);"
+TABLES += "".join(f"CREATE TABLE tailed_{kind} (id {key} PRIMARY KEY, token integer);" for kind, (key, *_) in TAILED.items())
 
 
 # The PostgreSQL of the other node.
@@ -57,7 +58,7 @@ class Node:
         self.server, self.past, self.up = None, [], False
         self.maker = Maker(name, object(), branch, number, count, False, 0, 1)
         self.stopped, self.broken_disk = threading.Event(), 0.0
-        self.parting, self.accepted = False, 0
+        self.parting, self.accepted, self.consumers = False, 0, {}
         self.killed, self.disturbed = set(), time.monotonic()
 
     def now_is(self, **what):
@@ -96,18 +97,19 @@ def is_alive(pid):
 class Cluster:
     """All servers, the highest instant that a clock has shown, and what ends by itself."""
 
-    def __init__(self, make, oracle, shape):
+    def __init__(self, make, oracle, shape, preloading):
         self.make, self.oracle, self.shape, self.nodes, self.timers = make, oracle, shape, {}, []
         self.exit_libraries = {}
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={shape.nodes}", f"max_connections={MOST_CONNECTIONS}"]
+        of_b, of_c = (f"shared_preload_libraries={name}" for name in preloading)
         trunk = Branch("a1")
         a = self.add("a", 0, trunk, lambda: make(*settings, *of_version(), "flake.node_id=0", clock="+0"))
         self.set_up(a.server)
         self.layouts = layouts.of_server(a.server)
         self.has_horizon = a.server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
-        self.add("b", 0, trunk, lambda: make(standby_of=a.server, clock="+0"), recovers=True)
-        own = ["flake.node_id=1", "flake.allow_in_recovery=on"]
+        self.add("b", 0, trunk, lambda: make(of_b, standby_of=a.server, clock="+0"), recovers=True)
+        own = [of_c, "flake.node_id=1", "flake.allow_in_recovery=on"]
         self.add("c", 1, trunk, lambda: make(*own, standby_of=a.server, clock="+0"), recovers=True)
         of_d = ["flake.node_id=2", f"max_connections={shape.connections}"]
         d = self.add("d", 2, Branch("d1"), lambda: make(*settings, *of_version(OTHER), *of_d, clock="+0", pg_config=OTHER))

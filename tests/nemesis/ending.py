@@ -7,7 +7,7 @@ import psycopg
 
 from . import LONG
 from .cluster import DATABASES
-from .layouts import CALLS
+from .layouts import CALLS, TAILED
 
 ABOVE = 15  # seconds that a clock is above all that was used
 WRONG = re.compile(r"PANIC|panicked|Rust panic|TRAP|\bXX\d\d\d\b.*")
@@ -68,13 +68,16 @@ def read_rows(cluster, node):
                 oracle.fail(f"rows twice in {database} of {node.name}: {row}")
             for kind, text, token in db.execute("SELECT kind, id, token FROM kept").fetchall():
                 oracle.row(layouts[kind], text, token)
-            for text, token in db.execute("SELECT id::text, token FROM outbox").fetchall():
-                oracle.row(layouts["twitter"], text, token)
+            for kind in TAILED:
+                for text, token in db.execute(f"SELECT id::text, token FROM tailed_{kind}").fetchall():
+                    oracle.row(layouts[kind], text, token)
 
 
 def read_log(cluster, node):
-    log = node.log
-    for line in log.splitlines():
+    lines = node.log.splitlines()
+    for at, line in enumerate(lines):
         ended = KILLED.search(line)
-        if WRONG.search(line) or (ended and int(ended[1]) not in node.killed):
+        if WRONG.search(line):
             cluster.oracle.fail(f"log of {node.name}: {line}")
+        elif ended and int(ended[1]) not in node.killed:
+            cluster.oracle.fail("\n    ".join([f"log of {node.name}:", *lines[max(0, at - 5) : at + 1]]))

@@ -1,6 +1,7 @@
 """What a plan's steps do to the servers. Names of functions are those of the steps."""
 
 import contextlib
+import random
 import signal
 import subprocess
 import time
@@ -49,7 +50,7 @@ def pause(cluster, node, seconds):
 def backends(node):
     with contextlib.suppress(psycopg.Error), node.server.connect(connect_timeout=10) as db:
         rows = db.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
-        return [pid for pid, in rows]
+        return sorted((pid for pid, in rows), key=lambda _: random.random())
     return []
 
 
@@ -122,7 +123,7 @@ def opened(node):
 
 def accept_clock(cluster, node):
     """Consumers begin anew."""
-    node.accepted += 1
+    cluster.oracle.accept(node)
     with contextlib.suppress(*REFUSED):
         node.server.sql("SELECT flake_accept_clock()")
 

@@ -1,6 +1,7 @@
 """The kinds of IDs that clients make, and what of an ID has to be unique: the same key and number must never come again."""
 
 import dataclasses
+import datetime
 
 from . import WITHOUT
 
@@ -18,6 +19,10 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
 CALLS = {name: f"flake_next('{name}')" for name in ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too"]}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
+# Kinds of the tables that consumers tail: the type of their key, the least key of an instant, and a key that is covered.
+TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
+TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
+TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
 BATCHED = ["twitter", "small", "base64id"]
 DIGITS = str.maketrans("23456789abcdefghijklmnopqrstuvwx", "0123456789abcdefghijklmnopqrstuv")
 METABYTE = 0xFF << 32
@@ -32,9 +37,22 @@ class Layout:
     time: int  # the bits that are the same in all IDs of a tick
     workers: tuple  # the places of the worker number's bits from the highest down
     tick: float
+    epoch: datetime.datetime
+    is_reversed: bool = False
 
     def number(self, text):
         return int(text) & self.unique
+
+    def end(self, number):
+        """When the tick of an ID ends."""
+        width, lowest = self.time.bit_count(), self.time & -self.time
+        ticks = (number & self.time) // lowest
+        if self.is_reversed:
+            ticks = int(f"{ticks:0{width}b}"[::-1], 2)
+        return self.after(ticks)
+
+    def after(self, ticks):
+        return self.epoch + (ticks + 1) * datetime.timedelta(seconds=self.tick)
 
     def node(self, number, count):
         """Whose part of the workers holds an ID."""
@@ -47,6 +65,9 @@ class Layout:
 class Sno(Layout):
     def number(self, text):
         return int(text.translate(DIGITS), 32) & self.unique
+
+    def end(self, number):
+        return self.after(number >> 41)
 
 
 def of_view(epoch, tick, fields):
@@ -69,7 +90,7 @@ def of_view(epoch, tick, fields):
                 parts.setdefault(role, []).append((field.get("rank", 0), shift, field["bits"]))
     bits = {role: joined(fields) for role, fields in parts.items()}
     key = epoch, tick, place, fixed, tuple(sorted(bits.items()))
-    return Layout(key, (1 << 64) - 1 & ~ignored, time, bits.get("worker", ()), tick.total_seconds())
+    return Layout(key, (1 << 64) - 1 & ~ignored, time, bits.get("worker", ()), tick.total_seconds(), epoch, bool(place[1]))
 
 
 def joined(fields):
@@ -82,7 +103,8 @@ def of_server(server):
     """The layout of each kind."""
     found = server.sql("SELECT name, epoch, tick, fields FROM flake_layouts WHERE name = ANY (%s)", list(CALLS))
     known = {name: of_view(epoch, tick, fields) for name, epoch, tick, fields in found}
-    sno = Sno(("sno",), (1 << 80) - 1 & ~METABYTE, (1 << 80) - (1 << 40), (), 0.004)
+    epoch = datetime.datetime(2010, 1, 1, tzinfo=datetime.UTC)
+    sno = Sno(("sno",), (1 << 80) - 1 & ~METABYTE, (1 << 80) - (1 << 40), (), 0.004, epoch)
     return known | {"sno": sno, "own": sno}
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import datetime
 import threading
 import time
 import typing
@@ -46,6 +47,7 @@ class Batch:
     began: float
     clock: float
     makers: tuple
+    above: datetime.datetime | None  # a horizon that its server has returned before
     ended: float = float("inf")
     ended_clock: float = float("inf")
 
@@ -84,8 +86,17 @@ class Oracle:
         with self.lock:
             token = len(self.batches)
             maker, clock = node.maker, node.clock.now()
-            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,))
+            consumer = node.consumers.get(database)
+            above = consumer and consumer.horizon_of(node)
+            self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above)
             return self.batches[token]
+
+    def accept(self, node):
+        """A superuser gives time back, so IDs can be below horizons."""
+        with self.lock:
+            node.accepted += 1
+            for batch in self.batches.values():
+                batch.above = None
 
     def end(self, batch, node):
         """The statement is over, whatever came of it."""
@@ -103,6 +114,7 @@ class Oracle:
                 other = made.setdefault(number, batch)
                 if other is not batch:
                     self.twice(layout, number, other, batch)
+            self.look_at_horizon(layout, numbers, batch)
             self.look_at_ticks(layout, {number & layout.time for number in numbers}, batch)
         maker = batch.makers[0]
         if node.maker is maker and layout.node(numbers[0], maker.count) not in (None, maker.number):
@@ -124,6 +136,12 @@ class Oracle:
                 else:
                     self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
 
+    def look_at_horizon(self, layout, numbers, batch):
+        """No ID is made below a horizon that was returned."""
+        lowest = batch.above and min(map(layout.end, numbers))
+        if lowest and lowest <= batch.above:
+            self.tell(f"a tick ended at {lowest}, below the horizon {batch.above} from before: {batch}")
+
     def row(self, layout, text, token):
         """A row, whose ID its client may have seen, or not."""
         with self.lock:
@@ -132,6 +150,7 @@ class Oracle:
             other = self.made[layout.key].setdefault(number, batch)
             if other is not batch:
                 self.twice(layout, number, other, batch)
+            self.look_at_horizon(layout, [number], batch)
 
     def twice(self, layout, number, one, other):
         name = exemptions.of(one, other, layout.tick)

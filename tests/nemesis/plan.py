@@ -19,6 +19,8 @@ class Plan:
         self.shape = self.random.choice(SHAPES)
         self.primary, self.standbys, self.down = "a", ["b", "c"], []
         self.copies = 0
+        # What the standbys have loaded when they start.
+        self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
         self.steps = []
         for _ in range(length):
             self.steps += self.draw()
@@ -88,7 +90,8 @@ class Plan:
         return [("fill_disk", self.running(), self.seconds() + 2)]
 
     def lose_mark(self):
-        return [("lose_mark", self.writing(), self.random.choice([0, -0.5, -3]))]
+        mode = self.random.choice(["fast", "fast", "immediate"])
+        return [("lose_mark", self.writing(), self.random.choice([0, -0.5, -3]), mode)]
 
     def accept_clock(self):
         return [("accept_clock", self.writing())]

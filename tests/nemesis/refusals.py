@@ -67,6 +67,7 @@ class Refusals:
             self.look_at_reason(node, batch, error, clock_went_on)
 
     def look_at_reason(self, node, batch, error, clock_went_on):
+        detail = error.diag.message_detail or ""
         found = UNTIL.search(error.diag.message_hint or "")
         if found and clock_went_on:
             until = datetime.datetime.fromisoformat(found[1] + "+00:00").timestamp()
@@ -75,8 +76,7 @@ class Refusals:
             if until > highest + AHEAD + tick:
                 self.oracle.fail(f"shut until {until:.3f}, when no clock was above {highest:.3f}: {batch}: {error}")
             if until < batch.clock - 0.5:
-                self.oracle.fail(f"shut until {until:.3f}, although the clock was at {batch.clock:.3f}: {batch}: {error}")
-        detail = error.diag.message_detail or ""
+                self.oracle.fail(f"shut until {until:.3f}, but the clock was at {batch.clock:.3f}: {batch}: {error} {detail}")
         if not found and USED_UP not in detail and NO_WORKER not in detail:
             self.oracle.fail(f"refused for no reason of the guarantee: {batch}: {error}")
 

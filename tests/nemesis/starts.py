@@ -35,10 +35,10 @@ def count(cluster, node, nodes):
     restart(cluster, node, "fast", 0, {"flake.node_count": nodes}, count=nodes)
 
 
-def lose_mark(cluster, node, seconds):
+def lose_mark(cluster, node, seconds, mode):
     cluster.settle()
     node.up = False
-    node.server.stop("fast")
+    node.server.stop(mode)
     (node.server.dir / "data" / "flake.mark").unlink(missing_ok=True)
     relaunch(cluster, node, seconds, memory=object())
 

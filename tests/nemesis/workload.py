@@ -10,10 +10,12 @@ import psycopg
 
 from . import LONG, WITHOUT
 from .cluster import DATABASES
-from .layouts import BATCHED, CALLS
+from .layouts import BATCHED, CALLS, TAILED
 
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
+# What sessions may set; in most of them, nothing.
+ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
 ROWS = "generate_series(1, %s) n"
 
 
@@ -38,7 +40,7 @@ class Client:
                         if ends.is_set() or (self.node.maker is not self.maker and self.random.random() < 0.2):
                             break
                         self.statement()
-                        time.sleep(self.random.random() * 0.02)
+                        time.sleep(self.random.random() * self.random.choice([0.02] * 50 + [4]))
             except psycopg.Error as error:
                 self.cluster.refusals.thrown_out(self.node, error)
                 time.sleep(0.05)
@@ -55,6 +57,8 @@ class Client:
         options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
         if "hostile" not in WITHOUT and self.random.random() < 0.2:
             options["options"] = self.random.choice(HOSTILE)
+        elif "hostile" not in options.values() and self.random.random() < 0.4:
+            options["options"] = f"-c {self.random.choice(ORDINARY)}"
         self.maker = self.node.maker
         connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
         with contextlib.ExitStack() as others:
@@ -92,8 +96,8 @@ class Client:
         kind = self.random.choice(list(CALLS))
         ways = {self.next: 2, self.batch: 1, self.cursor: 1}
         if not self.node.maker.recovers:
-            ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.commit: 1,
-                     self.exit: 0.1}
+            ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
+                     self.commit: 1, self.exit: 0.1}
         ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
         way, = self.random.choices(list(ways), list(ways.values()))
         way(kind, self.random.choice([1, 3, 10, 40]))
@@ -120,8 +124,14 @@ class Client:
                 self.db.execute("CLOSE made")
 
     def inserted(self, batch, count):
-        insert = f"INSERT INTO kept SELECT %s, %s, ({CALLS[batch.kind]})::text FROM {ROWS} RETURNING id"
-        self.returned(batch, self.db.execute(insert, (batch.token, batch.kind, count)).fetchall())
+        """Into a table that is tailed, if there is one."""
+        made = CALLS[batch.kind]
+        if batch.kind in TAILED:
+            insert = f"INSERT INTO tailed_{batch.kind} SELECT {made}, %s FROM {ROWS} RETURNING id::text"
+            self.returned(batch, self.db.execute(insert, (batch.token, count)).fetchall())
+        else:
+            insert = f"INSERT INTO kept SELECT %s, %s, ({made})::text FROM {ROWS} RETURNING id"
+            self.returned(batch, self.db.execute(insert, (batch.token, batch.kind, count)).fetchall())
 
     def insert(self, kind, count):
         with self.making(kind, "insert") as batch:
@@ -156,10 +166,26 @@ class Client:
                 IF n % 3 = 0 THEN COMMIT; END IF; END LOOP; END $$""")
 
     def outbox(self, kind, count):
-        with self.making("twitter", "outbox") as batch, self.db.transaction():
-            insert = f"INSERT INTO outbox (token) SELECT %s FROM {ROWS} RETURNING id::text"
-            self.returned(batch, self.db.execute(insert, (batch.token, count)).fetchall())
-            time.sleep(self.random.random() * 0.05)
+        """Several kinds in one transaction, with a while in between."""
+        self.db.execute("BEGIN")
+        for kind in self.random.choices(list(CALLS), k=self.random.choice([1, 2, 3])):
+            kind = self.random.choice([kind, *TAILED])
+            with self.making(kind, "outbox") as batch:
+                self.inserted(batch, count)
+            time.sleep(self.random.random() * self.random.choice([0.05, 0.05, 0.5]))
+        self.db.execute("COMMIT")
+
+    def cover(self, kind, count):
+        """IDs of another transaction, unless horizons may have passed them."""
+        kind = self.random.choice(list(TAILED))
+        with self.making(kind, "cover") as batch:
+            ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
+            self.returned(batch, ids)
+            time.sleep(self.random.random() * 0.1)
+            key, _, covered = TAILED[kind]
+            insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
+            with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+                self.db.execute(insert, (batch.token, [id for id, in ids]))
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
