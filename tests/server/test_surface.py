@@ -1,6 +1,7 @@
 """The whole SQL surface with extreme arguments, in databases of several encodings, on a server that is short of memory: errors
 are those of the user, nothing ends the server, and everything can be canceled."""
 
+import collections
 import os
 import pathlib
 import random
@@ -150,18 +151,20 @@ def test_extreme_arguments(server, encoding):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     chance = random.Random(seed)
     print("FLAKE_SEED =", seed)
-    states, ends = {}, time.monotonic() + SECONDS
+    states = collections.Counter()
     with connect(server, encoding) as db:
         templates = calls(db)
         assert len(templates) > 60
-        while time.monotonic() < ends:
+        ends = time.monotonic() + SECONDS
+        # On a slow machine the first round may last longer.
+        while not states or time.monotonic() < ends:
             for template in chance.sample(templates, len(templates)):
                 state = outcome(db, filled(template, chance))
-                states[state] = states.get(state, 0) + 1
+                states[state] += 1
         db.execute("SELECT flake_drop_layout(name) FROM flake_layouts WHERE source = 'custom' AND name NOT IN ('mine', 'kinds')")
     print(states)
-    # Short of memory or not, most calls are answered.
-    assert states["00000"] > sum(states.values()) / 5
+    # Short of memory or not, most calls are answered, unless a slow machine leaves no time.
+    assert states["00000"] > (states.total() - states["57014"]) / 5
     assert "was terminated by signal" not in (server.dir / "server.log").read_text()
 
 
