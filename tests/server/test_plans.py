@@ -234,7 +234,8 @@ def test_equal_results(db):
     shown, runs, not_empty = set(), 0, 0
     wants = {*SHOWN, *(["JIT:"] if jit else [])}
     ends = time.monotonic() + LASTS
-    while time.monotonic() < ends or (wants - shown and time.monotonic() < ends + 60):
+    # On a slow machine it takes longer until all has been seen.
+    while time.monotonic() < ends or (runs < 4000 and (wants - shown or not_empty <= 5)):
         query = Query(chance)
         wanted = expected(db, query)
         not_empty += wanted[0] not in ("", "(0)")
