@@ -49,7 +49,7 @@ KILLED_BY = {
     "TimelineSkipped": ["ledger::time_that_a_clock_ahead_has_used_is_skipped"],
     "TimelineMerged": ["ledger::used_time_is_never_forgotten"],
     "TimelineAccepted": ["ledger::accepting_the_clock_opens_unused_time_only"],
-    "OpeningNode": ["opening::a_server_that_takes_over_leaves_the_old_one_time"],
+    "OpeningNode": ["opening::the_file_of_a_node_under_another_number_of_nodes"],
     "OpeningCount": ["opening::the_file_of_a_node_under_another_number_of_nodes"],
     "OpeningPromoted": ["opening::a_server_that_takes_over_leaves_the_old_one_time"],
     "OpeningOfStandby": ["opening::a_copy_of_a_standby_leaves_its_twin_time"],
