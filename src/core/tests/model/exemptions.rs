@@ -13,8 +13,9 @@ const RESERVE: i64 = SECOND;
 
 type Exemption = fn(&World, &Batch, &Batch) -> bool;
 
-pub const ALL: [(&str, Exemption); 5] = [
+pub const ALL: [(&str, Exemption); 6] = [
     ("different node counts", different_node_counts),
+    ("two servers with one number", two_servers_with_one_number),
     ("a standby that is lost", a_standby_that_is_lost),
     ("lost by pg_rewind", lost_by_rewind),
     ("an old primary for too long", an_old_primary_for_too_long),
@@ -42,15 +43,20 @@ fn different_node_counts(world: &World, one: &Batch, other: &Batch) -> bool {
     one.server != other.server && one.node.count() != other.node.count() && !is_known
 }
 
+/// Two primaries that have no log in common, such as one that was rebuilt from a primary of another number.
+fn two_servers_with_one_number(world: &World, one: &Batch, other: &Batch) -> bool {
+    one.server != other.server && one.node == other.node && world.common(one.end, other.end) == 0
+}
+
 /// A standby cannot write WAL, so once its file is lost nobody knows of its IDs.
 fn a_standby_that_is_lost(_: &World, one: &Batch, other: &Batch) -> bool {
     one.in_recovery && one.history != other.history && shares_workers(one, other)
 }
 
-/// What a server made after its log had parted, in time that its clock has not reached again: pg_rewind has taken its file.
+/// What a server made after its log had parted, in ticks that were not over by its clock: pg_rewind has taken its file.
 fn lost_by_rewind(world: &World, one: &Batch, other: &Batch) -> bool {
     let lost = one.server == other.server && one.history != other.history && other.was_rewound;
-    lost && shares_workers(one, other) && !has_replayed(world, other, one) && one.clock >= other.opened
+    lost && shares_workers(one, other) && !has_replayed(world, other, one) && one.until > other.opened
 }
 
 /// An old primary goes on for longer than IDs stay below the mark; or it had been idle, and the clock of the new one, when

@@ -39,6 +39,8 @@ pub struct Batch {
     /// When the last of them was made, really and by the server's clock.
     pub at: i64,
     pub clock: i64,
+    /// When the last tick ends in which it has made one of them.
+    pub until: i64,
     /// What the clock was when the ledger was first opened, since the promotion or since the file was replaced.
     pub opened: i64,
     /// They were made in time that was granted in recovery.
@@ -128,13 +130,15 @@ impl Oracle {
                 end,
                 at,
                 clock,
+                until: i64::MIN,
                 opened: server.opened.unwrap_or(clock),
                 in_recovery,
             });
         }
         let this = self.batches.len() - 1;
-        (self.batches[this].at, self.batches[this].clock) = (at, clock);
-        self.latest = self.latest.max(made.start + made.length);
+        let batch = &mut self.batches[this];
+        (batch.at, batch.clock, batch.until) = (at, clock, batch.until.max(made.start + made.length));
+        self.latest = self.latest.max(batch.until);
         let Some(other) = self.made.insert(made.id, this) else { return Ok(()) };
         let (one, two) = (&self.batches[other], &self.batches[this]);
         match exemptions::of(world, one, two) {
