@@ -60,6 +60,8 @@ pub struct Control {
     pub counters: Counters,
     /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
     pub announced: AtomicI64,
+    /// How often that was taken back: horizons from before a recall do not count any more.
+    pub recalls: AtomicU32,
     /// What binds every node in the pages that were compared: horizons from before the start of the server are below.
     pub bound: AtomicI64,
     /// Guards the transactions without a slot.
@@ -160,6 +162,7 @@ impl Control {
             last_seen: AtomicI64::new(i64::MIN),
             counters: Counters::default(),
             announced: AtomicI64::new(i64::MIN),
+            recalls: AtomicU32::new(0),
             bound: AtomicI64::new(i64::MIN),
             detached_lock: LwLock::new(),
             detached: AtomicU32::new(0),

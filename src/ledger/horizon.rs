@@ -22,8 +22,8 @@ use crate::postgres::transaction::{self, OfServer};
 use crate::postgres::{prepared, recovery};
 
 thread_local! {
-    /// The last horizon of the present transaction, if that has one snapshot.
-    static LAST: Cell<i64> = const { Cell::new(i64::MIN) };
+    /// The last horizon of the present transaction, if that has one snapshot, after so many recalls.
+    static LAST: Cell<(u32, i64)> = const { Cell::new((0, i64::MIN)) };
 }
 
 /// Returns whether this session may ask for horizons.
@@ -56,26 +56,29 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
             check_learned(control, segment, &transactions)?;
         }
     }
+    let recalls = control.recalls.load(Ordering::SeqCst);
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
-    let horizon = not_before_the_last(scan(control, segment, &transactions)?.min(announced), announced);
+    let horizon = not_before_the_last(scan(control, segment, &transactions)?.min(announced), recalls);
     snapshot.set_note(horizon);
     Ok(horizon)
 }
 
-/// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon after
-/// the announced instant is from before somebody accepted a clock that is behind.
-fn not_before_the_last(horizon: i64, announced: i64) -> i64 {
+/// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon from
+/// before a recall does not count.
+fn not_before_the_last(horizon: i64, recalls: u32) -> i64 {
     if !transaction::has_one_snapshot() || absent!(HorizonLast) {
         return horizon;
     }
-    let horizon = Some(LAST.get()).filter(|last| *last <= announced).map_or(horizon, |last| last.max(horizon));
-    LAST.set(horizon);
+    let (before, last) = LAST.get();
+    let counts = before == recalls || absent!(HorizonRecalled);
+    let horizon = if counts { last.max(horizon) } else { horizon };
+    LAST.set((recalls, horizon));
     horizon
 }
 
 /// Forgets the horizon of a transaction that has ended.
 pub fn forget() {
-    LAST.set(i64::MIN);
+    LAST.set((0, i64::MIN));
 }
 
 /// Returns whether horizons up to an instant may have been returned.

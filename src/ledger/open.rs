@@ -64,11 +64,11 @@ pub fn open(control: &Control, node: Node) -> Result<(), Error> {
     if present != Some(ledger) || is_promoted {
         writer.replace(ledger, exit_note)?;
     }
-    if let Some((instant, _)) = known.binding {
+    if let Some((instant, memory)) = known.binding {
         control.bound.fetch_max(instant, Ordering::AcqRel);
-        // Sessions that joined before go on in time that was granted to them, unless it may lie below a horizon.
-        if present.is_some_and(|present| present.era() != ledger.era()) {
-            control.announced.fetch_max(ledger.floor(), Ordering::SeqCst);
+        // Sessions that joined before go on in time that was granted to them, unless it may lie below another's horizon.
+        if present.is_some() && memory != owner.memory && !absent!(HorizonGranted) {
+            control.announced.fetch_max(instant, Ordering::SeqCst);
         }
     }
     control.with_lock(|guarded| {

@@ -49,6 +49,8 @@ pub fn accept_clock() -> Result<i64, Error> {
             "Have consumers read again from the time that this function returns.",
         );
     }
+    // In this order: who sees the recall sees the lower instant.
+    control.recalls.fetch_add(1, Ordering::SeqCst);
     control.last_seen.fetch_min(from, Ordering::AcqRel);
     if is_new {
         report::log("flake: the present clock was accepted although later IDs exist".to_owned());

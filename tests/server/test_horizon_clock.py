@@ -147,6 +147,29 @@ def test_a_session_that_outlives_the_failover(own_servers):
     assert below(standby, made, announced) == set()
 
 
+def test_a_session_that_outlives_the_failover_in_another_database(own_servers):
+    """The first to ask the new primary is in a database without horizons, where other numbers of nodes were in force."""
+    primary = server_at_0(own_servers)
+    primary.sql("CREATE DATABASE other TEMPLATE postgres")
+    own = ["flake.node_id=1", "flake.node_count=2", "flake.allow_in_recovery=on"]
+    standby = own_servers(*own, standby_of=primary, clock=at(0))
+    with standby.connect() as lasting:
+        attempt(lasting, Made())
+        standby.set_clock(at(20))
+        make(lasting, Made())
+        primary.set_clock(at(22))
+        make_in_all(primary, Made(), dbname="other")
+        announced = announce(primary)
+        fail_over(primary, standby)
+        standby.set_clock(at(21.2))
+        assert attempts(standby, Made(), dbname="other") == set(KINDS)
+        made = Made()
+        assert attempt(lasting, made) == list(KINDS)
+        standby.set_clock(at(40))
+        make(lasting, made)
+    assert below(standby, made, announced) == set()
+
+
 def test_failover_of_another_database(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)
@@ -181,6 +204,21 @@ def test_accepting_the_clock_goes_below_and_says_so(own_servers, restarted):
         assert horizon(tailer) <= id
         writer.execute("COMMIT")
         assert horizon(tailer) > id
+
+
+def test_a_snapshot_that_lasts_forgets_a_horizon_that_was_taken_back(own_servers):
+    server = server_at_0(own_servers)
+    server.sql(OUTBOX)
+    server.set_clock(at(3600))
+    with server.connect() as writer, server.connect() as tailer:
+        tailer.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        passed = horizon(tailer)
+        server.set_clock(at(0.5))
+        writer.execute("SELECT flake_accept_clock()")
+        server.set_clock(at(10))
+        id = insert(writer)
+        server.set_clock(at(7200))
+        assert horizon(tailer) <= id < passed
 
 
 def test_accepting_a_clock_that_no_horizon_has_passed_says_nothing(own_servers):

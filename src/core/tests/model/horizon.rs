@@ -25,6 +25,8 @@ pub struct Snap {
 pub struct Asking {
     snapshot: Snap,
     announced: i64,
+    /// How often horizons had been recalled before.
+    recalls: u32,
     /// Whoever was warned since then was warned of this horizon, too.
     warnings: u32,
 }
@@ -154,13 +156,14 @@ impl Play {
         let server = &mut self.servers[at];
         let kept = session.transaction.as_ref().and_then(|transaction| transaction.snapshot.clone());
         let snapshot = kept.unwrap_or_else(|| Snap::of(server));
+        let recalls = server.memory.recalls;
         let announced = server.join(slot, &mut session).and_then(|()| {
             server.open(session.database)?;
             server.learn_prepared(&snapshot)?;
             server.announce(session.database)
         });
         let database = session.database;
-        let asking = announced.map(|announced| Asking { snapshot, announced, warnings: server.wal.warnings });
+        let asking = announced.map(|announced| Asking { snapshot, announced, recalls, warnings: server.wal.warnings });
         server.sessions[slot] = Some(session);
         match asking {
             Ok(asking) if stops => {
@@ -187,10 +190,10 @@ impl Play {
         let mut horizon = least.min(asking.announced);
         let transaction = server.sessions[slot].as_mut().and_then(|session| session.transaction.as_mut());
         if let Some(Transaction { last, snapshot: Some(_), .. }) = transaction {
-            if *last <= asking.announced {
-                horizon = horizon.max(*last);
+            if last.0 == asking.recalls {
+                horizon = horizon.max(last.1);
             }
-            *last = horizon;
+            *last = (asking.recalls, horizon);
         }
         if server.wal.warnings != asking.warnings {
             return Ok(None);

@@ -43,6 +43,7 @@ impl Server {
         if self.memory.announced.fetch_min(from, Ordering::SeqCst).max(bound) > from {
             self.write(Change::Warned { from });
         }
+        self.memory.recalls += 1;
         self.memory.last_seen = self.memory.last_seen.min(from);
         Ok(from)
     }
@@ -80,16 +81,20 @@ impl Play {
             return Ok(());
         }
         let Ok(from) = server.accept() else { return Ok(()) };
-        let clock = server.clock();
-        if from < clock - 1 {
+        if from < server.clock() - 1 {
             return Err(Failure(format!("flake_accept_clock() returned {}, which is over", time(from))));
         }
-        let room = server.skipped().map_or(i64::MAX, |skipped| skipped.saturating_sub(from));
-        let can_go_on = go_on && !server.disk_fails && room > 200 * SECOND;
         tell!(self, "server {}: the clock is accepted; IDs can be made from {} on", self.name(at), time(from));
-        if can_go_on {
-            let server = &mut self.servers[at];
-            server.offset += from + 61 * SECOND - clock;
+        if !go_on {
+            return Ok(());
+        }
+        // What these have used counts only from now on.
+        self.exit_untraced(at)?;
+        let server = &mut self.servers[at];
+        let from = from.max(server.memory.unstored_floor);
+        let room = server.skipped().map_or(i64::MAX, |skipped| skipped.saturating_sub(from));
+        if !server.disk_fails && room > 200 * SECOND {
+            server.offset += from + 61 * SECOND - server.clock();
             self.make_all(at)?;
         }
         Ok(())

@@ -71,6 +71,8 @@ pub struct Memory {
     pub free_from: i64,
     /// The same of those without memory for their slots.
     pub unstored_floor: i64,
+    /// How often the clock was accepted.
+    pub recalls: u32,
     pub progress: [SlotProgress; SLOTS],
     /// How many sessions have joined.
     pub joined: usize,
@@ -99,6 +101,7 @@ impl Memory {
             last_seen: i64::MIN,
             free_from: i64::MIN,
             unstored_floor: i64::MIN,
+            recalls: 0,
             progress: Default::default(),
             joined: 0,
             running: Vec::new(),
@@ -229,9 +232,12 @@ impl Server {
             self.memory.first_xid = self.wal.next_xid;
         }
         self.opened.get_or_insert(opening.now);
-        // Sessions that joined before go on in time that was granted to them, unless it may lie below a horizon.
-        if present.is_some_and(|present| present.era() != ledger.era()) && opening.known.binding.is_some() {
-            self.memory.announced.fetch_max(ledger.floor(), Ordering::SeqCst);
+        // Sessions that joined before go on in time that was granted to them, unless it may lie below another's horizon.
+        if let Some((instant, memory)) = opening.known.binding
+            && present.is_some()
+            && memory != owner.memory
+        {
+            self.memory.announced.fetch_max(instant, Ordering::SeqCst);
         }
         self.memory.bound = self.memory.bound.max(self.wal.pages[database].binding());
         self.memory.compared[database] = true;

@@ -22,9 +22,9 @@ pub struct Transaction {
     pub admitted: i64,
     /// When the earliest tick of its IDs ends.
     pub earliest: i64,
-    /// Of a transaction that has one snapshot, and its last horizon.
+    /// Of a transaction that has one snapshot; and its last horizon, after so many recalls.
     pub snapshot: Option<Snap>,
-    pub last: i64,
+    pub last: (u32, i64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +44,7 @@ impl Transaction {
             admitted: NONE,
             earliest: i64::MAX,
             snapshot: None,
-            last: i64::MIN,
+            last: (0, i64::MIN),
         }
     }
 
