@@ -20,9 +20,24 @@ LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "d
 LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seata": "uniqueid", "influxdb": "twitter"}
 # How long load tests load.
 SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
+# How much memory must be free for servers to be made there, in bytes.
+ENOUGH = 8 << 30
 
 # The startup process has replayed all that has come.
 STARTUP_WAITS = "SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream'"
+
+
+def directory():
+    """Where servers are made: in memory, where there is enough, as each of them begins as a copy of some 40 MB."""
+    memory = pathlib.Path("/dev/shm")
+    is_enough = memory.is_mount() and shutil.disk_usage(memory).free > ENOUGH and available_memory() > ENOUGH
+    return os.environ.get("FLAKE_TEST_DIR") or (memory if is_enough else "/tmp")
+
+
+def available_memory():
+    """Of the machine, in bytes."""
+    lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
 def pg_config(option, program=None):
@@ -41,7 +56,7 @@ class Server:
     that is stopped or stands still, or what a stopped one of an older version becomes."""
 
     def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, pg_config=None):
-        self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir="/tmp"))
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
         self.dir = self.base / "pg"
