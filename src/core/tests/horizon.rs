@@ -63,6 +63,10 @@ fn numbers_of_transactions_do_not_wrap_around() {
             .map(|&xid| snapshot.is_running(xid))
             .collect();
     assert_eq!(seen, [false, true, false, true, true]);
+    let before = |xid| snapshot.running_before(xid).collect::<Vec<_>>();
+    assert_eq!(before(7 << 32 | 4), [7 << 32 | 3, 6 << 32 | 0xffff_fff1]);
+    assert_eq!(before(7 << 32 | 3), [6 << 32 | 0xffff_fff1]);
+    assert!(before(6 << 32 | 0xffff_fff1).is_empty());
 }
 
 #[test]
