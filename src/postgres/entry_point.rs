@@ -6,7 +6,7 @@
 
 /// Exports functions that `#[pg_extern]` has made under their SQL names. pgrx appends `_wrapper` to its own symbols.
 macro_rules! c_symbol {
-    ($($name:ident),+ $(,)?) => { paste::paste! { $(
+    ($($name:ident),+ $(,)?) => { pastey::paste! { $(
         const _: () = {
             $crate::postgres::entry_point::finfo!($name);
 
@@ -27,7 +27,7 @@ macro_rules! c_symbol {
 /// must be declared STRICT with arguments that the types read (see [`Argument`](super::call::Argument)); `answer` must not
 /// panic, and must not call PostgreSQL without a guard.
 macro_rules! entry_point {
-    ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { paste::paste! {
+    ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { pastey::paste! {
         $crate::postgres::entry_point::entry_point!($name($($argument: $type),*), |$call| match $answer {
             Some(answer) => pgrx::pg_sys::Datum::from(answer),
             #[allow(unsafe_code, reason = "the slow path of an entry point")]
@@ -59,7 +59,7 @@ macro_rules! entry_point {
 /// Tells PostgreSQL which calling convention a function has.
 macro_rules! finfo {
     ($name:ident) => {
-        paste::paste! {
+        pastey::paste! {
             #[unsafe(no_mangle)]
             #[allow(unsafe_code, reason = "a C symbol")]
             pub extern "C" fn [<pg_finfo_ $name>]() -> &'static pgrx::pg_sys::Pg_finfo_record {

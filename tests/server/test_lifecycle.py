@@ -1,7 +1,12 @@
 """Install, dump and restore, privileges: what happens to an extension besides being called."""
 
+import json
+
 import psycopg
 import pytest
+
+from conftest import ROOT
+from next_release import VERSION
 
 SCHEMA = """
     CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
@@ -108,13 +113,7 @@ def test_preloading_the_library_changes_nothing(servers):
 
 def test_versions_agree(server):
     """Cargo.toml is the only place with a version; PGXN's metadata repeats it."""
-    import json
-    import re
-
-    from conftest import ROOT
-
-    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
-    assert server.value("SELECT extversion FROM pg_extension WHERE extname = 'flake'") == version
+    assert server.value("SELECT extversion FROM pg_extension WHERE extname = 'flake'") == VERSION
     meta = json.loads((ROOT / "META.json").read_text())
-    assert (meta["version"], meta["provides"]["flake"]["version"]) == (version, version)
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    assert (meta["version"], meta["provides"]["flake"]["version"]) == (VERSION, VERSION)
+    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text()

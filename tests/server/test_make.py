@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 
 from conftest import ROOT
+from next_release import VERSION
 
 
 def make(*arguments, **environment):
@@ -33,7 +34,7 @@ def test_run_again_and_stop():
 def test_install_and_uninstall(tmp_path):
     make("install", f"DESTDIR={tmp_path}")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    assert files == ["flake--0.1.0.sql", "flake.control", "flake.so"]
+    assert files == [f"flake--{VERSION}.sql", "flake.control", "flake.so"]
     make("uninstall", f"DESTDIR={tmp_path}")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

@@ -1,0 +1,97 @@
+"""A version after the present one, made up to test upgrades: its install script, and the script that upgrades to it."""
+
+import re
+import subprocess
+
+from conftest import ROOT, pg_config
+
+VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
+NEXT = "99.0"
+RELEASES = ROOT / "sql/releases"
+
+# One change of every kind: what the present script says, what the next one says instead, and how an upgrade gets there.
+CHANGES = {
+    "comment": (
+        "IS 'returns the parts of an ID';",
+        "IS 'returns each part of an ID';",
+        "COMMENT ON FUNCTION flake_decode(bigint, text) IS 'returns each part of an ID';",
+    ),
+    "label": (
+        """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+    IMMUTABLE STRICT PARALLEL SAFE
+""",
+        """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+    IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE COST 2
+""",
+        "ALTER FUNCTION flake_timestamp(bigint, text) LEAKPROOF COST 2;",
+    ),
+    "support function": (
+        """CREATE FUNCTION flake_cover(id sno) RETURNS sno
+    VOLATILE STRICT PARALLEL RESTRICTED
+""",
+        """CREATE FUNCTION flake_cover(id sno) RETURNS sno
+    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT sno_during_support
+""",
+        "ALTER FUNCTION flake_cover(sno) SUPPORT sno_during_support;",
+    ),
+    "C symbol": (
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last';",
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';",
+        """CREATE OR REPLACE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+               IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';""",
+    ),
+    "column of a view": (
+        """    SELECT o.pid, p.gid, o.since
+""",
+        """    SELECT o.pid, p.gid, o.since, 1 AS more
+""",
+        """CREATE OR REPLACE VIEW flake_open AS
+               SELECT o.pid, p.gid, o.since, 1 AS more
+               FROM flake_open() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
+               WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;""",
+    ),
+    "new function": (
+        """-- Text ---""",
+        """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
+               LANGUAGE sql RETURN flake_timestamp(id, 'twitter');
+           -- Text ---""",
+        """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
+               LANGUAGE sql RETURN flake_timestamp(id, 'twitter');""",
+    ),
+    "privilege": (
+        "GRANT USAGE ON TYPE flake_parts TO PUBLIC;",
+        "GRANT USAGE ON TYPE flake_parts TO PUBLIC; GRANT SELECT ON flake_mark TO pg_monitor;",
+        "GRANT SELECT ON flake_mark TO pg_monitor;",
+    ),
+    "operator": (
+        "GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;",
+        """GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;
+           CREATE OPERATOR @< (FUNCTION = sno_during, LEFTARG = sno, RIGHTARG = tstzrange);""",
+        "CREATE OPERATOR @< (FUNCTION = sno_during, LEFTARG = sno, RIGHTARG = tstzrange);",
+    ),
+}  # fmt: skip
+# As CONTRIBUTING.md says, every upgrade begins and ends with these.
+BEGINNING = "SELECT set_config('role', rolname, true) FROM pg_roles WHERE oid = 10 AND rolname <> current_user;\n"
+END = "\nSELECT flake_record_mark();\n"
+
+
+def script(*names):
+    """An install script with these changes."""
+    made = subprocess.run([ROOT / "scripts/release", "script"], check=True, capture_output=True, text=True).stdout
+    for name in names:
+        before, after, _ = CHANGES[name]
+        assert made.count(before) == 1, name
+        made = made.replace(before, after)
+    return made
+
+
+def upgrade(*names):
+    """A script that upgrades to it."""
+    return BEGINNING + "\n".join(CHANGES[name][2] for name in names) + END
+
+
+def extension_directory(server):
+    """Where a server finds scripts."""
+    known = pg_config("--sharedir", server.pg_config) / "extension"
+    own = server.dir / "stage" / known.relative_to("/")
+    return own if own.exists() else known

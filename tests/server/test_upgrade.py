@@ -1,0 +1,112 @@
+"""Releases: what was released stays, and leads to the present version; an upgraded database is like a new one."""
+
+import subprocess
+
+import psycopg
+import pytest
+
+from catalog import differences
+from conftest import ROOT
+from next_release import CHANGES, NEXT, RELEASES, VERSION, extension_directory, script, upgrade
+from test_lifecycle import SCHEMA
+
+RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
+MORE = """
+    CREATE TABLE things (id sno PRIMARY KEY DEFAULT sno_next(),
+                         at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
+    CREATE INDEX ON things USING hash (id);
+    CREATE INDEX ON things USING brin (id);
+    CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
+    CREATE VIEW still_open AS SELECT * FROM flake_open;
+    INSERT INTO things SELECT FROM generate_series(1, 1000);
+"""
+CONTENT = "SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(t ORDER BY id) FROM things t)"
+
+
+def test_what_was_released_does_not_change():
+    """Installations that have it upgrade from what it was."""
+    subprocess.run([ROOT / "scripts/release", "check"], check=True)
+    listed = {line.split()[1] for line in (RELEASES / "SHA256SUMS").read_text().splitlines()}
+    assert listed == {path.name for path in RELEASES.glob("flake--*.sql")} and RELEASED
+    if VERSION in RELEASED:
+        assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
+
+
+def test_every_release_leads_to_the_present_version(server):
+    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
+    for number, version in enumerate(RELEASED):
+        server.sql(f"CREATE DATABASE released_{number}")
+        server.sql(f"CREATE DATABASE present_{number}")
+        with server.connect(dbname=f"present_{number}") as db:
+            db.execute("CREATE EXTENSION flake")
+        with server.connect(dbname=f"released_{number}") as db:
+            db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
+            db.execute("ALTER EXTENSION flake UPDATE")
+        assert differences(server, f"released_{number}", f"present_{number}") == []
+
+
+@pytest.fixture
+def next_release(own_servers):
+    """A server that knows the scripts of the next release, once it was given the changes: all, or those of the upgrade."""
+    server = own_servers()
+    directory, made = extension_directory(server), []
+
+    def make(of_upgrade):
+        for name, text in [(NEXT, script(*CHANGES)), (f"{VERSION}--{NEXT}", upgrade(*of_upgrade))]:
+            path = directory / f"flake--{name}.sql"
+            made.append(path)
+            path.write_text(text)
+            path.chmod(0o644)
+        return server
+
+    yield make
+    for path in made:
+        path.unlink(missing_ok=True)
+
+
+def upgraded_and_new(server):
+    """A database of each kind, and what is different in them."""
+    for name, begins, ends in [("upgraded", VERSION, f"ALTER EXTENSION flake UPDATE TO '{NEXT}'"), ("new", NEXT, "SELECT 1")]:
+        server.sql(f"CREATE DATABASE {name}")
+        with server.connect(dbname=name) as db:
+            db.execute(f"CREATE EXTENSION flake VERSION '{begins}'")
+            db.execute(ends)
+    return differences(server, "upgraded", "new")
+
+
+def test_an_upgraded_database_is_like_a_new_one(next_release):
+    assert upgraded_and_new(next_release(CHANGES)) == []
+
+
+@pytest.mark.parametrize("forgotten", CHANGES)
+def test_what_an_upgrade_forgets_is_seen(next_release, forgotten):
+    assert upgraded_and_new(next_release([name for name in CHANGES if name != forgotten])) != []
+
+
+def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
+    """Its owner, who is no superuser, upgrades it while a session goes on. A dump from before can be restored afterwards."""
+    server = next_release(CHANGES)
+    server.sql("CREATE ROLE keeper LOGIN")
+    for database in ["kept", "restored"]:
+        server.sql(f"CREATE DATABASE {database} OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept") as other:
+        db.execute("CREATE EXTENSION flake")
+        db.execute(SCHEMA + MORE)
+        made = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
+        server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "kept")
+        before = db.execute(CONTENT).fetchone()
+        db.execute(f"ALTER EXTENSION flake UPDATE TO '{NEXT}'")
+        assert db.execute(CONTENT).fetchone() == before
+        assert db.execute("SELECT flake_later(min(id)) < now() FROM tweets").fetchone() == (True,)
+        db.execute("INSERT INTO aaa SELECT FROM generate_series(1, 10); INSERT INTO things SELECT FROM generate_series(1, 10)")
+        new = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
+        assert len(made | new) == 2000
+        assert db.execute("SELECT count(*) FROM layouts, still_open").fetchone() == (0,)
+        assert db.execute("SELECT array_agg(hint) FROM flake_check() WHERE NOT ok").fetchone() == (None,)
+    with server.connect(dbname="restored") as db:
+        db.execute(f"CREATE EXTENSION flake VERSION '{NEXT}'")
+    server.run("pg_restore", "--exit-on-error", "-d", "restored", tmp_path / "dump")
+    with server.connect(dbname="restored") as db:
+        assert db.execute(CONTENT).fetchone() == before
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            db.execute(f"ALTER EXTENSION flake UPDATE TO '{VERSION}'")
