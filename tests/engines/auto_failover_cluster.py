@@ -12,8 +12,8 @@ TIMES = {
     "health_check_period": 1000, "health_check_retry_delay": 500, "node_considered_unhealthy_timeout": 5000,
     "primary_demote_timeout": 5000, "startup_grace_period": 5000,
 }  # fmt: skip
-WELL = """SELECT count(*) FROM pgautofailover.node
-          WHERE goalstate = reportedstate AND reportedstate IN ('primary', 'secondary') AND health = 1"""
+WELL = """SELECT nodename FROM pgautofailover.node
+          WHERE goalstate = reportedstate AND reportedstate IN ('primary', 'secondary') AND health = 1 ORDER BY reportedstate"""
 LOCAL = ["--auth", "trust", "--no-ssl", "--hostname", "127.0.0.1"]
 
 
@@ -44,7 +44,8 @@ class AutoFailover(Engine):
 
     def create(self, kind, member, *options):
         member.environment |= {"XDG_RUNTIME_DIR": str(member.base), "PGDATA": str(member.data)}
-        member.run_agent("pg_autoctl", "create", kind, "--pgctl", self.programs / "pg_ctl", "--pgport", member.port, *LOCAL, *options)
+        place = ["--pgctl", self.programs / "pg_ctl", "--pgport", member.port]
+        member.run_agent("pg_autoctl", "create", kind, *place, *LOCAL, *options)
 
     def join(self, member):
         uri = f"postgres://autoctl_node@127.0.0.1:{self.monitor.port}/pg_auto_failover?sslmode=prefer"
@@ -64,10 +65,10 @@ class AutoFailover(Engine):
         self.join(member)
         self.start(member)
 
-    def is_whole(self, primary):
-        """Both are there, and the standby follows the primary."""
+    def sees_all_well(self, primary):
         with self.monitor.connect(dbname="pg_auto_failover") as db:
-            return db.execute(WELL).fetchone()[0] == len(self.members) and self.has_standbys(primary)
+            well = [name for name, in db.execute(WELL)]
+        return len(well) == len(self.members) and well[0] == primary.name
 
     def switch_over(self, old):
         self.monitor.run_agent("pg_autoctl", "perform", "switchover")

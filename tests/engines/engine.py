@@ -4,11 +4,12 @@ import pathlib
 import shutil
 import tempfile
 
+import psycopg
 import pytest
 
 from conftest import ROOT
 from member import LIMIT, Member
-from programs import free_ports, install, run
+from programs import Failed, free_ports, install, run
 from waiting import wait_until
 
 PAGE = ROOT / "docs" / "high-availability.md"
@@ -36,7 +37,7 @@ class Engine:
     def __enter__(self):
         try:
             self.begin()
-            wait_until(lambda: self.is_whole(self.primary()), LIMIT)
+            wait_until(lambda: self.primary() and self.is_whole(self.primary()), LIMIT)
         except BaseException:
             self.__exit__()
             raise
@@ -56,7 +57,14 @@ class Engine:
     def run(self, *command):
         return run(*command, environment=self.members[0].environment)
 
+    def is_whole(self, primary):
+        """All are well, for the engine and in fact; it may not answer yet."""
+        try:
+            return self.sees_all_well(primary) and self.has_standbys(primary)
+        except (psycopg.Error, OSError, Failed):
+            return False
+
     def has_standbys(self, primary):
         """Whether all others follow the primary."""
         follow = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
-        return primary is not None and primary.value(follow) == len(self.members) - 1
+        return primary.value(follow) == len(self.members) - 1

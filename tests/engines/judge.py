@@ -2,6 +2,9 @@
 
 import time
 
+# The bits below the timestamp of a twitter ID.
+TICK = 22
+
 
 class Event:
     """Something that befalls a cluster under load."""
@@ -9,10 +12,8 @@ class Event:
     def __init__(self, name, service):
         self.name, self.old, self.began = name, service.primary, time.monotonic()
         self.new, self.promoted, self.behind = None, None, 0.0
-        self.resumed = None  # when an old primary that had stood still went on
-        self.over = float("inf")
         self.without_primary, self.refused, self.waited, self.back = 0.0, {}, 0.0, ""
-        self.ids = self.duplicates = self.exempt = 0
+        self.ids = self.duplicates = self.ticks = self.exempt_duplicates = self.exempt_ticks = 0
 
     def is_promoted(self, service):
         """Another member is the primary."""
@@ -35,50 +36,55 @@ class Event:
         self.waited = first.ended - max([self.promoted, *(one.ended for one in refusals)])
         return True
 
-    def excuses(self, batch):
-        """Not covered: a primary that stood still goes on for a while, under the number of the new one."""
-        if self.resumed is None or batch.member is not self.old:
-            return False
-        return max(self.resumed, self.promoted + 2) < batch.ended and batch.began < self.over
+
+def an_old_primary_for_too_long(one, other):
+    """Not covered: a primary that goes on two seconds after another one of its number was promoted, as one that stood still."""
+    old, new = sorted([one, other], key=lambda batch: batch.reign)
+    return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
 
 
 class Judge:
     """Looks for IDs that were made twice among all that were returned and all rows."""
 
-    def __init__(self, service, events, one_number):
-        self.batches, self.events, self.one_number = service.batches, events, one_number
+    def __init__(self, service, events):
+        self.batches, self.events = service.batches, events
         for batch in self.batches.values():
             self.latest(batch.ended).ids += len(batch.ids) + len(batch.snos)
 
     def latest(self, instant):
-        return max((event for event in self.events if event.began <= instant), key=lambda event: event.began, default=self.events[0])
+        return next((event for event in reversed(self.events) if event.began <= instant), self.events[0])
 
     def look(self, kind, rows):
         """At the IDs of a kind: a field of batches."""
         made, stored = {}, set()
         for token, batch in self.batches.items():
             for value in getattr(batch, kind):
-                other = made.setdefault(value, token) if value not in made else made[value]
-                if other != token:
-                    self.twice(other, token)
-            if len(set(getattr(batch, kind))) < len(getattr(batch, kind)):
-                self.twice(token, token)
+                if value in made:
+                    self.twice("duplicates", made[value], token)
+                made[value] = token
         for token, value in rows:
             other = made.setdefault(value, token)
             if other != token or value in stored:
-                self.twice(other, token)
+                self.twice("duplicates", other, token)
             stored.add(value)
 
-    def twice(self, *tokens):
-        batches = [self.batches[token] for token in tokens]
-        event = self.latest(max(batch.ended for batch in batches))
-        if self.one_number and any(event.excuses(batch) for event in self.events for batch in batches):
-            event.exempt += 1
-        else:
-            event.duplicates += 1
+    def look_at_ticks(self):
+        """Where two primaries of one number use the same tick, they make the same IDs as soon as they come to the same slot."""
+        used = {}
+        for token, batch in self.batches.items():
+            for tick in {id >> TICK for id in batch.ids}:
+                other = used.setdefault((batch.member.number, tick), token)
+                if self.batches[other].reign != batch.reign:
+                    self.twice("ticks", other, token)
+
+    def twice(self, what, *tokens):
+        one, other = (self.batches[token] for token in tokens)
+        event = self.latest(max(one.ended, other.ended))
+        what = f"exempt_{what}" if an_old_primary_for_too_long(one, other) else what
+        setattr(event, what, getattr(event, what) + 1)
 
 
-HEAD = ["event", "new primary's clock", "IDs", "twice", "exempt", "without primary", "refused", "waited", "back"]
+HEAD = ["event", "its clock", "IDs", "IDs twice", "ticks twice", "exempt", "no primary", "refused", "waited", "old primary back"]
 
 
 def table(title, events):
@@ -87,7 +93,8 @@ def table(title, events):
     for event in events:
         refused = ", ".join(f"{state} {seconds:.1f} s" for state, seconds in event.refused.items()) or "-"
         lines.append([
-            event.name, f"{-event.behind:+.0f} s", str(event.ids), str(event.duplicates), str(event.exempt),
+            event.name, f"{-event.behind:+.0f} s", str(event.ids), str(event.duplicates), str(event.ticks),
+            f"{event.exempt_duplicates} and {event.exempt_ticks}",
             f"{event.without_primary:.1f} s", refused, f"{event.waited:.1f} s", event.back,
         ])  # fmt: skip
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

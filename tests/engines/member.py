@@ -1,7 +1,6 @@
 """A server that an engine runs, and the engine's agent beside it."""
 
 import os
-import pathlib
 import signal
 
 import psycopg
@@ -12,7 +11,6 @@ from waiting import wait_until
 
 # Engines wait for some timeouts of theirs.
 LIMIT = 300
-
 
 
 class Member(Server):
@@ -75,9 +73,9 @@ class Member(Server):
         return float((self.base / "clock").read_text())
 
     def role(self):
-        """Whether it makes IDs, or recovers, or None where it does not answer."""
+        """Whether clients may write, or None where it does not answer: pg_auto_failover lets them some time after a promotion."""
         try:
             with self.connect(connect_timeout=2) as db:
-                return "standby" if db.execute("SELECT pg_is_in_recovery()").fetchone()[0] else "primary"
+                return "primary" if db.execute("SHOW transaction_read_only").fetchone()[0] == "off" else "standby"
         except (psycopg.Error, OSError):
             return None

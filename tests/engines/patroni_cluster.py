@@ -39,11 +39,11 @@ class Patroni(Engine):
         clients, data = f"http://127.0.0.1:{port}", self.base / "etcd"
         data.mkdir()
         give(data)
-        self.others.append(Program(
-            self.base / "etcd.log", "etcd", "--data-dir", data, "--listen-client-urls", clients, "--advertise-client-urls", clients,
+        command = [
+            "etcd", "--unsafe-no-fsync", "--data-dir", data, "--listen-client-urls", clients, "--advertise-client-urls", clients,
             "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
-            "--unsafe-no-fsync", environment=self.members[0].environment,
-        ))  # fmt: skip
+        ]  # fmt: skip
+        self.others.append(Program(self.base / "etcd.log", *command, environment=self.members[0].environment))
         return port
 
     def configure(self, member, number):
@@ -77,12 +77,11 @@ class Patroni(Engine):
     def control(self, *command):
         return self.run("patronictl", "-c", self.members[0].base / "patroni.yml", *command)
 
-    def is_whole(self, primary):
-        """All are there, and follow the primary."""
+    def sees_all_well(self, primary):
         listed = json.loads(self.control("list", "-f", "json"))
         well = [one for one in listed if one["State"] in ("running", "streaming")]
         leads = [one["Member"] for one in well if one["Role"] == "Leader"]
-        return len(well) == len(self.members) and leads == [primary and primary.name] and self.has_standbys(primary)
+        return len(well) == len(self.members) and leads == [primary.name]
 
     def switch_over(self, old):
         self.control("switchover", "--leader", old.name, "--force")

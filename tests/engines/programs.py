@@ -13,13 +13,12 @@ import sys
 from conftest import ROOT, bindir, pg_config
 
 REAPER = pathlib.Path(__file__).with_name("reaper.py")
-# Servers get the library, addresses that no other machine sees, and a clock of their own, which is right whenever one starts: Patroni compares it with its own then.
+# Servers get the library, addresses that no other machine sees, and a clock of their own. It is right whenever one starts, as
+# Patroni compares it with its own then.
 POSTGRES = """#!/bin/sh
-set_clock() {{ if [ -n "$FLAKE_CLOCK" ]; then echo +0 >"$FLAKE_CLOCK.new" && mv "$FLAKE_CLOCK.new" "$FLAKE_CLOCK"; fi; }}
+set_clock() {{ echo +0 >"$FLAKE_CLOCK.new" && mv "$FLAKE_CLOCK.new" "$FLAKE_CLOCK"; }}
 stage="-c extension_destdir={stage} -c dynamic_library_path={stage}{libraries}:{libraries}"
-if [ -n "$FLAKE_CLOCK" ]; then
-    export LD_PRELOAD={faketime} FAKETIME_TIMESTAMP_FILE="$FLAKE_CLOCK" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1
-fi
+export LD_PRELOAD={faketime} FAKETIME_TIMESTAMP_FILE="$FLAKE_CLOCK" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1
 case $1 in
 --single) shift && exec {postgres} --single $stage "$@" ;;
 -D) set_clock && exec {postgres} $stage "$@" -c listen_addresses=127.0.0.1 -c unix_socket_directories="$FLAKE_SOCKETS" ;;
@@ -49,11 +48,8 @@ def install(directory):
         if program.is_file() and program.name not in ("postgres", "postmaster"):
             shutil.copy(program, programs)
     postgres = programs / "postgres"
-    postgres.write_text(
-        POSTGRES.format(
-            stage=stage, libraries=pg_config("--pkglibdir"), faketime=os.environ["FAKETIME_LIBRARY"], postgres=bindir() / "postgres"
-        )
-    )
+    faketime, libraries = os.environ["FAKETIME_LIBRARY"], pg_config("--pkglibdir")
+    postgres.write_text(POSTGRES.format(stage=stage, libraries=libraries, faketime=faketime, postgres=bindir() / "postgres"))
     postgres.chmod(0o755)
     return programs
 
@@ -68,6 +64,10 @@ def free_ports(count):
                 one.bind(("127.0.0.1", random.randrange(10000, 32000)))
                 ports.append(one.getsockname()[1])
         return ports
+
+
+class Failed(Exception):
+    """What a program said that has failed."""
 
 
 class Program:
@@ -115,9 +115,8 @@ def send(processes, number):
 
 def run(*command, environment):
     """A program that ends."""
-    done = subprocess.run(
-        [*map(str, command)], check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
-        cwd="/", text=True, **user(),
-    )  # fmt: skip
-    assert done.returncode == 0, f"{command}: {done.stdout}"
+    output = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run([*map(str, command)], check=False, env=environment, cwd="/", **output, **user())
+    if done.returncode:
+        raise Failed(f"{command}: {done.stdout}")
     return done.stdout

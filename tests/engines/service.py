@@ -17,6 +17,7 @@ class Batch(typing.NamedTuple):
     """The IDs that one statement returned, whatever came of its transaction; none where it failed."""
 
     member: object
+    reign: float  # when its member became the primary
     began: float
     ended: float
     ids: tuple = ()
@@ -34,7 +35,7 @@ class Service:
 
     def __init__(self, members):
         self.members = {member.name: member for member in members}
-        self.promoted = {}  # since when a member was seen as the primary, without a break
+        self.promoted = {}  # since when a member is the primary
         self.ends, self.threads = threading.Event(), []
         self.tokens, self.batches, self.refusals = itertools.count(1), {}, []
         self.generation = 0
@@ -62,10 +63,11 @@ class Service:
 
     def watch(self, member):
         while not self.ends.wait(0.1):
-            if member.role() != "primary":
-                self.promoted.pop(member.name, None)
-            else:
+            role = member.role()
+            if role == "primary":
                 self.promoted.setdefault(member.name, time.monotonic())
+            elif role == "standby":
+                self.promoted.pop(member.name, None)
 
     def renew(self):
         """New clients come; the others end with their connections, on which they may have to wait."""
@@ -78,20 +80,21 @@ class Service:
             primary = self.primary
             # Whatever is lost or refused, what was returned counts.
             if primary is not None:
+                reign = self.promoted.get(primary.name)
                 with contextlib.suppress(psycopg.Error, OSError), primary.connect(autocommit=False, connect_timeout=2) as db:
-                    while self.primary is primary and not self.ends.wait(0.05):
-                        self.insert(db, primary)
+                    while self.primary is primary and reign == self.promoted.get(primary.name) and not self.ends.wait(0.05):
+                        self.insert(db, primary, reign)
 
-    def insert(self, db, member):
+    def insert(self, db, member, reign):
         token, began = next(self.tokens), time.monotonic()
         try:
             ids, snos = zip(*db.execute(INSERT, (token,)).fetchall(), strict=True)
         except psycopg.Error as error:
-            self.batches[token] = Batch(member, began, time.monotonic())
+            self.batches[token] = Batch(member, reign, began, time.monotonic())
             self.refusals.append(Refusal(member, time.monotonic(), error.sqlstate or "connection lost"))
             db.rollback()
             return
-        self.batches[token] = Batch(member, began, time.monotonic(), ids, snos)
+        self.batches[token] = Batch(member, reign, began, time.monotonic(), ids, snos)
         if token % 7:
             db.commit()
         else:

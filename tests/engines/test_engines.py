@@ -11,4 +11,4 @@ from patroni_cluster import Patroni
 @pytest.mark.parametrize("kind", [Patroni, AutoFailover])
 def test_engine(kind, own_numbers):
     with kind(own_numbers) as engine:
-        play(engine, f"{kind.__name__}, {'numbers of their own' if own_numbers else 'one number'}", not own_numbers)
+        play(engine, f"{kind.__name__}, {'numbers of their own' if own_numbers else 'one number'}")
