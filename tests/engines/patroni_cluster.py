@@ -24,7 +24,6 @@ class Patroni(Engine):
 
     NEEDS = ("patroni", "patronictl", "etcd")
     MEMBERS = 3
-    OTHER_PORTS = 5
 
     def begin(self):
         self.etcd_port = self.start_etcd()
