@@ -21,17 +21,15 @@ auth_type = trust
 auth_file = {directory}/users
 pool_mode = {mode}
 max_client_conn = {clients}
-max_prepared_statements = 0
-server_lifetime = {lifetime}
 pidfile = {directory}/pid
 logfile = {directory}/log
 """
 
 
 @contextlib.contextmanager
-def bouncer(server, mode, clients, sessions, lifetime=3600):
-    """Has so many clients share so many sessions, which change hands after each transaction or statement, and which end some
-    seconds after they began. Returns where clients connect."""
+def bouncer(server, mode, clients, sessions):
+    """Has so many clients share so many sessions, which change hands after each transaction or statement. Returns where
+    clients connect."""
     if PROGRAM is None:
         pytest.skip("no pgbouncer")
     directory = server.base / "bouncer"
@@ -40,7 +38,7 @@ def bouncer(server, mode, clients, sessions, lifetime=3600):
     (directory / "users").write_text('"postgres" ""\n')
     configuration = directory / "ini"
     configuration.write_text(CONFIGURATION.format(
-        server=server.dir, sessions=sessions, directory=directory, mode=mode, clients=clients + 10, lifetime=lifetime,
+        server=server.dir, sessions=sessions, directory=directory, mode=mode, clients=clients + 10,
     ))  # fmt: skip
     as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
     # A socket for each client.
