@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from conftest import LAYOUTS, LIKE, ROOT
+from pages import blocks
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -21,12 +22,7 @@ import mutants
 
 GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 MARK = "----- end of block -----"
-
-
-def blocks(page):
-    return BLOCK.findall(page.read_text())
 
 
 def normal(output):
