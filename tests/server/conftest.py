@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -32,6 +33,13 @@ def pg_config(option, program=None):
 
 def bindir(program=None):
     return pg_config("--bindir", program)
+
+
+def signalled(processes, number):
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+    return processes
 
 
 class Server:
@@ -118,6 +126,19 @@ class Server:
                 return
             assert time.monotonic() < deadline, "the standby does not follow"
             time.sleep(0.02)
+
+    def processes(self):
+        """The postmaster and its children."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            postmaster = int((self.dir / "data" / "postmaster.pid").read_text().splitlines()[0])
+            children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children")
+            return [postmaster, *map(int, children.read_text().split())]
+        return []
+
+    def freeze(self):
+        """Stops all processes, the postmaster first, which makes no more then; returns them."""
+        signalled(self.processes()[:1], signal.SIGSTOP)
+        return signalled(self.processes(), signal.SIGSTOP)
 
     def remove(self):
         self._cluster("remove")

@@ -13,11 +13,11 @@ from standing_clock import ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pa
 from waiting import wait_until
 
 
-def recover(restored, server, target):
+def recover(restored, server, *settings):
     """A copy of a server replays its WAL up to there."""
     server.stop()
     restored.write("recovery.signal")
-    restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", target)
+    restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", *settings)
     wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
 
 
