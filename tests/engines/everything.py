@@ -67,13 +67,13 @@ CATALOG = """
            AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')
         UNION SELECT 'pg_foreign_server'::regclass, oid FROM pg_foreign_server
     ), access AS (
-        SELECT 'pg_proc'::regclass, oid, proacl, proowner FROM pg_proc UNION ALL
+        SELECT 'pg_proc'::regclass, oid, COALESCE(proacl, acldefault('f', proowner)), proowner FROM pg_proc UNION ALL
         SELECT 'pg_class'::regclass, oid, relacl, relowner FROM pg_class UNION ALL
-        SELECT 'pg_type'::regclass, oid, typacl, typowner FROM pg_type UNION ALL
+        SELECT 'pg_type'::regclass, oid, COALESCE(typacl, acldefault('T', typowner)), typowner FROM pg_type UNION ALL
         SELECT 'pg_foreign_server'::regclass, oid, srvacl, srvowner FROM pg_foreign_server
     )
     SELECT pg_describe_object(classid, objid, 0), obj_description(objid, classid::regclass::name), owner::regrole::text,
-           ARRAY(SELECT grantee || privilege_type FROM aclexplode(acl) WHERE grantee <> owner ORDER BY 1)
+           ARRAY(SELECT grantee::regrole || ' ' || privilege_type FROM aclexplode(acl) WHERE grantee <> owner ORDER BY 1)
     FROM objects LEFT JOIN access AS a (class, object, acl, owner) ON (class, object) = (classid, objid) ORDER BY 1"""
 RELATIONS = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v', 'm') AND relnamespace = 'public'::regnamespace"
 CONTENT = "SELECT count(*), md5(string_agg(r::text, ' ' ORDER BY r::text)) FROM {} r"
@@ -138,7 +138,8 @@ def assert_whole(server, before, catalog=True, **options):
         content, layouts, objects = seen(db, catalog)
         assert before[0].items() <= content.items()
         assert before[1] == layouts
-        assert objects is None or before[2] == objects
+        # PostgreSQL 17 and later list arrays too.
+        assert objects is None or [object for object in before[2] if object not in objects] == []
         use_indexes(db)
 
 

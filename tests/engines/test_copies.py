@@ -1,8 +1,8 @@
-"""Copies of a server's files and of databases in it: they are whole, and make none of the original's IDs again, whatever the clock
-says.
+"""Copies of a server's files and of databases in it: they are whole, and make none of the original's IDs again, whatever the
+clock says.
 
-IDs that the original makes after the copy was taken are unknown to the copy. Beside the original it has a number of its own; in its
-place flake_start_above tells it.
+IDs that the original makes after the copy was taken are unknown to the copy. Beside the original it has a number of its own; in
+its place flake_start_above tells it.
 """
 
 import signal

@@ -48,7 +48,10 @@ class Server:
     It is new, or a standby of a running server, or one that `launch` starts: a base backup of a running server, the files of one
     that is stopped or stands still, or what a stopped one of an older version becomes."""
 
-    def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, pg_config=None):
+    def __init__(
+        self, *settings, clock=None, pg_config=None,
+        standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, mode="copy",
+    ):  # fmt: skip
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir="/tmp"))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
@@ -67,7 +70,7 @@ class Server:
         elif snapshot_of is not None:
             self._cluster("snapshot", snapshot_of.dir, *settings)
         elif upgrade_of is not None:
-            self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings)
+            self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings, MODE=mode)
         else:
             self._cluster("start", *settings)
 

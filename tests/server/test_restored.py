@@ -82,11 +82,11 @@ def old(own_servers):
     return old
 
 
-def upgrade(own_servers, old):
+def upgrade(own_servers, old, seconds=-600, **options):
     """The server of PostgreSQL 18 that it becomes, whose clock is behind."""
     old.set_clock(at(0))
     old.stop()
-    new = own_servers(upgrade_of=old, clock=at(-600))
+    new = own_servers(upgrade_of=old, clock=at(seconds), **options)
     # The same number of slots, of which 17 has one for each worker of autovacuum.
     new.launch(*SETTINGS, "autovacuum_worker_slots=2")
     return new
