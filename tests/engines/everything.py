@@ -33,7 +33,8 @@ TABLES = """
         since timestamptz GENERATED ALWAYS AS (sno_timestamp(sno)) STORED,
         CHECK (flake_timestamp(ours, 'ours') > '2024-01-01Z'));
     COMMENT ON COLUMN kept.ours IS 'in a layout of our own';
-    CREATE VIEW decoded AS SELECT twitter, (flake_decode(tagged, 'Tagged.7')).*, flake_during(ours, '[2024-01-01Z,)', 'ours') FROM kept;
+    CREATE VIEW decoded AS
+        SELECT twitter, (flake_decode(tagged, 'Tagged.7')).*, flake_during(ours, '[2024-01-01Z,)', 'ours') FROM kept;
     CREATE MATERIALIZED VIEW latest AS SELECT max(sno) AS sno, max(flake_timestamp(tagged, 'Tagged.7')) AS at FROM kept;
     CREATE TABLE years (id bigint PRIMARY KEY DEFAULT flake_next('ours')) PARTITION BY RANGE (id);
     CREATE TABLE years_before PARTITION OF years FOR VALUES FROM (MINVALUE) TO (flake_min('2030-01-01Z', 'ours'));
@@ -54,7 +55,8 @@ INDEXES = {
     "by_time": ("INDEX {} ON {} (sno_timestamp(id))", "sno_timestamp(id) <= sno_timestamp('{}')"),
     "by_part": ("INDEX {} ON {} (id) WHERE sno_metabyte(id) = 2", "id >= '{}' AND sno_metabyte(id) = 2"),
     "by_uuid": ("INDEX {} ON {} ((id::uuid))", "id::uuid = '{}'::sno::uuid"),
-    "by_own_time": ("INDEX {} ON {} (flake_timestamp(ours, 'ours'))", "flake_timestamp(ours, 'ours') = flake_timestamp({1}, 'ours')"),
+    "by_own_time":
+        ("INDEX {} ON {} (flake_timestamp(ours, 'ours'))", "flake_timestamp(ours, 'ours') = flake_timestamp({1}, 'ours')"),
     "by_own_hash": ("INDEX {} ON {} USING hash (ours)", "ours = {1}"),
     "by_own_brin": ("INDEX {} ON {} USING brin (ours)", "ours <= {1}"),
 }
