@@ -1,14 +1,23 @@
 """Servers that take their numbers from where docs/high-availability.md says, by the configuration that is written there."""
 
+import contextlib
 import functools
 import os
 import subprocess
 
-from clients import wait_for_server
-from conftest import ROOT, bindir
-from pages import recipe
+import pytest
 
-numbered = functools.partial(recipe, ROOT / "docs" / "high-availability.md", "A number for each server")
+from clients import wait_for_server
+from conftest import bindir
+from engine import PAGE
+from pages import recipe
+from programs import user
+
+numbered = functools.partial(recipe, PAGE, "A number for each server")
+
+
+def read(yaml_text):
+    return pytest.importorskip("yaml").safe_load(yaml_text)
 
 
 def node_of(server):
@@ -18,22 +27,51 @@ def node_of(server):
     return number, count, worker * count // 1024
 
 
-def as_server(*command):
-    """As the user that servers run as."""
-    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
+@contextlib.contextmanager
+def started_by(server, *command, **environment):
+    """A server that was stopped and is started by a command."""
+    server.stop()
+    environment |= {"PGDATA": server.dir / "data", "PATH": f"{server.base}:{bindir()}:{os.environ['PATH']}"}
+    with subprocess.Popen(command, env=environment, cwd="/", stderr=subprocess.DEVNULL, **user()):
+        try:
+            wait_for_server(server)
+            yield
+        finally:
+            server.stop()
 
 
 def test_from_the_name_of_the_host(own_servers):
     server = own_servers()
-    server.stop()
     command, = numbered("bash")
-    environment = {"HOSTNAME": "orders-3", "PGDATA": server.dir / "data", "PATH": f"{bindir()}:{os.environ['PATH']}"}
-    with subprocess.Popen(as_server("sh", "-c", f"exec {command}"), env=environment, cwd="/", stderr=subprocess.DEVNULL):
-        try:
-            wait_for_server(server)
-            assert node_of(server) == (3, 32, 3)
-        finally:
-            server.stop()
+    with started_by(server, "sh", "-c", f"exec {command}", HOSTNAME="orders-3"):
+        assert node_of(server) == (3, 32, 3)
+
+
+def test_in_a_stateful_set(own_servers):
+    server = own_servers()
+    manifest = read(*numbered("yaml"))
+    container, = manifest["spec"]["template"]["spec"]["containers"]
+    # What the image's own program does in the end.
+    entrypoint = server.base / "docker-entrypoint.sh"
+    entrypoint.write_text('#!/bin/sh\nexec "$@"\n')
+    entrypoint.chmod(0o755)
+    with started_by(server, *container["command"], HOSTNAME=f"{manifest['metadata']['name']}-2"):
+        assert node_of(server) == (2, 32, 2)
+
+
+def test_of_all_instances_of_a_cluster(own_servers):
+    manifest = read(*recipe(PAGE, "CloudNativePG", "yaml"))
+    parameters = manifest["spec"]["postgresql"]["parameters"]
+    # The operator takes texts only.
+    assert all(isinstance(value, str) for value in parameters.values())
+    settings = [f"{name}={value}" for name, value in parameters.items()]
+    primary = own_servers(*settings)
+    standby = own_servers(standby_of=primary)
+    assert node_of(primary) == (3, 32, 3)
+    standby.wait_for_replay(primary)
+    primary.stop()
+    standby.promote()
+    assert node_of(standby) == (3, 32, 3)
 
 
 def test_from_a_file_that_some_servers_have(own_servers):
