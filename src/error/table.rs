@@ -119,7 +119,8 @@ pub fn row(error: &Error) -> Row {
             "Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
         ClockBehind { behind, until, max_clock_wait, .. } | ClockBehindHorizon { behind, until, max_clock_wait } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}."),
-            format!("IDs can be made again once the clock has reached {}; check its synchronization.", time(*until))),
+            format!("IDs can be made again once the clock has reached {}; check its synchronization. If it is right now and was \
+                ahead before, see flake_check().", time(*until))),
         LongTick { left, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("This session has no more IDs in the present tick, which lasts {left:?} longer, until {}, and \
                 flake.max_clock_wait is {max_clock_wait:?}.", time(*until)),

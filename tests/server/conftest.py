@@ -35,6 +35,11 @@ def bindir(program=None):
     return pg_config("--bindir", program)
 
 
+def as_server(*command):
+    """A command as the user that servers run as."""
+    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
+
+
 def signalled(processes, number):
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
