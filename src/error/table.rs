@@ -232,7 +232,7 @@ pub fn row(error: &Error) -> Row {
             "Check that the data directory is writable and its disk is not full."),
         MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged or was cut off, or a newer version of flake has written it.",
-            "Restore the file. You can delete it if the clock has not been set back since the last ID was made."),
+            "Restore the file. You can delete it while the server is stopped, if the clock has not been set back since the last ID."),
         NoMarkSequence => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "flake makes IDs only while this sequence can record the time that they use.",
             "Run ALTER EXTENSION flake UPDATE, or create the extension again."),

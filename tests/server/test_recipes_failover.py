@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import threading
 
 import psycopg
 
@@ -56,14 +57,18 @@ def test_a_consumer_that_survives_a_failover(own_servers):
             if event == "end":
                 return
 
-    with Background(consume):
-        writing = Background(*[write] * 3)
-        with writing:
-            wait_until(lambda: len(taken) > 100)
-            # What it has committed is on the standby when it has stopped.
-            old.stop()
-            new.promote()
-            before = len(taken)
-            wait_until(lambda: len(taken) > before + 100)
-        new.sql("INSERT INTO outbox (event) VALUES ('end')")
+    # It goes on for ever unless it finds the end.
+    consumer = threading.Thread(target=consume, daemon=True)
+    consumer.start()
+    writing = Background(*[write] * 3)
+    with writing:
+        wait_until(lambda: len(taken) > 100)
+        new.wait_for_replay(old)
+        # What it has committed is on the standby when it has stopped.
+        old.stop()
+        new.promote()
+        before = len(taken)
+        wait_until(lambda: len(taken) > before + 100)
+    new.sql("INSERT INTO outbox (event) VALUES ('end')")
+    wait_until(lambda: not consumer.is_alive())
     assert taken == written(new)
