@@ -21,7 +21,6 @@ class AutoFailover(Engine):
     """Two members, and the monitor. Replication is synchronous while both are there."""
 
     NEEDS = ("pg_autoctl",)
-    OTHER_PORTS = 1
 
     def begin(self):
         self.monitor = self.member("monitor")
@@ -71,4 +70,4 @@ class AutoFailover(Engine):
         return len(well) == len(self.members) and well[0] == primary.name
 
     def switch_over(self, old):
-        self.monitor.run_agent("pg_autoctl", "perform", "switchover")
+        self.monitor.run_agent("pg_autoctl", "perform", "switchover", "--wait", LIMIT)

@@ -20,9 +20,9 @@ class Engine:
 
     NEEDS = ()
     MEMBERS = 2
-    OTHER_PORTS = 0
+    OTHER_PORTS = 5
 
-    def __init__(self, own_numbers):
+    def __init__(self, own_numbers=False, members=None):
         for program in self.NEEDS:
             if shutil.which(program) is None:
                 pytest.skip(f"no {program}")
@@ -30,8 +30,9 @@ class Engine:
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-engine-", dir="/tmp"))
         self.base.chmod(0o755)
         self.programs = install(self.base)
-        self.ports = free_ports(self.MEMBERS + self.OTHER_PORTS)
-        self.members = [self.member(f"orders-{number}") for number in range(1, self.MEMBERS + 1)]
+        members = members or self.MEMBERS
+        self.ports = free_ports(members + self.OTHER_PORTS)
+        self.members = [self.member(f"orders-{number}") for number in range(1, members + 1)]
         self.others = []
 
     def __enter__(self):

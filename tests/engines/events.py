@@ -50,7 +50,7 @@ class Scene:
         assert event.new.value("SELECT node_id FROM flake_stats") == event.new.number
         began = time.monotonic()
         how = comes_back(event)
-        event.back = f"{how} {time.monotonic() - began:.1f} s"
+        event.back = how, time.monotonic() - began
         for member in self.engine.members:
             member.set_clock("+0")
 

@@ -12,7 +12,8 @@ class Event:
     def __init__(self, name, service):
         self.name, self.old, self.began = name, service.primary, time.monotonic()
         self.new, self.promoted, self.behind = None, None, 0.0
-        self.without_primary, self.refused, self.waited, self.back = 0.0, {}, 0.0, ""
+        self.without_primary, self.refused, self.waited, self.back = 0.0, {}, 0.0, ("", 0.0)
+        self.meanwhile = 0  # IDs that the old primary returned after the promotion
         self.ids = self.duplicates = self.ticks = self.exempt_duplicates = self.exempt_ticks = 0
 
     def is_promoted(self, service):
@@ -49,7 +50,9 @@ class Judge:
     def __init__(self, service, events):
         self.batches, self.events = service.batches, events
         for batch in self.batches.values():
-            self.latest(batch.ended).ids += len(batch.ids) + len(batch.snos)
+            event = self.latest(batch.ended)
+            event.ids += len(batch.ids) + len(batch.snos)
+            event.meanwhile += (batch.member is event.old and batch.reign < event.promoted < batch.ended) * len(batch.ids)
 
     def latest(self, instant):
         return next((event for event in reversed(self.events) if event.began <= instant), self.events[0])
@@ -84,19 +87,38 @@ class Judge:
         setattr(event, what, getattr(event, what) + 1)
 
 
-HEAD = ["event", "its clock", "IDs", "IDs twice", "ticks twice", "exempt", "no primary", "refused", "waited", "old primary back"]
+HEAD = [
+    "event", "its clock", "IDs", "IDs twice", "ticks twice", "exempt", "by the old one", "no primary", "refused", "waited",
+    "old primary back",
+]  # fmt: skip
 
 
 def table(title, events):
-    """What the events did, a line each."""
-    lines = [HEAD]
+    """What each event did, and all of a kind together."""
+    kinds = {}
     for event in events:
-        refused = ", ".join(f"{state} {seconds:.1f} s" for state, seconds in event.refused.items()) or "-"
-        lines.append([
-            event.name, f"{-event.behind:+.0f} s", str(event.ids), str(event.duplicates), str(event.ticks),
-            f"{event.exempt_duplicates} and {event.exempt_ticks}",
-            f"{event.without_primary:.1f} s", refused, f"{event.waited:.1f} s", event.back,
-        ])  # fmt: skip
+        kinds.setdefault((event.name, event.behind, event.back[0]), []).append(event)
+    lines = [HEAD, *(line(f"{number}. {event.name}", [event]) for number, event in enumerate(events, start=1))]
+    if len(kinds) < len(events):
+        lines += (line(f"{len(same)} × {same[0].name}", same) for same in kinds.values())
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    rows = ("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    rows = ("  ".join(text.ljust(width) for text, width in zip(one, widths, strict=True)).rstrip() for one in lines)
     return "\n".join([title, *rows])
+
+
+def line(name, events):
+    """Sums, and the shortest and the longest of all times."""
+    states = sorted({state for event in events for state in event.refused})
+    refused = ", ".join(f"{state} {span(event.refused.get(state, 0) for event in events)}" for state in states)
+    sums = (str(sum(getattr(event, what) for event in events)) for what in ["ids", "duplicates", "ticks"])
+    exempt = f"{sum(event.exempt_duplicates for event in events)} and {sum(event.exempt_ticks for event in events)}"
+    without_primary, waited = (span(getattr(event, what) for event in events) for what in ["without_primary", "waited"])
+    back = f"{events[0].back[0]} {span(event.back[1] for event in events)}"
+    meanwhile = str(sum(event.meanwhile for event in events))
+    clock = f"{-events[0].behind:+.0f} s"
+    return [name, clock, *sums, exempt, meanwhile, without_primary, refused or "-", waited, back]
+
+
+def span(seconds):
+    seconds = [f"{one:.1f}" for one in sorted(seconds)]
+    return f"{' to '.join(dict.fromkeys([seconds[0], seconds[-1]]))} s"

@@ -10,7 +10,7 @@ from programs import Program, children, give, run, send
 from waiting import wait_until
 
 # Engines wait for some timeouts of theirs.
-LIMIT = 300
+LIMIT = 600
 
 
 class Member(Server):
