@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix soak mutants installcheck lint bench clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -31,7 +31,10 @@ test: ## set up, build, and run all tests on throwaway servers
 test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missing (some minutes each, once)
 	@scripts/test matrix
 
-soak: ## faults, load, plans and the model, for more than an hour
+test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips
+	@scripts/test engines
+
+soak: ## faults, load, plans, the model and failovers by engines, for two hours
 	@scripts/test soak
 
 mutants: ## takes protections away, one at a time, and shows which test notices

@@ -38,3 +38,29 @@ install_packages() {
     rm -f "$log"
     packages=()
 }
+
+# What some tests need, which say when they are skipped: a package, if this file of it is not there.
+wanted=()
+wants_package() { if [ ! -e "$2" ]; then wanted+=("$1"); fi; }
+
+# Installs those that the distribution has. Debian starts the services among them, which no test needs.
+install_wanted() {
+    if [ ${#wanted[@]} -eq 0 ] || ! may_install; then return; fi
+    local package services log; log=$(mktemp)
+    apt "$log" update -qq || true
+    rm -f "$log"
+    for package in "${wanted[@]}"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then lacks_package "$package"; fi
+    done
+    services=" ${packages[*]} "
+    install_packages
+    if [[ $services = *" etcd-server "* ]]; then stop_service etcd; fi
+    if [[ $services = *" pgbouncer "* ]]; then stop_service pgbouncer; fi
+}
+
+stop_service() {
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
+    "${as_root[@]}" service "$1" stop >/dev/null 2>&1 || true
+    "${as_root[@]}" update-rc.d "$1" disable >/dev/null 2>&1 || true
+}

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from conftest import pg_config
+from conftest import pg_config, signalled
 from test_faults import EXIT
 
 from . import LONG, WITHOUT, layouts
@@ -72,20 +72,6 @@ class Node:
     def log(self):
         """What this server has written, and those in whose place it is."""
         return "".join((server.dir / "server.log").read_text(errors="replace") for server in [*self.past, self.server])
-
-    def processes(self):
-        """The postmaster and its children."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            postmaster = int((self.server.dir / "data" / "postmaster.pid").read_text().splitlines()[0])
-            children = f"/proc/{postmaster}/task/{postmaster}/children"
-            with open(children, encoding="ascii") as listed:
-                return [postmaster, *map(int, listed.read().split())]
-        return []
-
-    def signal(self, processes, number):
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
 
 
 def is_alive(pid):
@@ -164,12 +150,12 @@ class Cluster:
 
     def stop_processes(self, node, processes, seconds):
         def resume():
-            node.signal(processes, signal.SIGCONT)
+            signalled(processes, signal.SIGCONT)
             node.disturbed = time.monotonic()
             node.stopped.clear()
 
         node.stopped.set()
-        node.signal(processes, signal.SIGSTOP)
+        signalled(processes, signal.SIGSTOP)
         self.later(seconds, resume)
 
     def part(self, node):
@@ -185,7 +171,7 @@ class Cluster:
         while any(is_alive(pid) for pid in processes):
             if time.monotonic() > deadline:
                 self.oracle.fail(f"processes of {node.name} outlive their postmaster")
-                node.signal(processes, signal.SIGKILL)
+                signalled(processes, signal.SIGKILL)
                 break
             time.sleep(0.05)
         for lock in ["data/postmaster.pid", ".s.PGSQL.5432.lock"]:

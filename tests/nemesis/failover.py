@@ -3,6 +3,8 @@
 import signal
 import time
 
+from conftest import signalled
+
 from . import LONG
 from .cluster import DATABASES
 from .oracle import Branch
@@ -23,14 +25,14 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
     if restarted:
         new.server.sql("CHECKPOINT")
         restart_standby(new)
-    processes = old.processes()
+    processes = old.server.processes()
     if way in ("immediate", "fast"):
         end(old, way)
     elif way == "kill":
         # Its processes go on until they notice.
-        old.signal(processes[:1], signal.SIGKILL)
+        signalled(processes[:1], signal.SIGKILL)
     elif way == "paused":
-        cluster.stop_processes(old, old.processes(), seconds)
+        cluster.stop_processes(old, old.server.processes(), seconds)
     branch.delay = old.clock.now() - new.clock.now()
     new.server.promote()
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)

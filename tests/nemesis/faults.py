@@ -9,6 +9,7 @@ import time
 import psycopg
 
 from clients import wait_for_server
+from conftest import signalled
 
 from . import ending
 from .cluster import DATABASES
@@ -44,7 +45,7 @@ def stand_still(cluster, node, seconds):
 
 def pause(cluster, node, seconds):
     """The whole server."""
-    cluster.stop_processes(node, node.processes(), seconds)
+    cluster.stop_processes(node, node.server.processes(), seconds)
 
 
 def backends(node):
@@ -66,7 +67,7 @@ def kill_one(cluster, node):
         life = node.maker.life
         node.killed.add(pid)
         node.now_is(life=None)
-        node.signal([pid], signal.SIGKILL)
+        signalled([pid], signal.SIGKILL)
         wait_for_server(node.server)
         node.disturbed = time.monotonic()
         node.now_is(life=life + 1)
@@ -75,9 +76,9 @@ def kill_one(cluster, node):
 def kill(cluster, node, seconds):
     """The postmaster; its children notice."""
     cluster.settle()
-    processes = node.processes()
+    processes = node.server.processes()
     node.up = False
-    node.signal(processes[:1], signal.SIGKILL)
+    signalled(processes[:1], signal.SIGKILL)
     cluster.await_end(node, processes)
     relaunch(cluster, node, seconds)
 

@@ -1,7 +1,6 @@
 """The ledger: its memory, what it shows, and what happens where there is none."""
 
 import contextlib
-import os
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ import psycopg
 import pytest
 
 from clients import MAKE, Load, Made
-from conftest import bindir
+from conftest import as_server, bindir
 from standing_clock import (
     PATIENCE,
     REFUSED,
@@ -323,8 +322,7 @@ pidfile = {directory}/pid
 logfile = {directory}/log
 """)
     server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")
-    as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    bouncer = subprocess.Popen([*as_server, pgbouncer, "-q", directory / "ini"], stdin=subprocess.DEVNULL)
+    bouncer = subprocess.Popen(as_server(pgbouncer, "-q", directory / "ini"), stdin=subprocess.DEVNULL)
     try:
         while not (directory / ".s.PGSQL.6432").exists():
             assert bouncer.poll() is None, (directory / "log").read_text()

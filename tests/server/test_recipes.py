@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -15,12 +16,13 @@ import time
 
 import pytest
 
+import pages
 from conftest import ROOT, SECONDS, bindir
 from tailing import SLEEP
-from test_docs import BLOCK
 from waiting import wait_until
 
-PAGE = (ROOT / "docs" / "tailing.md").read_text()
+PAGE = ROOT / "docs" / "tailing.md"
+recipe = functools.partial(pages.recipe, PAGE)
 # Where scripts/setup puts clients that are no part of Debian's packages for tests.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 # Some transactions take long, so that higher IDs are committed before lower ones.
@@ -29,12 +31,6 @@ WRITES = [
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nINSERT INTO {{0}} DEFAULT VALUES;\nCOMMIT;\n",
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nROLLBACK;\n",
 ]
-
-
-def recipe(heading, language="sql"):
-    """The blocks of code below a heading."""
-    below, = (text for text in re.split(r"^#+ ", PAGE, flags=re.M) if text.startswith(f"{heading}\n"))
-    return [code for found, code in BLOCK.findall(below) if found == language]
 
 
 def python(heading, name):
@@ -50,7 +46,7 @@ def server(own_servers):
 
 
 def with_outbox(server):
-    server.sql(re.search(r"^CREATE TABLE outbox .*;$", PAGE, re.M)[0])
+    server.sql(re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0])
     return server
 
 

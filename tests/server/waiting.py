@@ -11,8 +11,8 @@ import time
 LONG = 60
 
 
-def wait_until(condition):
-    deadline, pause = time.monotonic() + LONG, 0.001
+def wait_until(condition, limit=LONG):
+    deadline, pause = time.monotonic() + limit, 0.001
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(pause)

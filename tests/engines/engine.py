@@ -1,0 +1,71 @@
+"""What the engines have in common."""
+
+import pathlib
+import shutil
+import tempfile
+
+import psycopg
+import pytest
+
+from conftest import ROOT
+from member import LIMIT, Member
+from programs import Failed, free_ports, install, run
+from waiting import wait_until
+
+PAGE = ROOT / "docs" / "high-availability.md"
+
+
+class Engine:
+    """Some members in a directory, and what watches over them."""
+
+    NEEDS = ()
+    MEMBERS = 2
+    OTHER_PORTS = 5
+
+    def __init__(self, own_numbers=False, members=None):
+        for program in self.NEEDS:
+            if shutil.which(program) is None:
+                pytest.skip(f"no {program}")
+        self.own_numbers = own_numbers
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-engine-", dir="/tmp"))
+        self.base.chmod(0o755)
+        self.programs = install(self.base)
+        members = members or self.MEMBERS
+        self.ports = free_ports(members + self.OTHER_PORTS)
+        self.members = [self.member(f"orders-{number}") for number in range(1, members + 1)]
+        self.others = []
+
+    def __enter__(self):
+        try:
+            self.begin()
+            wait_until(lambda: self.primary() and self.is_whole(self.primary()), LIMIT)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for one in [*self.members, *self.others]:
+            one.end()
+        shutil.rmtree(self.base)
+
+    def member(self, name):
+        return Member(self.base, name, self.ports.pop(), self.programs)
+
+    def primary(self):
+        return next((member for member in self.members if member.role() == "primary"), None)
+
+    def run(self, *command):
+        return run(*command, environment=self.members[0].environment)
+
+    def is_whole(self, primary):
+        """All are well, for the engine and in fact; it may not answer yet."""
+        try:
+            return self.sees_all_well(primary) and self.has_standbys(primary)
+        except (psycopg.Error, OSError, Failed):
+            return False
+
+    def has_standbys(self, primary):
+        """Whether all others follow the primary."""
+        follow = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+        return primary.value(follow) == len(self.members) - 1

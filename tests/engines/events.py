@@ -1,0 +1,116 @@
+"""The events that befall a cluster under load, whichever engine runs it."""
+
+import contextlib
+import os
+import time
+
+from judge import Event, Judge, table
+from member import LIMIT
+from service import TABLE, Service
+from waiting import wait_until
+
+TIMES = int(os.environ.get("FLAKE_ENGINE_TIMES", "1"))
+# How far the clock of whoever is promoted is behind, in seconds: little, and more than it takes engines to promote it.
+BEHIND, FAR_BEHIND = 5, 30
+
+
+@contextlib.contextmanager
+def told(engine):
+    """Says what the agents have seen where a test fails."""
+    try:
+        yield
+    except BaseException:
+        for member in engine.members:
+            print(f"--- {member.name}", member.log()[-4000:], sep="\n")
+        raise
+
+
+class Scene:
+    """A cluster, its clients, and what has befallen it."""
+
+    def __init__(self, engine, service):
+        self.engine, self.service, self.events = engine, service, []
+
+    def await_whole(self):
+        """All members are there, and clients are served."""
+        wait_until(lambda: (primary := self.service.primary) and self.engine.is_whole(primary)
+                   and self.service.first_batch(primary, 0), LIMIT)  # fmt: skip
+
+    def befall(self, name, happens, comes_back, behind=BEHIND):
+        """Something ends the primary; another one goes on; the old one comes back."""
+        service = self.service
+        self.await_whole()
+        for member in self.engine.members:
+            if member is not service.primary:
+                member.set_clock(f"-{behind}")
+        event = Event(name, service)
+        self.events.append(event)
+        happens(event.old)
+        wait_until(lambda: event.is_promoted(service) and event.is_measured(service), LIMIT)
+        assert event.new.value("SELECT node_id FROM flake_stats") == event.new.number
+        began = time.monotonic()
+        how = comes_back(event)
+        event.back = how, time.monotonic() - began
+        for member in self.engine.members:
+            member.set_clock("+0")
+
+    def killed(self, comes_back, behind=BEHIND):
+        self.befall("killed", lambda old: old.kill(), comes_back, behind)
+
+    def stopped(self):
+        def stand_still(old):
+            old.stand_still()
+            # Those that wait for it do not make IDs elsewhere.
+            self.service.renew()
+
+        self.befall("stopped", stand_still, self.goes_on)
+
+    def switched_over(self):
+        self.befall("switchover", self.engine.switch_over, self.rewound_if_need_be)
+
+    def rewound_if_need_be(self, event, comes_back=lambda: None):
+        """By the engine."""
+        before = len(event.old.log())
+        comes_back()
+        self.await_whole()
+        return "rewound" if "pg_rewind" in event.old.log()[before:] else "as it was"
+
+    def restarted(self, event):
+        """Its agent is started again."""
+        event.old.await_end()
+        return self.rewound_if_need_be(event, lambda: self.engine.start(event.old))
+
+    def goes_on(self, event):
+        return self.rewound_if_need_be(event, event.old.go_on)
+
+    def copied(self, event):
+        """It begins anew, from the new primary."""
+        event.old.await_end()
+        self.engine.start_anew(event.old)
+        self.await_whole()
+        return "copied"
+
+    def judge(self, title):
+        """Prints what has happened, and says whether an ID was made twice."""
+        primary = self.service.primary
+        judge = Judge(self.service, self.events)
+        judge.look("ids", primary.sql("SELECT token, id FROM kept"))
+        judge.look("snos", primary.sql("SELECT token, sno::bytea FROM kept"))
+        judge.look_at_ticks()
+        print(table(title, self.events))
+        assert [event.name for event in self.events if event.duplicates or event.ticks] == []
+        assert all(event.ids for event in self.events)
+
+
+def play(engine, title):
+    """All events, as often as is asked for."""
+    with told(engine):
+        engine.primary().sql(f"CREATE EXTENSION flake; {TABLE}")
+        with Service(engine.members) as service:
+            scene = Scene(engine, service)
+            for _ in range(TIMES):
+                scene.killed(scene.restarted)
+                scene.switched_over()
+                scene.stopped()
+                scene.killed(scene.copied, FAR_BEHIND)
+        scene.judge(title)

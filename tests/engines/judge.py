@@ -1,0 +1,124 @@
+"""What events do to a cluster's clients: who was made to wait how long, and whether an ID was made twice."""
+
+import time
+
+# The bits below the timestamp of a twitter ID.
+TICK = 22
+
+
+class Event:
+    """Something that befalls a cluster under load."""
+
+    def __init__(self, name, service):
+        self.name, self.old, self.began = name, service.primary, time.monotonic()
+        self.new, self.promoted, self.behind = None, None, 0.0
+        self.without_primary, self.refused, self.waited, self.back = 0.0, {}, 0.0, ("", 0.0)
+        self.meanwhile = 0  # IDs that the old primary returned after the promotion
+        self.ids = self.duplicates = self.ticks = self.exempt_duplicates = self.exempt_ticks = 0
+
+    def is_promoted(self, service):
+        """Another member is the primary."""
+        promoted = service.promoted.copy()
+        new = service.primary
+        if new is None or new is self.old or promoted.get(new.name, 0) <= self.began:
+            return False
+        self.new, self.promoted, self.behind = new, promoted[new.name], -new.clock()
+        return True
+
+    def is_measured(self, service):
+        """The new primary's clients have had an ID."""
+        first = service.first_batch(self.new, self.promoted)
+        if first is None:
+            return False
+        last = service.last_batch(self.old, self.promoted)
+        refusals = [one for one in list(service.refusals) if one.member is self.new and self.promoted <= one.ended < first.ended]
+        self.without_primary = self.promoted - max(self.began, last.ended if last else 0)
+        self.refused = {one.state: one.ended - self.promoted for one in refusals}
+        self.waited = first.ended - max([self.promoted, *(one.ended for one in refusals)])
+        return True
+
+
+def an_old_primary_for_too_long(one, other):
+    """Not covered: a primary that goes on two seconds after another one of its number was promoted, as one that stood still."""
+    old, new = sorted([one, other], key=lambda batch: batch.reign)
+    return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
+
+
+class Judge:
+    """Looks for IDs that were made twice among all that were returned and all rows."""
+
+    def __init__(self, service, events):
+        self.batches, self.events = service.batches, events
+        for batch in self.batches.values():
+            event = self.latest(batch.ended)
+            event.ids += len(batch.ids) + len(batch.snos)
+            event.meanwhile += (batch.member is event.old and batch.reign < event.promoted < batch.ended) * len(batch.ids)
+
+    def latest(self, instant):
+        return next((event for event in reversed(self.events) if event.began <= instant), self.events[0])
+
+    def look(self, kind, rows):
+        """At the IDs of a kind: a field of batches."""
+        made, stored = {}, set()
+        for token, batch in self.batches.items():
+            for value in getattr(batch, kind):
+                if value in made:
+                    self.twice("duplicates", made[value], token)
+                made[value] = token
+        for token, value in rows:
+            other = made.setdefault(value, token)
+            if other != token or value in stored:
+                self.twice("duplicates", other, token)
+            stored.add(value)
+
+    def look_at_ticks(self):
+        """Where two primaries of one number use the same tick, they make the same IDs as soon as they come to the same slot."""
+        used = {}
+        for token, batch in self.batches.items():
+            for tick in {id >> TICK for id in batch.ids}:
+                other = used.setdefault((batch.member.number, tick), token)
+                if self.batches[other].reign != batch.reign:
+                    self.twice("ticks", other, token)
+
+    def twice(self, what, *tokens):
+        one, other = (self.batches[token] for token in tokens)
+        event = self.latest(max(one.ended, other.ended))
+        what = f"exempt_{what}" if an_old_primary_for_too_long(one, other) else what
+        setattr(event, what, getattr(event, what) + 1)
+
+
+HEAD = [
+    "event", "its clock", "IDs", "IDs twice", "ticks twice", "exempt", "by the old one", "no primary", "refused", "waited",
+    "old primary back",
+]  # fmt: skip
+
+
+def table(title, events):
+    """What each event did, and all of a kind together."""
+    kinds = {}
+    for event in events:
+        kinds.setdefault((event.name, event.behind, event.back[0]), []).append(event)
+    lines = [HEAD, *(line(f"{number}. {event.name}", [event]) for number, event in enumerate(events, start=1))]
+    if len(kinds) < len(events):
+        lines += (line(f"{len(same)} × {same[0].name}", same) for same in kinds.values())
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = ("  ".join(text.ljust(width) for text, width in zip(one, widths, strict=True)).rstrip() for one in lines)
+    return "\n".join([title, *rows])
+
+
+def line(name, events):
+    """Sums, and the shortest and the longest of all times."""
+    states = sorted({state for event in events for state in event.refused})
+    refused = ", ".join(f"{state} {span(event.refused.get(state, 0) for event in events)}" for state in states)
+    sums = (str(sum(getattr(event, what) for event in events)) for what in ["ids", "duplicates", "ticks"])
+    exempt = f"{sum(event.exempt_duplicates for event in events)} and {sum(event.exempt_ticks for event in events)}"
+    without_primary, waited = (span(getattr(event, what) for event in events) for what in ["without_primary", "waited"])
+    back = f"{events[0].back[0]} {span(event.back[1] for event in events)}"
+    meanwhile = str(sum(event.meanwhile for event in events))
+    clock = f"{-events[0].behind:+.0f} s"
+    return [name, clock, *sums, exempt, meanwhile, without_primary, refused or "-", waited, back]
+
+
+def span(seconds):
+    seconds = [f"{one:.1f}" for one in sorted(seconds)]
+    return f"{' to '.join(dict.fromkeys([seconds[0], seconds[-1]]))} s"

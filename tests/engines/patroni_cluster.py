@@ -1,0 +1,88 @@
+"""A cluster that Patroni runs, by the configuration in docs/high-availability.md."""
+
+import json
+import shutil
+import urllib.request
+
+import yaml
+
+from engine import PAGE, Engine
+from member import LIMIT
+from pages import recipe
+from programs import Program, give
+from waiting import wait_until
+
+
+def merged(one, other):
+    """What both say; the other one counts."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one | {key: merged(one[key], value) if key in one else value for key, value in other.items()}
+    return other
+
+
+class Patroni(Engine):
+    """Three members, and one etcd. Numbers of their own go with synchronous replication."""
+
+    NEEDS = ("patroni", "patronictl", "etcd")
+    MEMBERS = 3
+
+    def begin(self):
+        self.etcd_port = self.start_etcd()
+        for number, member in enumerate(self.members, start=1):
+            self.configure(member, number)
+            self.start(member)
+            if number == 1:
+                wait_until(self.primary, LIMIT)
+
+    def start_etcd(self):
+        port, peers = self.ports.pop(), f"http://127.0.0.1:{self.ports.pop()}"
+        clients, data = f"http://127.0.0.1:{port}", self.base / "etcd"
+        data.mkdir()
+        give(data)
+        command = [
+            "etcd", "--unsafe-no-fsync", "--data-dir", data, "--listen-client-urls", clients, "--advertise-client-urls", clients,
+            "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", f"default={peers}",
+        ]  # fmt: skip
+        self.others.append(Program(self.base / "etcd.log", *command, environment=self.members[0].environment))
+        return port
+
+    def configure(self, member, number):
+        """What the page says, with addresses of this test and shorter times."""
+        whole, own = map(yaml.safe_load, recipe(PAGE, "Patroni", "yaml"))
+        member.rest = f"127.0.0.1:{self.ports.pop()}"
+        here = {
+            "name": member.name,
+            "restapi": dict.fromkeys(["listen", "connect_address"], member.rest),
+            "etcd3": {"hosts": [f"127.0.0.1:{self.etcd_port}"]},
+            "bootstrap": {"dcs": {"ttl": 20, "loop_wait": 2, "retry_timeout": 5, "synchronous_mode": self.own_numbers}},
+            "postgresql": {
+                **dict.fromkeys(["listen", "connect_address"], f"127.0.0.1:{member.port}"),
+                "data_dir": str(member.data), "bin_dir": str(member.programs), "pgpass": str(member.base / "pgpass"),
+                "pg_hba": ["local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"],
+                "parameters": {"unix_socket_directories": str(member.dir), "fsync": "off"},
+            },
+        }  # fmt: skip
+        whole, member.number = merged(whole, here), whole["bootstrap"]["dcs"]["postgresql"]["parameters"]["flake.node_id"]
+        if self.own_numbers:
+            member.number = own["postgresql"]["parameters"]["flake.node_id"] = number
+            whole = merged(whole, own)
+        (member.base / "patroni.yml").write_text(yaml.safe_dump(whole))
+
+    def start(self, member):
+        member.start("patroni", member.base / "patroni.yml")
+
+    def start_anew(self, member):
+        shutil.rmtree(member.data)
+        self.start(member)
+
+    def control(self, *command):
+        return self.run("patronictl", "-c", self.members[0].base / "patroni.yml", *command)
+
+    def sees_all_well(self, primary):
+        with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
+            well = [one for one in json.load(answer)["members"] if one["state"] in ("running", "streaming")]
+        leads = [one["name"] for one in well if one["role"] == "leader"]
+        return len(well) == len(self.members) and leads == [primary.name]
+
+    def switch_over(self, old):
+        self.control("switchover", "--leader", old.name, "--force")

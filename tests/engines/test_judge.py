@@ -1,0 +1,49 @@
+"""What the judge of the tests of engines finds, and what it forgives."""
+
+import types
+
+from judge import TICK, Event, Judge
+from service import Batch
+
+BEGAN, PROMOTED = 100, 120
+OLD, NEW, OWN = (types.SimpleNamespace(name=name, number=number) for name, number in [("a", 3), ("b", 3), ("c", 4)])
+
+
+def found(*batches, rows=()):
+    """IDs twice, ticks twice, and both of those that are forgiven."""
+    event = Event("killed", types.SimpleNamespace(primary=OLD))
+    event.began, event.promoted = BEGAN, PROMOTED
+    judge = Judge(types.SimpleNamespace(batches=dict(enumerate(batches))), [event])
+    judge.look("ids", rows)
+    judge.look_at_ticks()
+    assert event.ids == sum(len(batch.ids) for batch in batches)
+    return event.duplicates, event.ticks, event.exempt_duplicates, event.exempt_ticks
+
+
+def by(member, ended, *ids):
+    return Batch(member, 0 if member is OLD else PROMOTED, ended - 1, ended, ids)
+
+
+def test_an_id_twice():
+    assert found(by(OLD, 99, 1, 2), by(OLD, 101, 3)) == (0, 0, 0, 0)
+    assert found(by(OLD, 99, 1, 1)) == (1, 0, 0, 0)
+    assert found(by(OLD, 99, 1), by(OLD, 101, 1)) == (1, 0, 0, 0)
+    assert found(by(OLD, 99, 1), by(NEW, 125, 1)) == (1, 1, 0, 0)
+
+
+def test_a_row_is_what_was_returned():
+    assert found(by(OLD, 99, 1, 2), rows=[(0, 1), (0, 2)]) == (0, 0, 0, 0)
+    assert found(by(OLD, 99, 1), rows=[(0, 1), (0, 1)]) == (1, 0, 0, 0)
+    # The response was lost.
+    assert found(by(OLD, 99, 1), by(NEW, 125), rows=[(1, 1)]) == (1, 0, 0, 0)
+
+
+def test_a_tick_of_two_primaries():
+    assert found(by(OLD, 99, 1 << TICK), by(NEW, 125, (1 << TICK) + 1)) == (0, 1, 0, 0)
+    assert found(by(OLD, 99, 1 << TICK), by(OWN, 125, (1 << TICK) + 1)) == (0, 0, 0, 0)
+
+
+def test_an_old_primary_that_goes_on_is_forgiven_after_two_seconds():
+    assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 1.5, 1)) == (1, 1, 0, 0)
+    assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (0, 0, 1, 1)
+    assert found(by(OWN, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (1, 0, 0, 0)
