@@ -31,8 +31,10 @@ STARTUP_WAITS = "SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND
 def directory():
     """Where servers are made: in memory, where there is enough, as each of them begins as a copy of some 40 MB."""
     memory = pathlib.Path("/dev/shm")
-    is_enough = memory.is_mount() and shutil.disk_usage(memory).free > ENOUGH and available_memory() > ENOUGH
-    return os.environ.get("FLAKE_TEST_DIR") or (memory if is_enough else "/tmp")
+    is_enough = memory.is_mount() and min(shutil.disk_usage(memory).free, available_memory()) > ENOUGH
+    # Libraries are loaded from there.
+    is_usable = is_enough and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    return os.environ.get("FLAKE_TEST_DIR") or (memory if is_usable else "/tmp")
 
 
 def available_memory():
