@@ -60,6 +60,7 @@ class Node:
         self.stopped, self.broken_disk = threading.Event(), 0.0
         self.parting, self.accepted, self.consumers = False, 0, {}
         self.killed, self.disturbed = set(), time.monotonic()
+        self.clients, self.above = 2, (None, None)  # how many work at present; from when on it was told to make IDs
 
     def now_is(self, **what):
         self.maker = self.maker._replace(**what)
@@ -98,7 +99,7 @@ class Cluster:
     """All servers, the highest instant that a clock has shown, and what ends by itself."""
 
     def __init__(self, make, oracle, shape, preloading):
-        self.make, self.oracle, self.shape, self.nodes, self.timers = make, oracle, shape, {}, []
+        self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, shape, {}, [], []
         self.exit_libraries = {}
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={shape.nodes}", f"max_connections={MOST_CONNECTIONS}"]
@@ -125,6 +126,7 @@ class Cluster:
     def set_up(self, server):
         self.exit_libraries[server.pg_config] = server.compile("exit", EXIT)
         layouts.create(server, self.shape)
+        layouts.create_calls(server)
         server.sql(TABLES)
         server.sql("CREATE ROLE hostile SUPERUSER LOGIN")
         for database in DATABASES[1:]:
@@ -190,6 +192,11 @@ class Cluster:
             time.sleep(0.05)
         for lock in ["data/postmaster.pid", ".s.PGSQL.5432.lock"]:
             (node.server.dir / lock).unlink(missing_ok=True)
+
+    def alike(self, node):
+        """The servers that have or had the same primary, of those that run."""
+        group = "abc" if node.name in "abc" else [node.name]
+        return [self.nodes[name] for name in group if self.nodes[name].up]
 
     def primaries(self):
         return [node for node in self.nodes.values() if node.is_primary]

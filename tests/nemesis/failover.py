@@ -32,6 +32,7 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
     elif way == "paused":
         cluster.stop_processes(old, old.processes(), seconds)
     branch.delay = old.clock.now() - new.clock.now()
+    old.clients = new.clients = 3
     new.server.promote()
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
     if way in ("goes on", "paused"):

@@ -1,6 +1,7 @@
 """What a plan's steps do to the servers. Names of functions are those of the steps."""
 
 import contextlib
+import pathlib
 import random
 import signal
 import subprocess
@@ -9,14 +10,17 @@ import time
 import psycopg
 
 from clients import wait_for_server
+from waiting import wait_until
 
-from . import ending
+from . import LONG, ending
 from .cluster import DATABASES
 from .copies import copy, double, take_back
 from .failover import fail_over, follow, restore
 from .starts import count, lose_mark, relaunch, renumber, restart
 
 __all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
+OTHERS = """SELECT count(*) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
 MAKE = "SELECT flake_next('twitter')"
 # What a server may say that makes no IDs at present.
 REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
@@ -60,16 +64,19 @@ def pause_one(cluster, node, seconds):
 
 
 def kill_one(cluster, node):
-    """With SIGKILL: PostgreSQL ends all sessions and starts anew."""
+    """With SIGKILL: PostgreSQL ends all sessions and starts anew, unless this one has just ended by itself."""
     cluster.settle()
     for pid in backends(node)[:1]:
         life = node.maker.life
         node.killed.add(pid)
         node.now_is(life=None)
         node.signal([pid], signal.SIGKILL)
+        # The postmaster acts on the end of a process before it accepts the next connection.
+        wait_until(lambda pid=pid: not pathlib.Path(f"/proc/{pid}").exists())
         wait_for_server(node.server)
         node.disturbed = time.monotonic()
-        node.now_is(life=life + 1)
+        has_crashed = f"(PID {pid}) was terminated" in node.log
+        node.now_is(life=life + 1 if has_crashed else life)
 
 
 def kill(cluster, node, seconds):
@@ -129,9 +136,51 @@ def accept_clock(cluster, node):
 
 
 def start_above(cluster, node, seconds):
+    """What it returns, all IDs from then on are above."""
     above = "SELECT flake_start_above(flake_min(clock_timestamp() + %s * interval '1 s'), 'twitter')"
     with contextlib.suppress(*REFUSED):
-        node.server.sql(above, seconds)
+        whose = node.maker.memory, node.maker.branch
+        started_above = node.server.value(above, seconds)
+        node.above = started_above, whose
+
+
+def work(cluster, node, clients, pause):
+    """So many clients are at work, and consumers read so often."""
+    node.clients = clients
+    for consumer in node.consumers.values():
+        consumer.pause = pause
+
+
+def ahead(cluster, node, seconds):
+    """All clocks of the servers that share a primary."""
+    for other in cluster.alike(node):
+        cluster.set_clock(other, other.clock.offset + seconds)
+
+
+def align(cluster, node):
+    """All clocks of the servers that share a primary are set to the latest of them."""
+    latest = max(other.clock.now() for other in cluster.alike(node))
+    for other in cluster.alike(node):
+        cluster.set_clock(other, latest - time.time())
+
+
+def leave(cluster, node):
+    """All sessions end, and none counts any more."""
+    cluster.settle()
+    work(cluster, node, 0, None)
+    for consumer in node.consumers.values():
+        with consumer.turn:
+            pass
+    deadline = time.monotonic() + LONG
+    with node.server.connect() as db:
+        while db.execute(OTHERS).fetchone()[0]:
+            if time.monotonic() > deadline:
+                cluster.oracle.fail(f"sessions of {node.name} do not end")
+                return
+            time.sleep(0.02)
+        (ledger, sessions), = db.execute("SELECT ledger, sessions FROM flake_stats").fetchall()
+    if sessions:
+        cluster.oracle.fail(f"{sessions} sessions of {node.name} count where none is left, and the ledger is {ledger}")
 
 
 def recreate(cluster, node):

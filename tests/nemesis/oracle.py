@@ -88,6 +88,9 @@ class Oracle:
             maker, clock = node.maker, node.clock.now()
             consumer = node.consumers.get(database)
             above = consumer and consumer.horizon_of(node)
+            started_above, whose = node.above
+            if whose == (maker.memory, maker.branch):
+                above = max(above or started_above, started_above)
             self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above)
             return self.batches[token]
 

@@ -21,28 +21,60 @@ class Plan:
         self.copies = 0
         # What the standbys have loaded when they start.
         self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
-        self.steps = []
+        # Servers of which nobody asks for horizons are protected by less.
+        self.tailed = self.random.choice([["abc", "d"], ["abc", "d"], ["d"], ["abc"], []])
+        self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
 
     def draw(self):
-        kinds = {
-            self.clock: 8, self.ahead_and_back: 2, self.catch_up: 3, self.stand_still: 2, self.accept_clock: 1,
+        kinds = self.weighted({
+            self.clock: 8, self.ahead_and_back: 2, self.stand_still: 2, self.accept_clock: 1,
             self.start_above: 1, self.pause: 2, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
             self.restart: 5, self.fill_disk: 1, self.lose_mark: 1, self.renumber: 1, self.count: 0.7, self.reload: 1,
             self.open_up: 1, self.recreate: 0.5, self.copy: 0.7, self.double: 0.7, self.take_back: 1, self.restore: 1,
-            self.fail_over: 4 if self.standbys else 0, self.follow: 5 if self.down else 0,
-        }  # fmt: skip
+            self.fail_over: 4 if self.standbys else 0, self.follow: 5 if self.down else 0, self.leave: 12, self.catch_up: 6,
+        })  # fmt: skip
+        return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
+
+    def weighted(self, kinds):
         weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
-        kind, = self.random.choices(list(kinds), weights)
-        steps = kind()
-        return [*steps, ("load", self.random.choice([0.1, 0.3, 0.6, 1.0]))]
+        return self.random.choices(list(kinds), weights)[0]
+
+    def work(self):
+        """How busy a server is, now and then another."""
+        if self.random.random() < 0.6:
+            return []
+        return [self.at_work(self.running(), [0, 1, 1, 2, 3])]
+
+    def at_work(self, name, clients):
+        return "work", name, self.random.choice(clients), self.random.choice([0.02, 0.1, 0.5, None, None])
+
+    def leave(self):
+        """All sessions end before something happens, and maybe some come for a moment in between."""
+        self.focus = name = self.writing()
+        steps = [("leave", name)]
+        if self.random.random() < 0.5:
+            steps.append(("ahead", name, self.random.choice([0.5, 3, 6, 10])))
+        if self.random.random() < 0.5:
+            steps += [self.at_work(name, [1]), ("load", self.random.choice([0.1, 0.3])), ("leave", name)]
+        if self.random.random() < 0.3:
+            steps += [self.at_work(name, [1, 2]), ("load", self.random.choice([0.1, 0.3]))]
+        kinds = {self.restart: 4, self.kill: 3, self.kill_one: 1, self.lose_mark: 1, self.accept_clock: 1,
+                 self.start_above: 1, self.clock: 3, self.ahead_and_back: 1}
+        if name == self.primary and self.standbys:
+            kinds[self.fail_over] = 6
+        if name == "d":
+            kinds[self.take_back] = 2
+        steps += self.weighted(kinds)()
+        self.focus = None
+        return [*steps, self.at_work(name, [1, 2, 3])]
 
     def running(self):
-        return self.random.choice([self.primary, self.primary, "d", *self.standbys])
+        return self.focus or self.random.choice([self.primary, self.primary, "d", *self.standbys])
 
     def writing(self):
-        return self.random.choice([self.primary, self.primary, "d"])
+        return self.focus or self.random.choice([self.primary, self.primary, "d"])
 
     def seconds(self):
         return self.random.choice([0.2, 0.7, 1.5, 2.5])
@@ -156,6 +188,8 @@ class Plan:
         clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.5]
         if clocks:
             clocks.append(("load", 0.5))
+        elif self.random.random() < 0.7:
+            clocks.append(("align", old))
         return [*clocks, step, *(("follow", name, new) for name in others)]
 
     def follow(self):

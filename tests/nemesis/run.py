@@ -20,7 +20,7 @@ def play(seed, steps, report):
     with made_servers() as make:
         cluster = Cluster(make, oracle, plan.shape, plan.preloading)
         cluster.refusals = Refusals(cluster)
-        with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
+        with consumers(cluster, plan.tailed), load_on(cluster, list(cluster.nodes.values()), seed):
             for step in plan.steps:
                 oracle.begins(step)
                 faults.attempt(cluster, step)
