@@ -37,7 +37,7 @@ class Consumer:
 
     def __init__(self, cluster, names, database):
         self.cluster, self.database = cluster, database
-        self.nodes = [cluster.nodes[name] for name in names]
+        self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
         self.source, self.last, self.seen, self.passed = 0, FIRST, set(), 0
         self.pause, self.glances = 0.1, []  # between reads, none where it rests; horizons of clients, and the rows before them
         self.turn = threading.Lock()

@@ -33,7 +33,7 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
         cluster.stop_processes(old, old.processes(), seconds)
     branch.delay = old.clock.now() - new.clock.now()
     old.clients = new.clients = 3
-    new.server.promote()
+    branch.promoted = promote(new.server)
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)
@@ -43,6 +43,21 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
         cluster.await_end(old, processes)
     else:
         end(old, "immediate")
+
+
+def promote(server):
+    """Returns an instant shortly before the server was promoted, by the steady clock."""
+    before = time.monotonic()
+    deadline = before + LONG
+    with server.connect() as db:
+        db.execute("SELECT pg_promote(false)")
+        while True:
+            asked = time.monotonic()
+            if not db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
+                return before
+            before = asked
+            assert asked < deadline, "a standby is not promoted"
+            time.sleep(0.005)
 
 
 def synced(cluster, old, new):
@@ -57,7 +72,7 @@ def parting(cluster, old, new, copied=""):
     cut, clock = time.monotonic(), old.clock.now()
     made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
-    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, 0, idle, copied)
+    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
 
 
 def stop_receiving(standby):

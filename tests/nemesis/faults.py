@@ -1,6 +1,7 @@
 """What a plan's steps do to the servers. Names of functions are those of the steps."""
 
 import contextlib
+import os
 import pathlib
 import random
 import signal
@@ -13,12 +14,13 @@ from clients import wait_for_server
 from waiting import wait_until
 
 from . import LONG, ending
-from .cluster import DATABASES
+from .cluster import DATABASES, is_alive
 from .copies import copy, double, take_back
 from .failover import fail_over, follow, restore
 from .starts import count, lose_mark, relaunch, renumber, restart
 
 __all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
+SHORT = 60  # seconds for sessions to notice a signal that nothing keeps from it
 OTHERS = """SELECT count(*) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
 MAKE = "SELECT flake_next('twitter')"
@@ -32,6 +34,13 @@ def load(cluster, seconds):
 
 def clock(cluster, node, seconds):
     cluster.set_clock(node, node.clock.offset + seconds)
+
+
+def jitter(cluster, node, steps):
+    """One small step after another."""
+    for seconds in steps:
+        cluster.set_clock(node, node.clock.offset + seconds)
+        time.sleep(0.15)
 
 
 def catch_up(cluster, node):
@@ -105,18 +114,49 @@ def reload(cluster, node, number, seconds):
     node.server.reload(f"flake.node_id={node.maker.number}")
 
 
-def fill_disk(cluster, node, seconds):
-    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
-    cluster.settle()
-    if not opened(node):
-        return
+@contextlib.contextmanager
+def without_mark(node, seconds):
+    """Something else is in the place of flake.mark, and nothing else happens to the server."""
     mark = node.server.dir / "data" / "flake.mark"
     kept = mark.rename(mark.with_suffix(".kept"))
     node.broken_disk = time.monotonic() + seconds
-    mark.symlink_to("/dev/full")
-    time.sleep(seconds)
-    kept.replace(mark)
-    node.broken_disk = time.monotonic()
+    try:
+        yield mark
+    finally:
+        kept.replace(mark)
+        node.broken_disk = node.disturbed = time.monotonic()
+
+
+def fill_disk(cluster, node, seconds):
+    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
+    cluster.settle()
+    if opened(node):
+        with without_mark(node, seconds) as mark:
+            mark.symlink_to("/dev/full")
+            time.sleep(seconds)
+
+
+def slow_disk(cluster, node, seconds, ends_all):
+    """Whoever writes flake.mark does not go on for a while, and then fails. All others can be ended meanwhile."""
+    cluster.settle()
+    if not opened(node):
+        return
+    node.stopped.set()
+    with without_mark(node, seconds + LONG) as mark:
+        os.mkfifo(mark, 0o666)
+        mark.chmod(0o666)
+        time.sleep(seconds)
+        processes = backends(node) if ends_all else []
+        node.signal(processes, signal.SIGTERM)
+        deadline = time.monotonic() + SHORT
+        while sum(map(is_alive, processes)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        left = list(filter(is_alive, processes))
+        if len(left) > 1:
+            cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
+        reader = os.open(mark, os.O_RDONLY | os.O_NONBLOCK)
+    os.close(reader)
+    node.stopped.clear()
 
 
 def opened(node):

@@ -135,10 +135,10 @@ class Program:
         return True
 
     def ask(self):
-        """A horizon, if anybody asks for any."""
+        """A horizon, if anybody asks for any; seldom where consumers do."""
         client = self.client
         consumer = client.node.consumers.get(client.database)
-        if consumer is None or client.node.maker.recovers:
+        if consumer is None or client.node.maker.recovers or self.random.random() > (consumer.pause or 0.3):
             return True
         batch = client.oracle.begin(client.node, client.database, "twitter", "program ask")
         with client.within(batch):

@@ -30,6 +30,7 @@ class Client:
         self.random = random.Random(seed)
         self.db, self.database, self.since, self.asked = None, None, None, 0.0
         self.prepared, self.patience = 0, PATIENCE
+        self.pool = []  # IDs that some later transaction inserts
         self.seed = seed.replace("/", "_")
 
     @property
@@ -51,7 +52,7 @@ class Client:
                         if self.node.maker is not self.maker and self.random.random() < 0.2:
                             break
                         Failing(self).statement() if fails else self.statement()
-                        self.sleep(self.random.random() * self.random.choice([0.01] * 150 + [4]), ends)
+                        self.sleep(self.random.random() * self.random.choice([0.01] * 150 + [4]))
             except psycopg.Error as error:
                 self.cluster.refusals.thrown_out(self.node, error)
                 time.sleep(0.05)
@@ -61,9 +62,9 @@ class Client:
             finally:
                 self.db, self.since = None, None
 
-    def sleep(self, seconds, ends):
+    def sleep(self, seconds):
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and self.works and not ends.is_set():
+        while (left := until - time.monotonic()) > 0 and self.works:
             time.sleep(min(left, 0.05))
 
     @contextlib.contextmanager
@@ -221,11 +222,19 @@ class Client:
         with self.making(kind, "cover") as batch:
             ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
             self.returned(batch, ids)
-            time.sleep(self.random.random() * 0.1)
-            key, _, covered = TAILED[kind]
-            insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
-            with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
-                self.db.execute(insert, (batch.token, [id for id, in ids]))
+            self.pool.append((kind, batch.token, [id for id, in ids]))
+        self.sleep(self.random.random() * 0.1)
+        if self.pool and self.random.random() < 0.7:
+            self.cover_from_pool()
+
+    def cover_from_pool(self):
+        """Maybe those of an earlier session, before the server has started or been promoted."""
+        self.random.shuffle(self.pool)
+        kind, token, ids = self.pool.pop()
+        key, _, covered = TAILED[kind]
+        insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
+        with self.making(kind, "covered"), contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+            self.db.execute(insert, (token, ids))
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
