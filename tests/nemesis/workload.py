@@ -246,6 +246,7 @@ class Client:
         library = self.cluster.exit_libraries[self.node.server.pg_config]
         self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
                         f"AS '{library}', 'libc_exit'")  # fmt: skip
+        self.node.exited.add(self.db.info.backend_pid)
         self.db.execute("SELECT pg_temp.leave(0)")
 
 
