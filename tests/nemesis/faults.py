@@ -169,10 +169,15 @@ def opened(node):
 
 
 def accept_clock(cluster, node):
-    """Consumers begin anew."""
+    """Consumers begin anew, and are warned if they have to."""
+    consumer, warnings = node.consumers.get("postgres"), []
+    returned = consumer and consumer.horizon_of(node)
     cluster.oracle.accept(node)
-    with contextlib.suppress(*REFUSED):
-        node.server.sql("SELECT flake_accept_clock()")
+    with contextlib.suppress(*REFUSED), node.server.connect() as db:
+        db.add_notice_handler(warnings.append)
+        (accepted,), = db.execute("SELECT flake_accept_clock()").fetchall()
+        if returned and accepted < returned and not warnings:
+            cluster.oracle.fail(f"{node.name} makes IDs from {accepted} on, and does not warn of {returned}")
 
 
 def start_above(cluster, node, seconds):

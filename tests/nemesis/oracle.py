@@ -67,7 +67,7 @@ class Oracle:
         self.made, self.ticks = collections.defaultdict(dict), collections.defaultdict(dict)
         self.batches = {}
         self.last_made = {}
-        self.failures, self.forgiven, self.near = [], collections.Counter(), 0
+        self.failures, self.forgiven, self.near = [], collections.Counter(), collections.Counter()
         self.rows, self.story, self.faults = 0, [], collections.Counter()
         self.began = time.monotonic()
 
@@ -135,8 +135,10 @@ class Oracle:
             other = used.setdefault(tick, batch)
             before = other.makers[0]
             if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
-                if exemptions.of(other, batch, layout.tick):
-                    self.near += 1
+                if name := exemptions.of(other, batch, layout.tick):
+                    self.near[name] += 1
+                    if self.near[name] == 1:
+                        self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
                 else:
                     self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
 

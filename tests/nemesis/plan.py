@@ -2,7 +2,7 @@
 
 import random
 
-from . import WITHOUT
+from . import SERVERS, WITHOUT
 from .shape import MOST_CONNECTIONS, SHAPES
 
 # How far a clock is set, in seconds; most steps are small.
@@ -18,7 +18,8 @@ class Plan:
         self.random = random.Random(seed)
         self.shape = self.random.choice(SHAPES)
         # Few servers do more in a second.
-        self.servers, = self.random.choices(["abcd", "abc", "ab", "ac", "d"], [3, 1, 3, 1, 3])
+        drawn, = self.random.choices(["abcd", "abc", "ab", "ac", "d"], [3, 1, 3, 1, 3])
+        self.servers = SERVERS or drawn
         self.primary, self.standbys, self.down = self.servers[0], [name for name in self.servers if name in "bc"], []
         self.copies = 0
         # What the standbys have loaded when they start.
