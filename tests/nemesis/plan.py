@@ -38,8 +38,8 @@ class Plan:
             self.start_above: 1, self.pause: 1, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
             self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: 0.7,
             self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
-            self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 4 if self.standbys else 0,
-            self.follow: 5 if self.down else 0,
+            self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
+            self.follow: (5 if self.standbys else 20) if self.down else 0,
         })  # fmt: skip
         return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
 
@@ -69,7 +69,7 @@ class Plan:
         kinds = {self.restart: 4, self.kill: 3, self.kill_one: 1, self.lose_mark: 1, self.accept_clock: 1,
                  self.start_above: 1, self.clock: 3, self.ahead_and_back: 1, self.fill_disk: 2, self.slow_disk: 2}
         if name == self.primary and self.standbys:
-            kinds[self.fail_over] = 10
+            kinds[self.fail_over] = 20
         if name == "d":
             kinds[self.take_back] = 2
         steps += self.weighted(kinds)()
