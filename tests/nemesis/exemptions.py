@@ -35,16 +35,13 @@ def another_database(one, its, other, others, tick):
 
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
-    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark. If it had been idle,
-    it goes on for as long after the promotion, or less where the new primary's clock is behind."""
+    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark, by the clocks. If it
+    had been idle, it goes on for as long after the promotion by the new primary's clock."""
     branch = parted(its, others)
     if branch is None or branch.copied or its.number != others.number:
         return False
-    after = max(one.ended - branch.cut, one.ended_clock - branch.cut_clock)
-    if one.database in branch.idle:
-        stepped = max(0, one.ended_clock - branch.cut_clock - (one.ended - branch.cut))
-        after = one.ended - branch.promoted + max(0, branch.delay) + stepped
-    return after > LEAD
+    since = branch.promoted_clock if one.database in branch.idle else branch.cut_clock
+    return one.ended_clock - since > LEAD
 
 
 def a_rewound_server(one, its, other, others, tick):

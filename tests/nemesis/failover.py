@@ -1,6 +1,8 @@
 """A standby takes over, and servers come back as standbys."""
 
+import contextlib
 import signal
+import threading
 import time
 
 from . import LONG
@@ -10,13 +12,40 @@ from .shape import MOST_CONNECTIONS
 from .starts import end, replace, starts
 
 IDLE = 2  # seconds without IDs
+SLOW = 0.15  # how fast clocks crawl
 
 
-def fail_over(cluster, old, new, way, seconds, cut, restarted):
+def fail_over(cluster, old, new, way, seconds, cut, restarted, crawls):
     """What the old primary has written by now is replayed; what it writes from here on may be lost."""
     cluster.settle()
     cluster.part(old)
     branch = synced(cluster, old, new)
+    with crawling(cluster, [old, new] if crawls else []):
+        take_over(cluster, branch, old, new, way, seconds, cut, restarted)
+
+
+@contextlib.contextmanager
+def crawling(cluster, nodes):
+    """Clocks run slowly until the end of a `with`, so that little time passes on a busy machine, too."""
+    began, ends = {node: (node.clock.now(), time.monotonic()) for node in nodes}, threading.Event()
+
+    def crawl():
+        while not ends.wait(0.1):
+            for node, (at, when) in began.items():
+                cluster.set_clock(node, still=round(at + (time.monotonic() - when) * SLOW, 6))
+
+    thread = threading.Thread(target=crawl)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
+        for node in nodes:
+            cluster.set_clock(node, node.clock.now() - time.time())
+
+
+def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     if cut is not None:
         stop_receiving(new)
         time.sleep(cut)
@@ -31,9 +60,8 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
         old.signal(processes[:1], signal.SIGKILL)
     elif way == "paused":
         cluster.stop_processes(old, old.processes(), seconds)
-    branch.delay = old.clock.now() - new.clock.now()
     old.clients = new.clients = 3
-    branch.promoted = promote(new.server)
+    branch.promoted_clock = promote(new)
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)
@@ -45,18 +73,17 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
         end(old, "immediate")
 
 
-def promote(server):
-    """Returns an instant shortly before the server was promoted, by the steady clock."""
-    before = time.monotonic()
-    deadline = before + LONG
-    with server.connect() as db:
+def promote(node):
+    """Returns an instant of its clock shortly before the server was promoted."""
+    before, deadline = node.clock.now(), time.monotonic() + LONG
+    with node.server.connect() as db:
         db.execute("SELECT pg_promote(false)")
         while True:
-            asked = time.monotonic()
+            asked = node.clock.now()
             if not db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
                 return before
             before = asked
-            assert asked < deadline, "a standby is not promoted"
+            assert time.monotonic() < deadline, "a standby is not promoted"
             time.sleep(0.005)
 
 

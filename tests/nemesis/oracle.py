@@ -18,8 +18,7 @@ class Branch:
     parent: "Branch | None" = None
     cut: float = 0  # when the last WAL that was surely replayed was written, by the steady clock
     cut_clock: float = 0  # and by the clock of the parent's primary
-    promoted: float = 0  # when the new primary was not one yet, by the steady clock
-    delay: float = 0  # how far the new primary's clock was behind the old one's
+    promoted_clock: float = 0  # when the new primary was not one yet, by its clock
     idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
     copied: str = ""  # "beside" or "instead" of the original, where files were copied
 

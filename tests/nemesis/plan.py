@@ -198,12 +198,12 @@ class Plan:
         new, = self.random.choices(self.standbys, [1 if "c" in (old, name) else 3 for name in self.standbys])
         way = self.random.choice(["immediate", "fast", "goes on", "goes on", "goes on", "paused", "kill"])
         cut = self.random.choice([None, None, 0.3, 1.0])
-        restarted = self.random.random() < 0.3
+        restarted, crawls = self.random.random() < 0.3, self.random.random() < 0.6
         self.primary = new
         # The other standby follows the new primary before anything else happens.
         others = [name for name in self.standbys if name != new]
         self.standbys, self.down = others, [*self.down, old]
-        step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted
+        step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted, crawls
         clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.5]
         if clocks:
             clocks.append(("load", 0.5))
