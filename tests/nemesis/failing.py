@@ -12,6 +12,7 @@ STATEMENTS = [
     "SELECT flake_cover(0, 'twitter')", "SELECT flake_cover(flake_max(clock_timestamp()), 'twitter'), 1 / 0",
 ]  # fmt: skip
 ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
+ON_STANDBY = "SELECT flake_horizon()"
 # Arguments, arithmetic, the end of a layout, and a configuration of too few IDs.
 WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
 
@@ -24,11 +25,14 @@ class Failing:
 
     def statement(self):
         client = self.client
-        statement = client.random.choice(STATEMENTS + (ASKING if client.node.consumers else []))
+        asking = [ON_STANDBY] if client.node.maker.recovers else ASKING if client.node.consumers else []
+        statement = client.random.choice(STATEMENTS + asking)
         batch = client.oracle.begin(client.node, client.database, "twitter", "failing")
         with client.watched():
             try:
                 client.db.execute(statement)
+                if statement != ON_STANDBY or (not client.node.promoting and client.node.maker is batch.makers[0]):
+                    client.oracle.fail(f"{statement} does not fail: {batch}")
             except psycopg.Error as error:
                 if error.sqlstate not in WRONG:
                     client.cluster.refusals.judge(client.node, error, statement)

@@ -61,8 +61,10 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     elif way == "paused":
         cluster.stop_processes(old, old.processes(), seconds)
     old.clients = new.clients = 3
+    new.promoting = True
     branch.promoted_clock = promote(new)
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
+    new.promoting = False
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)
         cluster.settle()

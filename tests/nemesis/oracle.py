@@ -9,6 +9,8 @@ import typing
 
 from . import exemptions
 
+ALLOWED = "c"  # to make IDs as a standby
+
 
 @dataclasses.dataclass(eq=False)
 class Branch:
@@ -122,6 +124,8 @@ class Oracle:
         maker = batch.makers[0]
         if node.maker is maker and layout.node(numbers[0], maker.count) not in (None, maker.number):
             self.fail(f"{numbers[0]} belongs to node {layout.node(numbers[0], maker.count)}: {batch}")
+        if maker.recovers and node.maker is maker and not node.promoting and node.name != ALLOWED:
+            self.fail(f"a standby made {numbers[0]}: {batch}")
         if len(set(numbers)) < len(numbers):
             self.fail(f"an ID twice in one statement: {batch}")
 

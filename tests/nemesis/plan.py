@@ -138,7 +138,7 @@ class Plan:
         return [("fill_disk", self.running(), self.seconds() + 2)]
 
     def slow_disk(self):
-        return [("slow_disk", self.writing(), self.random.choice([0.3, 1, 4]), self.random.random() < 0.6)]
+        return [("slow_disk", self.writing(), self.random.choice([0.1, 0.3, 1, 4]), self.random.random() < 0.6)]
 
     def lose_mark(self):
         mode = self.random.choice(["fast", "fast", "immediate"])
