@@ -100,6 +100,7 @@ class Cluster:
 
     def __init__(self, make, oracle, plan):
         self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, plan.shape, {}, [], []
+        self.databases = DATABASES[: plan.databases]
         self.exit_libraries, self.layouts, self.has_horizon = {}, {}, False
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]

@@ -135,15 +135,22 @@ class Oracle:
         maker = batch.makers[0]
         used = self.ticks[layout.key, maker.number, maker.count]
         for tick in ticks:
-            other = used.setdefault(tick, batch)
-            before = other.makers[0]
-            if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
-                if name := exemptions.of(other, batch, layout.tick):
-                    self.near[name] += 1
-                    if self.near[name] == 1:
-                        self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
-                else:
-                    self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
+            # The first batch of each server start in each database.
+            first = used.setdefault(tick, {})
+            first.setdefault((maker.node, maker.memory, maker.life, batch.database), batch)
+            for other in first.values():
+                before = other.makers[0]
+                if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
+                    self.look_at_tick(layout, other, batch)
+
+    def look_at_tick(self, layout, other, batch):
+        name = exemptions.of(other, batch, layout.tick)
+        if name is None:
+            self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
+            return
+        self.near[name] += 1
+        if self.near[name] == 1:
+            self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
 
     def look_at_horizon(self, layout, numbers, batch):
         """No ID is made below a horizon that was returned."""

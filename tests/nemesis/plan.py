@@ -27,6 +27,8 @@ class Plan:
         # Servers of which nobody asks for horizons are protected by less.
         groups = {"abcd": ["abc", "d"], "d": ["d"]}.get(self.servers, ["abc"])
         self.tailed = [group for group in groups if self.random.random() < 0.6]
+        # Where all clients are in one database, what holds for each database holds for all.
+        self.databases = random.Random(f"{seed} databases").choice([1, 1, 3])
         self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
@@ -204,10 +206,10 @@ class Plan:
         others = [name for name in self.standbys if name != new]
         self.standbys, self.down = others, [*self.down, old]
         step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted, crawls
-        clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.5]
+        clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.2]
         if clocks:
             clocks.append(("load", 0.5))
-        elif self.random.random() < 0.7:
+        elif self.random.random() < 0.8:
             clocks.append(("align", old))
         return [*clocks, step, *(("follow", name, new) for name in others)]
 

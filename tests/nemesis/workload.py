@@ -9,7 +9,6 @@ import time
 import psycopg
 
 from . import LONG, WITHOUT
-from .cluster import DATABASES
 from .failing import Failing
 from .layouts import BATCHED, CALLS, SLOW, TAILED
 from .program import Program
@@ -70,7 +69,7 @@ class Client:
     @contextlib.contextmanager
     def connected(self):
         """As somebody whose settings are hostile, sometimes."""
-        self.database = self.random.choice(DATABASES)
+        self.database = self.random.choice(self.cluster.databases)
         options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
         if "hostile" not in WITHOUT and self.random.random() < 0.2:
             options["options"] = self.random.choice(HOSTILE)
