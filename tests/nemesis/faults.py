@@ -148,7 +148,7 @@ def slow_disk(cluster, node, seconds, ends_all):
         mark.chmod(0o666)
         time.sleep(seconds)
         processes = backends(node) if ends_all else []
-        node.signal(processes, signal.SIGTERM)
+        signalled(processes, signal.SIGTERM)
         deadline = time.monotonic() + SHORT
         while sum(map(is_alive, processes)) > 1 and time.monotonic() < deadline:
             time.sleep(0.02)
