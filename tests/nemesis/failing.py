@@ -31,7 +31,7 @@ class Failing:
         with client.watched():
             try:
                 client.db.execute(statement)
-                if statement != ON_STANDBY or (not client.node.promoting and client.node.maker is batch.makers[0]):
+                if self.has_to_fail(statement, batch):
                     client.oracle.fail(f"{statement} does not fail: {batch}")
             except psycopg.Error as error:
                 if error.sqlstate not in WRONG:
@@ -41,3 +41,10 @@ class Failing:
                 client.db.rollback()
             finally:
                 client.oracle.end(batch, client.node)
+
+    def has_to_fail(self, statement, batch):
+        """What asks a standby, unless it is promoted meanwhile; what is too narrow, unless there are fewer nodes now."""
+        node, maker = self.client.node, batch.makers[0]
+        if statement == ON_STANDBY:
+            return not node.promoting and node.maker is maker
+        return "narrow" not in statement or maker.count >= self.client.cluster.shape.nodes
