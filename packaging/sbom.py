@@ -22,7 +22,7 @@ class Crates:
         self.packages = {package["id"]: package for package in metadata["packages"]}
         self.nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
         self.root = metadata["resolve"]["root"]
-        self.linked = self.reached(lambda package: not any("proc-macro" in target["kind"] for target in package["targets"]), {None})
+        self.linked = self.reached(lambda package: all("proc-macro" not in made["kind"] for made in package["targets"]), {None})
         self.used = self.reached(lambda _: True, {None, "build"})
 
     def uses(self, crate, kinds):
