@@ -2,7 +2,7 @@
 
 All `sql` blocks of a page run in one psql session. Each prints what the `text` block that follows it says, except for numbers,
 times and the width of columns. FLAKE_ACCEPT=1 replaces the `text` blocks that differ by what was printed. An `ini` block is what
-a server starts with. An `sh` block contains targets of make.
+a server starts with. An `sh` block contains targets of make; a `shell` block is for other machines.
 """
 
 import itertools
