@@ -1,7 +1,8 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench package \
+    package-test dist clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -45,6 +46,15 @@ installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSE
 
 bench: ## flake beside its alternatives, on throwaway servers; writes docs/benchmarks.md (some 15 minutes)
 	@scripts/bench
+
+package: ## Debian packages and tarballs in target/dist, for each PostgreSQL that is installed, or FLAKE_PACKAGE_VERSIONS="15 17"
+	@scripts/package
+
+package-test: ## installs the packages of PostgreSQL 15, 17 and 18 on clean machines, as root; builds twice
+	@scripts/package-test
+
+dist: ## the archive for PGXN in target/dist
+	@scripts/package archive
 
 lint: ## formatting and warnings
 	@scripts/lint
