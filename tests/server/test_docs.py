@@ -1,8 +1,8 @@
 """Everything in the README and in docs/ is executed, and nothing is missing there.
 
 All `sql` blocks of a page run in one psql session. Each prints what the `text` block that follows it says, except for numbers,
-times and the width of columns. An `ini` block is what a server starts with. An `sh` block contains targets of make; a `shell` block
-is for other machines.
+times and the width of columns. An `ini` block is what a server starts with. An `sh` block contains targets of make; a `shell`
+block is for other machines.
 """
 
 import itertools
