@@ -1,7 +1,8 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench package \
+    package-test dist clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -34,7 +35,7 @@ test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missi
 test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips
 	@scripts/test engines
 
-soak: ## faults, load, plans, the model and failovers by engines, for two hours
+soak: ## faults, load, plans, the model and failovers by engines, for some two hours
 	@scripts/test soak
 
 mutants: ## takes protections away, one at a time, and shows which test notices
@@ -45,6 +46,15 @@ installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSE
 
 bench: ## flake beside its alternatives, on throwaway servers; writes docs/benchmarks.md (some 15 minutes)
 	@scripts/bench
+
+package: ## Debian packages and tarballs in target/dist, for each PostgreSQL that is installed, or FLAKE_PACKAGE_VERSIONS="15 17"
+	@scripts/package
+
+package-test: ## installs the packages of PostgreSQL 15, 17 and 18 on clean machines, as root; builds twice
+	@scripts/package-test
+
+dist: ## the archive for PGXN in target/dist
+	@scripts/package archive
 
 lint: ## formatting and warnings
 	@scripts/lint

@@ -66,6 +66,16 @@ need_postgres() {
 # The version of the extension: Cargo.toml is the only place that has it.
 version() { sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml"; }
 
+# The mirror of Debian that this machine's apt uses; fails when there is none.
+debian_mirror() {
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
+        grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ' | grep .
+}
+
+# The time that packages give their files: that of the last commit, or the one that SOURCE_DATE_EPOCH names. Without a history,
+# as in the archive of `make dist`, the files have it.
+source_date() { echo "${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || stat -c %Y "$root/Cargo.toml")}"; }
+
 # Runs a command as the user that servers run as: this one, or postgres where this one is root.
 as_server() {
     if [ "$(id -u)" -ne 0 ]; then "$@"; return; fi

@@ -119,7 +119,8 @@ pub fn row(error: &Error) -> Row {
             "Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
         ClockBehind { behind, until, max_clock_wait, .. } | ClockBehindHorizon { behind, until, max_clock_wait } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}."),
-            format!("IDs can be made again once the clock has reached {}; check its synchronization.", time(*until))),
+            format!("IDs can be made again once the clock has reached {}; check its synchronization. If it is right now and was \
+                ahead before, see flake_check().", time(*until))),
         LongTick { left, until, max_clock_wait, .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("This session has no more IDs in the present tick, which lasts {left:?} longer, until {}, and \
                 flake.max_clock_wait is {max_clock_wait:?}.", time(*until)),
@@ -231,7 +232,7 @@ pub fn row(error: &Error) -> Row {
             "Check that the data directory is writable and its disk is not full."),
         MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged or was cut off, or a newer version of flake has written it.",
-            "Restore the file. You can delete it if the clock has not been set back since the last ID was made."),
+            "Restore the file. You can delete it while the server is stopped, if the clock has not been set back since the last ID."),
         NoMarkSequence => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "flake makes IDs only while this sequence can record the time that they use.",
             "Run ALTER EXTENSION flake UPDATE, or create the extension again."),

@@ -47,7 +47,7 @@ pub fn known(node: Node) -> Result<KnownMark, Error> {
         report::warning(
             "the last value of sequence \"flake_mark\" is ignored".to_owned(),
             Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
-            "Only flake should set it.",
+            "Only flake should set it. If IDs were made by then, call flake_start_above with the greatest of them.",
         );
     }
     let (instant, is_listed) = (inherited.unwrap_or(i64::MIN), inherited.is_some());

@@ -55,7 +55,15 @@ pub fn accept_clock() -> Result<i64, Error> {
     if is_new {
         report::log("flake: the present clock was accepted although later IDs exist".to_owned());
     }
-    Ok(from.max(control.untraced_floor()))
+    let from = from.max(control.untraced_floor());
+    if from.saturating_sub(now) > AHEAD + MARGIN {
+        report::warning(
+            format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
+            Some("The time until then may have been used without a break, as far as this server knows."),
+            "Wait, or restart the server under a free flake.node_id.",
+        );
+    }
+    Ok(from)
 }
 
 /// The beginning of what a server makes from now on.

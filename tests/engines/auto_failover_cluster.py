@@ -21,6 +21,7 @@ class AutoFailover(Engine):
     """Two members, and the monitor. Replication is synchronous while both are there."""
 
     NEEDS = ("pg_autoctl",)
+    EXTENSION = "pgautofailover"
 
     def begin(self):
         self.monitor = self.member("monitor")

@@ -7,7 +7,7 @@ import tempfile
 import psycopg
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, bindir, pg_config
 from member import LIMIT, Member
 from programs import Failed, free_ports, install, run
 from waiting import wait_until
@@ -19,6 +19,7 @@ class Engine:
     """Some members in a directory, and what watches over them."""
 
     NEEDS = ()
+    EXTENSION = "plpgsql"
     MEMBERS = 2
     OTHER_PORTS = 5
 
@@ -26,6 +27,10 @@ class Engine:
         for program in self.NEEDS:
             if shutil.which(program) is None:
                 pytest.skip(f"no {program}")
+        if "extension_destdir" not in run(bindir() / "postgres", "--describe-config", environment={}):
+            pytest.skip("this PostgreSQL does not find extensions that are not installed, as Debian's does")
+        if not (pg_config("--sharedir") / "extension" / f"{self.EXTENSION}.control").exists():
+            pytest.skip(f"no {self.EXTENSION} for this PostgreSQL")
         self.own_numbers = own_numbers
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-engine-", dir="/tmp"))
         self.base.chmod(0o755)

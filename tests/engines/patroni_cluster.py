@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import urllib.request
 
 import yaml
 
@@ -48,9 +49,10 @@ class Patroni(Engine):
     def configure(self, member, number):
         """What the page says, with addresses of this test and shorter times."""
         whole, own = map(yaml.safe_load, recipe(PAGE, "Patroni", "yaml"))
+        member.rest = f"127.0.0.1:{self.ports.pop()}"
         here = {
             "name": member.name,
-            "restapi": dict.fromkeys(["listen", "connect_address"], f"127.0.0.1:{self.ports.pop()}"),
+            "restapi": dict.fromkeys(["listen", "connect_address"], member.rest),
             "etcd3": {"hosts": [f"127.0.0.1:{self.etcd_port}"]},
             "bootstrap": {"dcs": {"ttl": 20, "loop_wait": 2, "retry_timeout": 5, "synchronous_mode": self.own_numbers}},
             "postgresql": {
@@ -77,9 +79,9 @@ class Patroni(Engine):
         return self.run("patronictl", "-c", self.members[0].base / "patroni.yml", *command)
 
     def sees_all_well(self, primary):
-        listed = json.loads(self.control("list", "-f", "json"))
-        well = [one for one in listed if one["State"] in ("running", "streaming")]
-        leads = [one["Member"] for one in well if one["Role"] == "Leader"]
+        with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
+            well = [one for one in json.load(answer)["members"] if one["state"] in ("running", "streaming")]
+        leads = [one["name"] for one in well if one["role"] == "leader"]
         return len(well) == len(self.members) and leads == [primary.name]
 
     def switch_over(self, old):

@@ -47,3 +47,9 @@ def test_an_old_primary_that_goes_on_is_forgiven_after_two_seconds():
     assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 1.5, 1)) == (1, 1, 0, 0)
     assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (0, 0, 1, 1)
     assert found(by(OWN, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (1, 0, 0, 0)
+
+
+def test_a_primary_that_comes_back_is_forgiven_what_pg_rewind_took_from_it():
+    again = Batch(OLD, 130, 139, 140, (1,))
+    assert found(by(OLD, PROMOTED - 1, 1), again) == (1, 1, 0, 0)
+    assert found(by(OLD, PROMOTED + 1, 1), again) == (0, 0, 1, 1)

@@ -8,5 +8,7 @@ import os
 
 # Faults, ways of making IDs, and kinds of IDs that are left out, to look behind a fault that is known.
 WITHOUT = set(os.environ.get("FLAKE_NEMESIS_WITHOUT", "").split(","))
+# The servers of all plans, where they are not drawn.
+SERVERS = os.environ.get("FLAKE_NEMESIS_SERVERS")
 # Seconds that a server has for what nothing but a busy machine may delay.
 LONG = 300

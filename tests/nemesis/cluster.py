@@ -1,4 +1,4 @@
-"""The servers of a plan: a primary and two standbys, one of which has a number of its own, and another node."""
+"""The servers of a plan: a primary and two standbys, one of which has a number of its own, another node, or some of these."""
 
 import contextlib
 import itertools
@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from conftest import pg_config
+from conftest import pg_config, signalled
 from test_faults import EXIT
 
 from . import LONG, WITHOUT, layouts
@@ -58,8 +58,9 @@ class Node:
         self.server, self.past, self.up = None, [], False
         self.maker = Maker(name, object(), branch, number, count, False, 0, 1)
         self.stopped, self.broken_disk = threading.Event(), 0.0
-        self.parting, self.accepted, self.consumers = False, 0, {}
-        self.killed, self.disturbed = set(), time.monotonic()
+        self.parting, self.promoting, self.accepted, self.consumers = False, False, 0, {}
+        self.killed, self.exited, self.disturbed = set(), set(), time.monotonic()
+        self.clients, self.above = 1, (None, None)  # how many work at present; from when on it was told to make IDs
 
     def now_is(self, **what):
         self.maker = self.maker._replace(**what)
@@ -73,20 +74,6 @@ class Node:
         """What this server has written, and those in whose place it is."""
         return "".join((server.dir / "server.log").read_text(errors="replace") for server in [*self.past, self.server])
 
-    def processes(self):
-        """The postmaster and its children."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            postmaster = int((self.server.dir / "data" / "postmaster.pid").read_text().splitlines()[0])
-            children = f"/proc/{postmaster}/task/{postmaster}/children"
-            with open(children, encoding="ascii") as listed:
-                return [postmaster, *map(int, listed.read().split())]
-        return []
-
-    def signal(self, processes, number):
-        for process in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, number)
-
 
 def is_alive(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii") as stat:
@@ -97,23 +84,36 @@ def is_alive(pid):
 class Cluster:
     """All servers, the highest instant that a clock has shown, and what ends by itself."""
 
-    def __init__(self, make, oracle, shape, preloading):
-        self.make, self.oracle, self.shape, self.nodes, self.timers = make, oracle, shape, {}, []
-        self.exit_libraries = {}
+    def __init__(self, make, oracle, plan):
+        self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, plan.shape, {}, [], []
+        self.databases = DATABASES[: plan.databases]
+        self.exit_libraries, self.layouts, self.has_horizon = {}, {}, False
         self.highest, self.numbers = 0.0, itertools.count(2)
-        settings = [*SETTINGS, f"flake.node_count={shape.nodes}", f"max_connections={MOST_CONNECTIONS}"]
-        of_b, of_c = (f"shared_preload_libraries={name}" for name in preloading)
+        settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]
+        of_b, of_c = (f"shared_preload_libraries={name}" for name in plan.preloading)
         trunk = Branch("a1")
-        a = self.add("a", 0, trunk, lambda: make(*settings, *of_version(), "flake.node_id=0", clock="+0"))
-        self.set_up(a.server)
-        self.layouts = layouts.of_server(a.server)
-        self.has_horizon = a.server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
-        self.add("b", 0, trunk, lambda: make(of_b, standby_of=a.server, clock="+0"), recovers=True)
-        own = [of_c, "flake.node_id=1", "flake.allow_in_recovery=on"]
-        self.add("c", 1, trunk, lambda: make(*own, standby_of=a.server, clock="+0"), recovers=True)
-        of_d = ["flake.node_id=2", f"max_connections={shape.connections}"]
-        d = self.add("d", 2, Branch("d1"), lambda: make(*settings, *of_version(OTHER), *of_d, clock="+0", pg_config=OTHER))
-        self.set_up(d.server)
+
+        def of_a():
+            return make(*settings, *of_version(), "flake.node_id=0", f"max_connections={MOST_CONNECTIONS}", clock="+0")
+
+        def of_d():
+            own = "flake.node_id=2", f"max_connections={self.shape.connections}"
+            return make(*settings, *of_version(OTHER), *own, clock="+0", pg_config=OTHER)
+
+        def standby(*own):
+            return lambda: make(*own, standby_of=self.nodes["a"].server, clock="+0")
+
+        for name in plan.servers:
+            match name:
+                case "a":
+                    self.set_up(self.add("a", 0, trunk, of_a).server)
+                case "b":
+                    self.add("b", 0, trunk, standby(of_b), recovers=True)
+                case "c":
+                    own = standby(of_c, "flake.node_id=1", "flake.allow_in_recovery=on")
+                    self.add("c", 1, trunk, own, recovers=True)
+                case "d":
+                    self.set_up(self.add("d", 2, Branch("d1"), of_d).server)
 
     def add(self, name, number, branch, start, **what):
         node = self.nodes[name] = Node(name, number, branch, self.shape.nodes)
@@ -125,12 +125,15 @@ class Cluster:
     def set_up(self, server):
         self.exit_libraries[server.pg_config] = server.compile("exit", EXIT)
         layouts.create(server, self.shape)
+        layouts.create_calls(server)
         server.sql(TABLES)
         server.sql("CREATE ROLE hostile SUPERUSER LOGIN")
         for database in DATABASES[1:]:
             server.sql(f"CREATE DATABASE {database} TEMPLATE postgres")
         if "hostile" not in WITHOUT:
             server.sql("ALTER ROLE hostile SET flake.node_id = 3; ALTER DATABASE hostile SET flake.node_id = 1")
+        self.layouts = layouts.of_server(server)
+        self.has_horizon = server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
 
     def note_clocks(self):
         """Remembers the highest instant before a clock is set."""
@@ -164,12 +167,12 @@ class Cluster:
 
     def stop_processes(self, node, processes, seconds):
         def resume():
-            node.signal(processes, signal.SIGCONT)
+            signalled(processes, signal.SIGCONT)
             node.disturbed = time.monotonic()
             node.stopped.clear()
 
         node.stopped.set()
-        node.signal(processes, signal.SIGSTOP)
+        signalled(processes, signal.SIGSTOP)
         self.later(seconds, resume)
 
     def part(self, node):
@@ -185,11 +188,16 @@ class Cluster:
         while any(is_alive(pid) for pid in processes):
             if time.monotonic() > deadline:
                 self.oracle.fail(f"processes of {node.name} outlive their postmaster")
-                node.signal(processes, signal.SIGKILL)
+                signalled(processes, signal.SIGKILL)
                 break
             time.sleep(0.05)
         for lock in ["data/postmaster.pid", ".s.PGSQL.5432.lock"]:
             (node.server.dir / lock).unlink(missing_ok=True)
+
+    def alike(self, node):
+        """The servers that have or had the same primary, of those that run."""
+        group = "abc" if node.name in "abc" else [node.name]
+        return [self.nodes[name] for name in group if name in self.nodes and self.nodes[name].up]
 
     def primaries(self):
         return [node for node in self.nodes.values() if node.is_primary]

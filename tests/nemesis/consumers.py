@@ -15,17 +15,20 @@ from .layouts import TAILED
 FIRST = datetime.datetime(2025, 1, 2, tzinfo=datetime.UTC)
 
 
-def union(condition):
+def union(condition, last="%(last)s::timestamptz", horizon="flake_horizon()"):
     """Rows of all tables that are tailed, where their IDs are above or below instants."""
     select = "SELECT '{0}', id::text, token, NULL::timestamptz FROM tailed_{0} WHERE " + condition
-    last, horizon = "%(last)s::timestamptz", "flake_horizon()"
     return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how, _) in TAILED.items())
 
 
-TAIL = union("id >= {last} AND id < {horizon}")
-TAIL += " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
+BETWEEN = "id >= {last} AND id < {horizon}"
+WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
+TAIL = union(BETWEEN) + WITH_HORIZON
 ABOVE = union("id >= {last}")
 BELOW = union("id < {last}")
+# What somebody sees below a horizon, and what there is later.
+GLANCE = union(BETWEEN, last="flake_horizon() - interval '3 s'") + WITH_HORIZON
+GLANCED = union(BETWEEN, last="%(horizon)s::timestamptz - interval '3 s'", horizon="%(horizon)s::timestamptz")
 
 
 class Consumer:
@@ -34,8 +37,9 @@ class Consumer:
 
     def __init__(self, cluster, names, database):
         self.cluster, self.database = cluster, database
-        self.nodes = [cluster.nodes[name] for name in names]
+        self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
         self.source, self.last, self.seen, self.passed = 0, FIRST, set(), 0
+        self.pause, self.glances = 0.1, []  # between reads, none where it rests; horizons of clients, and the rows before them
         self.turn = threading.Lock()
         for node in self.nodes:
             node.consumers[database] = self
@@ -48,7 +52,9 @@ class Consumer:
 
     def horizon_of(self, node):
         """What this server, or the primary before it, has returned."""
-        return self.last if node is self.primary() and self.source == self.accepted() else None
+        if node is not self.primary() or self.source != self.accepted():
+            return None
+        return max([self.last, *(horizon for horizon, _ in self.glances)])
 
     def read(self, and_below=False, older=False):
         """What has come since, and whether something came below."""
@@ -57,7 +63,7 @@ class Consumer:
             if node is None:
                 return
             if source != self.source:
-                self.last, self.seen, self.source = FIRST, set(), source
+                self.last, self.seen, self.glances, self.source = FIRST, set(), [], source
             with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
                 if older:
                     # Its snapshot is.
@@ -69,6 +75,24 @@ class Consumer:
                 if and_below:
                     db.execute("ROLLBACK")
                     self.check(node, db.execute(BELOW, {"last": self.last}).fetchall())
+                    for horizon, seen in self.glances:
+                        rows = db.execute(GLANCED, {"horizon": horizon}).fetchall()
+                        self.check_glance(node, horizon, {row[:3] for row in rows} - seen)
+
+    def glance(self, node, db):
+        """A client asks for a horizon, and looks at the rows just below."""
+        with self.turn:
+            source, deaf = self.accepted(), node.parting or node is not self.primary()
+            *rows, (*_, horizon) = db.execute(GLANCE).fetchall()
+            if not deaf and source == self.accepted() and len(self.glances) < 100:
+                self.glances.append((horizon, {row[:3] for row in rows}))
+
+    def check_glance(self, node, horizon, missed):
+        if self.source != self.accepted():
+            return
+        batches = self.cluster.oracle.batches
+        for _, id, token in missed:
+            self.cluster.oracle.fail(f"a client of {node.name} was told {horizon} and had not seen {id}: {batches[token]}")
 
     def check(self, node, rows):
         batches = self.cluster.oracle.batches
@@ -79,8 +103,10 @@ class Consumer:
 
     def run(self, ends):
         for turn in itertools.count():
-            if ends.wait(0.1):
+            if ends.wait(self.pause or 0.1):
                 return
+            if self.pause is None:
+                continue
             with contextlib.suppress(psycopg.Error):
                 self.read(turn % 50 == 0, turn % 3 == 0)
 
@@ -99,11 +125,10 @@ class Consumer:
 
 
 @contextlib.contextmanager
-def consumers(cluster):
-    """One for each database of the first servers and of the other node."""
-    cluster.consumers = []
+def consumers(cluster, groups):
+    """One for each database of the first servers or the other node, where anybody asks for horizons."""
     if cluster.has_horizon:
-        cluster.consumers = [Consumer(cluster, names, database) for names in ["abc", "d"] for database in DATABASES[:2]]
+        cluster.consumers = [Consumer(cluster, names, database) for names in groups for database in DATABASES[:2]]
     ends = threading.Event()
     threads = [threading.Thread(target=consumer.run, args=(ends,)) for consumer in cluster.consumers]
     for thread in threads:

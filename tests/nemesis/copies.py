@@ -4,6 +4,8 @@ import itertools
 import signal
 import time
 
+from conftest import signalled
+
 from .cluster import Node
 from .failover import parting
 from .oracle import Branch
@@ -57,23 +59,15 @@ def taken(cluster, node, how, copied):
     stopped = []
     if how == "paused":
         branch = parting(cluster, node, node, copied)
-        stopped = freeze(node)
+        stopped = node.server.freeze()
     else:
         end(node, how)
         branch = parting(cluster, node, node, copied)
     try:
         return made(cluster, node, snapshot_of=node.server), branch
     finally:
-        node.signal(stopped, signal.SIGCONT)
+        signalled(stopped, signal.SIGCONT)
         node.disturbed = time.monotonic()
-
-
-def freeze(node):
-    """The postmaster first, which makes no more processes then."""
-    node.signal(node.processes()[:1], signal.SIGSTOP)
-    processes = node.processes()
-    node.signal(processes, signal.SIGSTOP)
-    return processes
 
 
 def made(cluster, node, **whose):

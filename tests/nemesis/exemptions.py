@@ -35,12 +35,22 @@ def another_database(one, its, other, others, tick):
 
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
-    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark."""
+    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark, by the clocks. If it
+    had been idle, it goes on for as long after the promotion by the new primary's clock."""
     branch = parted(its, others)
     if branch is None or branch.copied or its.number != others.number:
         return False
-    after = max(one.ended - branch.cut, one.ended_clock - branch.cut_clock)
-    return after + (max(0, branch.delay) if one.database in branch.idle else 0) > LEAD
+    since = branch.promoted_clock if one.database in branch.idle else branch.cut_clock
+    return one.ended_clock - since > LEAD
+
+
+def a_rewound_server(one, its, other, others, tick):
+    """pg_rewind has replaced a server's file, so it knows nothing of the IDs it made after its WAL had parted, and its clock
+    is not above them and their tick."""
+    branch = parted(its, others)
+    if branch is None or its.node != others.node or its.number != others.number or its.memory is others.memory:
+        return False
+    return one.ended > branch.cut and other.clock < one.ended_clock + tick
 
 
 def an_earlier_state(one, its, other, others, tick):
@@ -72,7 +82,7 @@ def a_standby_that_is_lost(one, its, other, others, tick):
 
 EXEMPTIONS = [
     different_node_counts, a_standby_that_is_lost, an_earlier_state, two_servers_with_one_number, an_old_primary_for_too_long,
-    another_database,
+    a_rewound_server, another_database,
 ]  # fmt: skip
 
 

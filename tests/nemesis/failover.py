@@ -1,7 +1,11 @@
 """A standby takes over, and servers come back as standbys."""
 
+import contextlib
 import signal
+import threading
 import time
+
+from conftest import signalled
 
 from . import LONG
 from .cluster import DATABASES
@@ -10,30 +14,59 @@ from .shape import MOST_CONNECTIONS
 from .starts import end, replace, starts
 
 IDLE = 2  # seconds without IDs
+SLOW = 0.15  # how fast clocks crawl
 
 
-def fail_over(cluster, old, new, way, seconds, cut, restarted):
+def fail_over(cluster, old, new, way, seconds, cut, restarted, crawls):
     """What the old primary has written by now is replayed; what it writes from here on may be lost."""
     cluster.settle()
     cluster.part(old)
     branch = synced(cluster, old, new)
+    with crawling(cluster, [old, new] if crawls else []):
+        take_over(cluster, branch, old, new, way, seconds, cut, restarted)
+
+
+@contextlib.contextmanager
+def crawling(cluster, nodes):
+    """Clocks run slowly until the end of a `with`, so that little time passes on a busy machine, too."""
+    began, ends = {node: (node.clock.now(), time.monotonic()) for node in nodes}, threading.Event()
+
+    def crawl():
+        while not ends.wait(0.1):
+            for node, (at, when) in began.items():
+                cluster.set_clock(node, still=round(at + (time.monotonic() - when) * SLOW, 6))
+
+    thread = threading.Thread(target=crawl)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
+        for node in nodes:
+            cluster.set_clock(node, node.clock.now() - time.time())
+
+
+def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     if cut is not None:
         stop_receiving(new)
         time.sleep(cut)
     if restarted:
         new.server.sql("CHECKPOINT")
         restart_standby(new)
-    processes = old.processes()
+    processes = old.server.processes()
     if way in ("immediate", "fast"):
         end(old, way)
     elif way == "kill":
         # Its processes go on until they notice.
-        old.signal(processes[:1], signal.SIGKILL)
+        signalled(processes[:1], signal.SIGKILL)
     elif way == "paused":
-        cluster.stop_processes(old, old.processes(), seconds)
-    branch.delay = old.clock.now() - new.clock.now()
-    new.server.promote()
+        cluster.stop_processes(old, old.server.processes(), seconds)
+    old.clients = new.clients = 3
+    new.promoting = True
+    branch.promoted_clock = promote(new)
     new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
+    new.promoting = False
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)
         cluster.settle()
@@ -42,6 +75,20 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted):
         cluster.await_end(old, processes)
     else:
         end(old, "immediate")
+
+
+def promote(node):
+    """Returns an instant of its clock shortly before the server was promoted."""
+    before, deadline = node.clock.now(), time.monotonic() + LONG
+    with node.server.connect() as db:
+        db.execute("SELECT pg_promote(false)")
+        while True:
+            asked = node.clock.now()
+            if not db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
+                return before
+            before = asked
+            assert time.monotonic() < deadline, "a standby is not promoted"
+            time.sleep(0.005)
 
 
 def synced(cluster, old, new):
@@ -56,7 +103,7 @@ def parting(cluster, old, new, copied=""):
     cut, clock = time.monotonic(), old.clock.now()
     made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
-    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, 0, idle, copied)
+    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
 
 
 def stop_receiving(standby):

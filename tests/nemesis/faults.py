@@ -1,6 +1,8 @@
 """What a plan's steps do to the servers. Names of functions are those of the steps."""
 
 import contextlib
+import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -9,14 +11,19 @@ import time
 import psycopg
 
 from clients import wait_for_server
+from conftest import signalled
+from waiting import wait_until
 
-from . import ending
-from .cluster import DATABASES
+from . import LONG, ending
+from .cluster import DATABASES, is_alive
 from .copies import copy, double, take_back
 from .failover import fail_over, follow, restore
 from .starts import count, lose_mark, relaunch, renumber, restart
 
 __all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
+SHORT = 60  # seconds for sessions to notice a signal that nothing keeps from it
+OTHERS = """SELECT count(*) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
 MAKE = "SELECT flake_next('twitter')"
 # What a server may say that makes no IDs at present.
 REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
@@ -28,6 +35,13 @@ def load(cluster, seconds):
 
 def clock(cluster, node, seconds):
     cluster.set_clock(node, node.clock.offset + seconds)
+
+
+def jitter(cluster, node, steps):
+    """One small step after another."""
+    for seconds in steps:
+        cluster.set_clock(node, node.clock.offset + seconds)
+        time.sleep(0.15)
 
 
 def catch_up(cluster, node):
@@ -44,7 +58,7 @@ def stand_still(cluster, node, seconds):
 
 def pause(cluster, node, seconds):
     """The whole server."""
-    cluster.stop_processes(node, node.processes(), seconds)
+    cluster.stop_processes(node, node.server.processes(), seconds)
 
 
 def backends(node):
@@ -60,24 +74,27 @@ def pause_one(cluster, node, seconds):
 
 
 def kill_one(cluster, node):
-    """With SIGKILL: PostgreSQL ends all sessions and starts anew."""
+    """With SIGKILL: PostgreSQL ends all sessions and starts anew, unless this one has just ended by itself."""
     cluster.settle()
     for pid in backends(node)[:1]:
         life = node.maker.life
         node.killed.add(pid)
         node.now_is(life=None)
-        node.signal([pid], signal.SIGKILL)
+        signalled([pid], signal.SIGKILL)
+        # The postmaster acts on the end of a process before it accepts the next connection.
+        wait_until(lambda pid=pid: not pathlib.Path(f"/proc/{pid}").exists())
         wait_for_server(node.server)
         node.disturbed = time.monotonic()
-        node.now_is(life=life + 1)
+        has_crashed = f"(PID {pid}) was terminated" in node.log
+        node.now_is(life=life + 1 if has_crashed else life)
 
 
 def kill(cluster, node, seconds):
     """The postmaster; its children notice."""
     cluster.settle()
-    processes = node.processes()
+    processes = node.server.processes()
     node.up = False
-    node.signal(processes[:1], signal.SIGKILL)
+    signalled(processes[:1], signal.SIGKILL)
     cluster.await_end(node, processes)
     relaunch(cluster, node, seconds)
 
@@ -98,18 +115,49 @@ def reload(cluster, node, number, seconds):
     node.server.reload(f"flake.node_id={node.maker.number}")
 
 
-def fill_disk(cluster, node, seconds):
-    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
-    cluster.settle()
-    if not opened(node):
-        return
+@contextlib.contextmanager
+def without_mark(node, seconds):
+    """Something else is in the place of flake.mark, and nothing else happens to the server."""
     mark = node.server.dir / "data" / "flake.mark"
     kept = mark.rename(mark.with_suffix(".kept"))
     node.broken_disk = time.monotonic() + seconds
-    mark.symlink_to("/dev/full")
-    time.sleep(seconds)
-    kept.replace(mark)
-    node.broken_disk = time.monotonic()
+    try:
+        yield mark
+    finally:
+        kept.replace(mark)
+        node.broken_disk = node.disturbed = time.monotonic()
+
+
+def fill_disk(cluster, node, seconds):
+    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
+    cluster.settle()
+    if opened(node):
+        with without_mark(node, seconds) as mark:
+            mark.symlink_to("/dev/full")
+            time.sleep(seconds)
+
+
+def slow_disk(cluster, node, seconds, ends_all):
+    """Whoever writes flake.mark does not go on for a while, and then fails. All others can be ended meanwhile."""
+    cluster.settle()
+    if not opened(node):
+        return
+    node.stopped.set()
+    with without_mark(node, seconds + LONG) as mark:
+        os.mkfifo(mark, 0o666)
+        mark.chmod(0o666)
+        time.sleep(seconds)
+        processes = backends(node) if ends_all else []
+        signalled(processes, signal.SIGTERM)
+        deadline = time.monotonic() + SHORT
+        while sum(map(is_alive, processes)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        left = list(filter(is_alive, processes))
+        if len(left) > 1:
+            cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
+        reader = os.open(mark, os.O_RDONLY | os.O_NONBLOCK)
+    os.close(reader)
+    node.stopped.clear()
 
 
 def opened(node):
@@ -122,16 +170,63 @@ def opened(node):
 
 
 def accept_clock(cluster, node):
-    """Consumers begin anew."""
+    """Consumers begin anew, and are warned if they have to."""
+    consumer, warnings = node.consumers.get("postgres"), []
+    returned = consumer and consumer.horizon_of(node)
     cluster.oracle.accept(node)
-    with contextlib.suppress(*REFUSED):
-        node.server.sql("SELECT flake_accept_clock()")
+    with contextlib.suppress(*REFUSED), node.server.connect() as db:
+        db.add_notice_handler(warnings.append)
+        (accepted,), = db.execute("SELECT flake_accept_clock()").fetchall()
+        if returned and accepted < returned and not warnings:
+            cluster.oracle.fail(f"{node.name} makes IDs from {accepted} on, and does not warn of {returned}")
 
 
 def start_above(cluster, node, seconds):
+    """What it returns, all IDs from then on are above."""
     above = "SELECT flake_start_above(flake_min(clock_timestamp() + %s * interval '1 s'), 'twitter')"
     with contextlib.suppress(*REFUSED):
-        node.server.sql(above, seconds)
+        whose = node.maker.memory, node.maker.branch
+        started_above = node.server.value(above, seconds)
+        node.above = started_above, whose
+
+
+def work(cluster, node, clients, pause):
+    """So many clients are at work, and consumers read so often."""
+    node.clients = clients
+    for consumer in node.consumers.values():
+        consumer.pause = pause
+
+
+def ahead(cluster, node, seconds):
+    """All clocks of the servers that share a primary."""
+    for other in cluster.alike(node):
+        cluster.set_clock(other, other.clock.offset + seconds)
+
+
+def align(cluster, node):
+    """All clocks of the servers that share a primary are set to the latest of them."""
+    latest = max(other.clock.now() for other in cluster.alike(node))
+    for other in cluster.alike(node):
+        cluster.set_clock(other, latest - time.time())
+
+
+def leave(cluster, node):
+    """All sessions end, and none counts any more."""
+    cluster.settle()
+    work(cluster, node, 0, None)
+    for consumer in node.consumers.values():
+        with consumer.turn:
+            pass
+    deadline = time.monotonic() + LONG
+    with node.server.connect() as db:
+        while db.execute(OTHERS).fetchone()[0]:
+            if time.monotonic() > deadline:
+                cluster.oracle.fail(f"sessions of {node.name} do not end")
+                return
+            time.sleep(0.02)
+        (ledger, sessions), = db.execute("SELECT ledger, sessions FROM flake_stats").fetchall()
+    if sessions:
+        cluster.oracle.fail(f"{sessions} sessions of {node.name} count where none is left, and the ledger is {ledger}")
 
 
 def recreate(cluster, node):
@@ -140,8 +235,9 @@ def recreate(cluster, node):
         db.execute("DROP DATABASE IF EXISTS recreated WITH (FORCE)")
         db.execute("CREATE DATABASE recreated TEMPLATE template0")
     with node.server.connect(dbname="recreated") as db:
-        db.execute("SET statement_timeout = '3s'")
         for statement in ["CREATE EXTENSION flake", MAKE, "DROP EXTENSION flake", "CREATE EXTENSION flake", MAKE]:
+            # IDs may have to wait; the extension has to be there, however busy the machine is.
+            db.execute(f"SET statement_timeout = '{3 if statement == MAKE else LONG}s'")
             with contextlib.suppress(psycopg.errors.QueryCanceled, psycopg.errors.ObjectNotInPrerequisiteState):
                 db.execute(statement)
 

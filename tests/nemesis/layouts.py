@@ -6,7 +6,8 @@ import datetime
 from . import WITHOUT
 
 # Layouts of few IDs, which meet again whenever a server comes to the same time; the names of some share their bits.
-SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "20ms", "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
+SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "%s", "sequence": "%s",
+           "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
            {"name": "%s", "bits": %d, "role": "worker"}, {"name": "s", "bits": %d, "role": "sequence"}]"""
 PADDED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"name": "zero", "bits": 1, "role": "reserved"},
             {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 10, "role": "worker"},
@@ -16,14 +17,19 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
             {"name": "s", "bits": 12, "role": "sequence"}]"""
 
 # `n` is the number of the row.
-CALLS = {name: f"flake_next('{name}')" for name in ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too"]}
+NAMES = ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too", "slow"]
+CALLS = {name: f"flake_next('{name}')" for name in NAMES}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
+# More generators than the ledger has room for.
+CALLS |= {"parts": "sno_next(0, 6 + mod(n::integer + (1000 * random())::integer, 12))"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 # Kinds of the tables that consumers tail: the type of their key, the least key of an instant, and a key that is covered.
 TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
 TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
 TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
-BATCHED = ["twitter", "small", "base64id"]
+BATCHED = ["twitter", "small", "base64id", "base64id"]
+# Their sessions have few IDs in a tick that lasts long.
+SLOW = {"slow"}
 DIGITS = str.maketrans("23456789abcdefghijklmnopqrstuvwx", "0123456789abcdefghijklmnopqrstuv")
 METABYTE = 0xFF << 32
 
@@ -105,10 +111,21 @@ def of_server(server):
     known = {name: of_view(epoch, tick, fields) for name, epoch, tick, fields in found}
     epoch = datetime.datetime(2010, 1, 1, tzinfo=datetime.UTC)
     sno = Sno(("sno",), (1 << 80) - 1 & ~METABYTE, (1 << 80) - (1 << 40), (), 0.004, epoch)
-    return known | {"sno": sno, "own": sno}
+    return known | {"sno": sno, "own": sno, "parts": sno}
 
 
 def create(server, shape):
-    small = {name: SMALL % (worker, shape.workers, shape.sequence) for name, worker in [("small", "a"), ("small_too", "b")]}
-    for name, definition in [*small.items(), ("padded", PADDED), ("tagged", TAGGED)]:
+    small = {"small": ("20ms", "reset", "a"), "small_too": ("20ms", "rolling", "b"), "slow": ("1s", "reset", "a")}
+    definitions = {name: SMALL % (*how, shape.workers, shape.sequence) for name, how in small.items()}
+    # Of too few IDs for all slots, and of ticks that are over.
+    narrow = SMALL % ("1ms", "reset", "a", shape.nodes.bit_length() - 1, 3)
+    definitions |= {"padded": PADDED, "tagged": TAGGED, "narrow": narrow, "over": narrow.replace("41", "4")}
+    for name, definition in definitions.items():
         server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")
+
+
+def create_calls(server):
+    """A function that makes IDs in parallel workers, which none of the extension's own do."""
+    cases = " ".join(f"WHEN '{kind}' THEN RETURN {call}::text;" for kind, call in CALLS.items())
+    server.sql(f"""CREATE FUNCTION apart(kind text, n integer) RETURNS text LANGUAGE plpgsql PARALLEL SAFE
+                   AS $$ BEGIN CASE kind {cases} END CASE; END $$""")

@@ -9,6 +9,8 @@ import typing
 
 from . import exemptions
 
+ALLOWED = "c"  # to make IDs as a standby
+
 
 @dataclasses.dataclass(eq=False)
 class Branch:
@@ -18,7 +20,7 @@ class Branch:
     parent: "Branch | None" = None
     cut: float = 0  # when the last WAL that was surely replayed was written, by the steady clock
     cut_clock: float = 0  # and by the clock of the parent's primary
-    delay: float = 0  # how far the new primary's clock was behind the old one's
+    promoted_clock: float = 0  # when the new primary was not one yet, by its clock
     idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
     copied: str = ""  # "beside" or "instead" of the original, where files were copied
 
@@ -66,7 +68,7 @@ class Oracle:
         self.made, self.ticks = collections.defaultdict(dict), collections.defaultdict(dict)
         self.batches = {}
         self.last_made = {}
-        self.failures, self.forgiven, self.near = [], collections.Counter(), 0
+        self.failures, self.forgiven, self.near = [], collections.Counter(), collections.Counter()
         self.rows, self.story, self.faults = 0, [], collections.Counter()
         self.began = time.monotonic()
 
@@ -88,6 +90,9 @@ class Oracle:
             maker, clock = node.maker, node.clock.now()
             consumer = node.consumers.get(database)
             above = consumer and consumer.horizon_of(node)
+            started_above, whose = node.above
+            if whose == (maker.memory, maker.branch):
+                above = max(above or started_above, started_above)
             self.batches[token] = Batch(token, kind, database, what, time.monotonic(), clock, (maker,), above)
             return self.batches[token]
 
@@ -119,6 +124,8 @@ class Oracle:
         maker = batch.makers[0]
         if node.maker is maker and layout.node(numbers[0], maker.count) not in (None, maker.number):
             self.fail(f"{numbers[0]} belongs to node {layout.node(numbers[0], maker.count)}: {batch}")
+        if maker.recovers and node.maker is maker and not node.promoting and node.name != ALLOWED:
+            self.fail(f"a standby made {numbers[0]}: {batch}")
         if len(set(numbers)) < len(numbers):
             self.fail(f"an ID twice in one statement: {batch}")
 
@@ -128,13 +135,22 @@ class Oracle:
         maker = batch.makers[0]
         used = self.ticks[layout.key, maker.number, maker.count]
         for tick in ticks:
-            other = used.setdefault(tick, batch)
-            before = other.makers[0]
-            if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
-                if exemptions.of(other, batch, layout.tick):
-                    self.near += 1
-                else:
-                    self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
+            # The first batch of each server start in each database.
+            first = used.setdefault(tick, {})
+            first.setdefault((maker.node, maker.memory, maker.life, batch.database), batch)
+            for other in first.values():
+                before = other.makers[0]
+                if (before.memory, before.life) != (maker.memory, maker.life) and None not in (before.life, maker.life):
+                    self.look_at_tick(layout, other, batch)
+
+    def look_at_tick(self, layout, other, batch):
+        name = exemptions.of(other, batch, layout.tick)
+        if name is None:
+            self.tell(f"one tick was used twice:\n    {other}\n    {batch}")
+            return
+        self.near[name] += 1
+        if self.near[name] == 1:
+            self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
 
     def look_at_horizon(self, layout, numbers, batch):
         """No ID is made below a horizon that was returned."""

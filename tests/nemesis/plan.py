@@ -2,7 +2,7 @@
 
 import random
 
-from . import WITHOUT
+from . import SERVERS, WITHOUT
 from .shape import MOST_CONNECTIONS, SHAPES
 
 # How far a clock is set, in seconds; most steps are small.
@@ -17,32 +17,76 @@ class Plan:
     def __init__(self, seed, length):
         self.random = random.Random(seed)
         self.shape = self.random.choice(SHAPES)
-        self.primary, self.standbys, self.down = "a", ["b", "c"], []
+        # Few servers do more in a second.
+        drawn, = self.random.choices(["abcd", "abc", "ab", "ac", "d"], [3, 1, 3, 1, 3])
+        self.servers = SERVERS or drawn
+        self.primary, self.standbys, self.down = self.servers[0], [name for name in self.servers if name in "bc"], []
         self.copies = 0
         # What the standbys have loaded when they start.
         self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
-        self.steps = []
+        # Servers of which nobody asks for horizons are protected by less.
+        groups = {"abcd": ["abc", "d"], "d": ["d"]}.get(self.servers, ["abc"])
+        self.tailed = [group for group in groups if self.random.random() < 0.6]
+        # Where all clients are in one database, what holds for each database holds for all.
+        self.databases = random.Random(f"{seed} databases").choice([1, 1, 3])
+        self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
 
     def draw(self):
-        kinds = {
-            self.clock: 8, self.ahead_and_back: 2, self.catch_up: 3, self.stand_still: 2, self.accept_clock: 1,
-            self.start_above: 1, self.pause: 2, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
-            self.restart: 5, self.fill_disk: 1, self.lose_mark: 1, self.renumber: 1, self.count: 0.7, self.reload: 1,
-            self.open_up: 1, self.recreate: 0.5, self.copy: 0.7, self.double: 0.7, self.take_back: 1, self.restore: 1,
-            self.fail_over: 4 if self.standbys else 0, self.follow: 5 if self.down else 0,
-        }  # fmt: skip
+        other = len(self.other)
+        kinds = self.weighted({
+            self.clock: 8, self.jitter: 5, self.ahead_and_back: 2, self.stand_still: 2, self.accept_clock: 1,
+            self.start_above: 1, self.pause: 1, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
+            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: 0.7,
+            self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
+            self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
+            self.follow: (5 if self.standbys else 20) if self.down else 0,
+        })  # fmt: skip
+        return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
+
+    def weighted(self, kinds):
         weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
-        kind, = self.random.choices(list(kinds), weights)
-        steps = kind()
-        return [*steps, ("load", self.random.choice([0.1, 0.3, 0.6, 1.0]))]
+        return self.random.choices(list(kinds), weights)[0]
+
+    def work(self):
+        """How busy a server is, now and then another."""
+        if self.random.random() < 0.6:
+            return []
+        return [self.at_work(self.running(), [0, 1, 1, 2, 3])]
+
+    def at_work(self, name, clients):
+        return "work", name, self.random.choice(clients), self.random.choice([0.05, 0.3, 0.7, 1.5, None])
+
+    def leave(self):
+        """All sessions end before something happens, and maybe some come for a moment in between."""
+        self.focus = name = self.writing()
+        steps = [("leave", name)]
+        if self.random.random() < 0.6:
+            steps.append(("ahead", name, self.random.choice([0.5, 3, 6, 10])))
+        if self.random.random() < 0.5:
+            steps += [self.at_work(name, [1]), ("load", self.random.choice([0.1, 0.3])), ("leave", name)]
+        if self.random.random() < 0.5:
+            steps += [self.at_work(name, [1, 2]), ("load", self.random.choice([0, 0.1, 0.3]))]
+        kinds = {self.restart: 4, self.kill: 3, self.kill_one: 1, self.lose_mark: 1, self.accept_clock: 1,
+                 self.start_above: 1, self.clock: 3, self.ahead_and_back: 1, self.fill_disk: 2, self.slow_disk: 2}
+        if name == self.primary and self.standbys:
+            kinds[self.fail_over] = 20
+        if name == "d":
+            kinds[self.take_back] = 2
+        steps += self.weighted(kinds)()
+        self.focus = None
+        return [*steps, self.at_work(name, [1, 2, 3])]
+
+    @property
+    def other(self):
+        return [name for name in self.servers if name == "d"]
 
     def running(self):
-        return self.random.choice([self.primary, self.primary, "d", *self.standbys])
+        return self.focus or self.random.choice([self.primary, self.primary, *self.other, *self.standbys])
 
     def writing(self):
-        return self.random.choice([self.primary, self.primary, "d"])
+        return self.focus or self.random.choice([self.primary, self.primary, *self.other])
 
     def seconds(self):
         return self.random.choice([0.2, 0.7, 1.5, 2.5])
@@ -51,10 +95,16 @@ class Plan:
         sizes = SMALL if self.random.random() < 0.6 else LARGE
         return [("clock", self.running(), self.random.choice(sizes))]
 
+    def jitter(self):
+        return [("jitter", self.running(), self.random.choices(SMALL, k=8))]
+
     def ahead_and_back(self):
         """What was made ahead is in the past of nobody else's clock."""
         name, seconds = self.running(), self.random.choice([1, 2, 4, 6, 60])
-        return [("clock", name, seconds), ("load", 0.5), ("clock", name, -seconds), ("load", 0.3)]
+        steps = [("clock", name, seconds), ("load", 0.5), ("clock", name, -seconds), ("load", 0.3)]
+        if name not in self.standbys and self.random.random() < 0.4:
+            steps.append(("accept_clock", name))
+        return steps
 
     def catch_up(self):
         return [("catch_up", self.running())]
@@ -88,6 +138,9 @@ class Plan:
 
     def fill_disk(self):
         return [("fill_disk", self.running(), self.seconds() + 2)]
+
+    def slow_disk(self):
+        return [("slow_disk", self.writing(), self.random.choice([0.1, 0.3, 1, 4]), self.random.random() < 0.6)]
 
     def lose_mark(self):
         mode = self.random.choice(["fast", "fast", "immediate"])
@@ -147,15 +200,17 @@ class Plan:
         new, = self.random.choices(self.standbys, [1 if "c" in (old, name) else 3 for name in self.standbys])
         way = self.random.choice(["immediate", "fast", "goes on", "goes on", "goes on", "paused", "kill"])
         cut = self.random.choice([None, None, 0.3, 1.0])
-        restarted = self.random.random() < 0.3
+        restarted, crawls = self.random.random() < 0.3, self.random.random() < 0.6
         self.primary = new
         # The other standby follows the new primary before anything else happens.
         others = [name for name in self.standbys if name != new]
         self.standbys, self.down = others, [*self.down, old]
-        step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted
-        clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.5]
+        step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted, crawls
+        clocks = [("clock", name, self.random.choice(SMALL + LARGE[:7])) for name in (old, new) if self.random.random() < 0.2]
         if clocks:
             clocks.append(("load", 0.5))
+        elif self.random.random() < 0.8:
+            clocks.append(("align", old))
         return [*clocks, step, *(("follow", name, new) for name in others)]
 
     def follow(self):

@@ -10,9 +10,9 @@ class Report:
     """Sums over the plans of a run."""
 
     def __init__(self):
-        self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed, self.near = [], 0, 0, 0, 0, 0, 0
+        self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed = [], 0, 0, 0, 0, 0
         self.seconds = 0.0
-        self.faults, self.forgiven, self.refusals = (collections.Counter() for _ in range(3))
+        self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
         self.longest, self.shut_for, self.failures = {}, 0.0, []
 
     def add(self, seed, cluster, seconds):
@@ -23,7 +23,7 @@ class Report:
         self.rows += oracle.rows
         self.faults.update({name: count for name, count in oracle.faults.items() if name != "load"})
         self.forgiven.update(oracle.forgiven)
-        self.near += oracle.near
+        self.near.update(oracle.near)
         self.overlaps += exemptions.overlapping(oracle.made)
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
@@ -42,7 +42,7 @@ class Report:
             f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed up to a horizon",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
-            f"forgiven ticks that were used twice: {self.near}",
+            f"forgiven ticks that were used twice: {counted(self.near)}",
             f"refusals: {counted(self.refusals)}; clients thrown out: {self.thrown}",
             f"longest refusal by the server's clock, in seconds: {counted(self.longest)}; "
             f"of a server to which nothing happened meanwhile: {self.shut_for:.1f}",

@@ -18,9 +18,9 @@ def play(seed, steps, report):
     """One plan on servers of its own."""
     began, oracle, plan = time.monotonic(), Oracle(), Plan(seed, steps)
     with made_servers() as make:
-        cluster = Cluster(make, oracle, plan.shape, plan.preloading)
+        cluster = Cluster(make, oracle, plan)
         cluster.refusals = Refusals(cluster)
-        with consumers(cluster), load_on(cluster, list(cluster.nodes.values()), seed):
+        with consumers(cluster, plan.tailed), load_on(cluster, list(cluster.nodes.values()), seed):
             for step in plan.steps:
                 oracle.begins(step)
                 faults.attempt(cluster, step)

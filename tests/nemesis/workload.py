@@ -9,38 +9,49 @@ import time
 import psycopg
 
 from . import LONG, WITHOUT
-from .cluster import DATABASES
-from .layouts import BATCHED, CALLS, TAILED
+from .failing import Failing
+from .layouts import BATCHED, CALLS, SLOW, TAILED
+from .program import Program
 
+MOST_CLIENTS = 3  # of a server
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # What sessions may set; in most of them, nothing.
-ORDINARY = ["statement_timeout=20ms", "synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
+ORDINARY = ["synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
 ROWS = "generate_series(1, %s) n"
 
 
 class Client:
     """One after another, statements of a random kind on one server."""
 
-    def __init__(self, cluster, node, seed):
-        self.cluster, self.oracle, self.node = cluster, cluster.oracle, node
+    def __init__(self, cluster, node, seed, rank):
+        self.cluster, self.oracle, self.node, self.rank = cluster, cluster.oracle, node, rank
         self.random = random.Random(seed)
         self.db, self.database, self.since, self.asked = None, None, None, 0.0
-        self.prepared = 0
+        self.prepared, self.patience = 0, PATIENCE
+        self.pool = []  # IDs that some later transaction inserts
         self.seed = seed.replace("/", "_")
+
+    @property
+    def works(self):
+        """A standby has one client, which it refuses or not."""
+        return self.node.up and self.rank < (min(self.node.clients, 1) if self.node.maker.recovers else self.node.clients)
 
     def run(self, ends):
         while not ends.is_set():
-            if not self.node.up:
-                time.sleep(0.05)
+            if not self.works:
+                time.sleep(0.02)
                 continue
             try:
                 with self.connected() as self.db:
-                    for _ in range(self.random.choice([1, 1, 5, 20, 100])):
-                        if ends.is_set() or (self.node.maker is not self.maker and self.random.random() < 0.2):
+                    fails = self.random.random() < 0.15
+                    for _ in range(self.random.choice([1, 1, 1, 5, 20, 100])):
+                        if ends.is_set() or not self.works:
                             break
-                        self.statement()
-                        time.sleep(self.random.random() * self.random.choice([0.02] * 50 + [4]))
+                        if self.node.maker is not self.maker and self.random.random() < 0.2:
+                            break
+                        Failing(self).statement() if fails else self.statement()
+                        self.sleep(self.random.random() * self.random.choice([0.01] * 150 + [4]))
             except psycopg.Error as error:
                 self.cluster.refusals.thrown_out(self.node, error)
                 time.sleep(0.05)
@@ -50,10 +61,15 @@ class Client:
             finally:
                 self.db, self.since = None, None
 
+    def sleep(self, seconds):
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and self.works:
+            time.sleep(min(left, 0.05))
+
     @contextlib.contextmanager
     def connected(self):
         """As somebody whose settings are hostile, sometimes."""
-        self.database = self.random.choice(DATABASES)
+        self.database = self.random.choice(self.cluster.databases)
         options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
         if "hostile" not in WITHOUT and self.random.random() < 0.2:
             options["options"] = self.random.choice(HOSTILE)
@@ -63,28 +79,44 @@ class Client:
         connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
         with contextlib.ExitStack() as others:
             # Connections that come and go before it have it take any of the slots.
-            for _ in range(self.random.choice([0, 0, 1, 2, 3])):
+            for _ in range(self.random.choice([0, 0, 0, 0, 1, 3])):
                 others.enter_context(connect(user="postgres", dbname=self.database))
             db = connect(**options)
         with db:
             wait = self.random.choice(["0", "100ms", "1s", "2s"])
             db.execute(f"SET flake.max_clock_wait = '{wait}'")
+            # Cancels from here, as the alarm of a statement_timeout reads the clock, and libfaketime's clock allocates memory.
+            self.patience = self.random.choice([PATIENCE] * 7 + [0.02])
             yield db
 
     @contextlib.contextmanager
-    def making(self, kind, what):
-        """Tells the oracle of a batch, and the watch that a statement runs."""
-        batch, steps = self.oracle.begin(self.node, self.database, kind, what), self.node.clock.steps
+    def watched(self):
+        """Tells the watch that a statement runs."""
         self.since, self.asked = time.monotonic(), 0.0
         try:
-            yield batch
+            yield
+        finally:
+            self.since = None
+
+    def making(self, kind, what):
+        """Tells the oracle of a batch."""
+        return self.within(self.oracle.begin(self.node, self.database, kind, what))
+
+    @contextlib.contextmanager
+    def within(self, batch):
+        """After an error, the transaction is over, and the block of the `with` is left."""
+        steps = self.node.clock.steps
+        try:
+            with self.watched():
+                yield batch
         except psycopg.Error as error:
             self.cluster.refusals.refused(self.node, batch, error, self.node.clock.steps == steps)
             if self.db.closed or self.db.broken:
                 raise
             self.db.rollback()
+            if error.sqlstate == "25006":
+                time.sleep(0.2)
         finally:
-            self.since = None
             self.oracle.end(batch, self.node)
 
     def returned(self, batch, cursor_rows):
@@ -97,17 +129,25 @@ class Client:
         ways = {self.next: 2, self.batch: 1, self.cursor: 1}
         if not self.node.maker.recovers:
             ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
-                     self.commit: 1, self.exit: 0.1}
+                     self.commit: 1, self.exit: 0.1, self.program: 4, self.fail: 0.3}
         ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
         way, = self.random.choices(list(ways), list(ways.values()))
-        way(kind, self.random.choice([1, 3, 10, 40]))
+        way(kind, self.random.choice([1, 2] if kind in SLOW else [1, 3, 10, 40]))
+
+    def program(self, kind, count):
+        Program(self).run()
+
+    def fail(self, kind, count):
+        Failing(self).statement()
 
     def next(self, kind, count):
         with self.making(kind, "next") as batch:
             self.returned(batch, self.db.execute(f"SELECT ({CALLS[kind]})::text FROM {ROWS}", (count,)).fetchall())
 
     def batch(self, kind, count):
+        """Many make the session run ahead of the clock, within its tick."""
         kind = self.random.choice([kind for kind in BATCHED if kind in CALLS])
+        count = self.random.choice([count, count, 2000])
         with self.making(kind, "batch") as batch:
             self.returned(batch, self.db.execute(f"SELECT flake_batch('{kind}', %s)::text", (count,)).fetchall())
 
@@ -171,7 +211,7 @@ class Client:
         for kind in self.random.choices(list(CALLS), k=self.random.choice([1, 2, 3])):
             kind = self.random.choice([kind, *TAILED])
             with self.making(kind, "outbox") as batch:
-                self.inserted(batch, count)
+                self.inserted(batch, 2 if kind in SLOW else count)
             time.sleep(self.random.random() * self.random.choice([0.05, 0.05, 0.5]))
         self.db.execute("COMMIT")
 
@@ -181,11 +221,19 @@ class Client:
         with self.making(kind, "cover") as batch:
             ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
             self.returned(batch, ids)
-            time.sleep(self.random.random() * 0.1)
-            key, _, covered = TAILED[kind]
-            insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
-            with contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
-                self.db.execute(insert, (batch.token, [id for id, in ids]))
+            self.pool.append((kind, batch.token, [id for id, in ids]))
+        self.sleep(self.random.random() * 0.1)
+        if self.pool and self.random.random() < 0.7:
+            self.cover_from_pool()
+
+    def cover_from_pool(self):
+        """Maybe those of an earlier session, before the server has started or been promoted."""
+        self.random.shuffle(self.pool)
+        kind, token, ids = self.pool.pop()
+        key, _, covered = TAILED[kind]
+        insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
+        with self.making(kind, "covered"), contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
+            self.db.execute(insert, (token, ids))
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
@@ -197,6 +245,7 @@ class Client:
         library = self.cluster.exit_libraries[self.node.server.pg_config]
         self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
                         f"AS '{library}', 'libc_exit'")  # fmt: skip
+        self.node.exited.add(self.db.info.backend_pid)
         self.db.execute("SELECT pg_temp.leave(0)")
 
 
@@ -207,13 +256,13 @@ class Watch:
         self.cluster, self.clients = cluster, clients
 
     def run(self, ends):
-        while not ends.wait(0.2):
+        while not ends.wait(0.05):
             for client in self.clients:
                 self.look_at(client)
 
     def look_at(self, client):
         db, since, now = client.db, client.since, time.monotonic()
-        if db is None or since is None or now - since < PATIENCE or client.node.stopped.is_set():
+        if db is None or since is None or now - since < client.patience or client.node.stopped.is_set():
             return
         if now - client.asked > PATIENCE:
             client.asked = now
@@ -226,10 +275,8 @@ class Watch:
 
 @contextlib.contextmanager
 def load_on(cluster, nodes, seed):
-    """Two clients of a server that is not a standby, one of the others, until the end of a `with`."""
-    clients = []
-    for node in nodes:
-        clients += [Client(cluster, node, f"{seed}/{node.name}{n}") for n in range(1 if node.maker.recovers else 2)]
+    """Clients of each server, as many as work there at present, until the end of a `with`."""
+    clients = [Client(cluster, node, f"{seed}/{node.name}{n}", n) for node in nodes for n in range(MOST_CLIENTS)]
     # A statement that lasts can be cancelled until all clients have ended.
     ends, unwatched = threading.Event(), threading.Event()
     threads = [threading.Thread(target=client.run, args=(ends,)) for client in clients]

@@ -1,13 +1,12 @@
 """PgBouncer before a server."""
 
 import contextlib
-import os
 import shutil
 import subprocess
 
 import pytest
 
-from conftest import bindir
+from conftest import as_server, bindir
 from waiting import wait_until
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
@@ -40,9 +39,8 @@ def bouncer(server, mode, clients, sessions):
     configuration.write_text(CONFIGURATION.format(
         server=server.dir, sessions=sessions, directory=directory, mode=mode, clients=clients + 10,
     ))  # fmt: skip
-    as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
     # A socket for each client.
-    command = ["sh", "-c", f"ulimit -n {4 * clients + 200}; exec \"$@\"", "sh", *as_server, PROGRAM, "-q", configuration]
+    command = ["sh", "-c", f"ulimit -n {4 * clients + 200}; exec \"$@\"", "sh", *as_server(PROGRAM, "-q", configuration)]
     program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         wait_until(lambda: (directory / ".s.PGSQL.6432").exists() or program.poll() is not None)

@@ -31,13 +31,13 @@ Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
 class Made:
     """All IDs that were ever returned, each once."""
 
-    def __init__(self):
-        self.ids = {kind: set() for kind in KINDS}
+    def __init__(self, kinds=KINDS):
+        self.kinds, self.ids = kinds, {kind: set() for kind in kinds}
         self.lock = threading.Lock()
 
-    def add(self, rows, kinds=tuple(KINDS)):
+    def add(self, rows, kinds=None):
         with self.lock:
-            for kind, column in zip(kinds, zip(*rows, strict=True), strict=False):
+            for kind, column in zip(kinds or self.kinds, zip(*rows, strict=True), strict=False):
                 twice = self.ids[kind].intersection(column)
                 assert not twice and len(set(column)) == len(column), f"{kind}: {sorted(twice)[:3]} made twice"
                 self.ids[kind].update(column)
@@ -45,6 +45,10 @@ class Made:
     def make(self, db, count):
         """IDs of every kind, in one statement."""
         self.add(db.execute(MAKE, (count,)).fetchall())
+
+    def common(self, others):
+        """The kinds of which there are IDs in both."""
+        return {kind for kind, ids in self.ids.items() if ids & others.ids[kind]}
 
     def make_each(self, db, count):
         """IDs of each kind; says of which the clock is too far behind."""

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -30,8 +31,10 @@ STARTUP_WAITS = "SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND
 def directory():
     """Where servers are made: in memory, where there is enough, as each of them begins as a copy of some 40 MB."""
     memory = pathlib.Path("/dev/shm")
-    is_enough = memory.is_mount() and shutil.disk_usage(memory).free > ENOUGH and available_memory() > ENOUGH
-    return os.environ.get("FLAKE_TEST_DIR") or (memory if is_enough else "/tmp")
+    is_enough = memory.is_mount() and min(shutil.disk_usage(memory).free, available_memory()) > ENOUGH
+    # Libraries are loaded from there.
+    is_usable = is_enough and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    return os.environ.get("FLAKE_TEST_DIR") or (memory if is_usable else "/tmp")
 
 
 def available_memory():
@@ -49,13 +52,28 @@ def bindir(program=None):
     return pg_config("--bindir", program)
 
 
+def as_server(*command):
+    """A command as the user that servers run as."""
+    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
+
+
+def signalled(processes, number):
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
+    return processes
+
+
 class Server:
     """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given.
 
     It is new, or a standby of a running server, or one that `launch` starts: a base backup of a running server, the files of one
     that is stopped or stands still, or what a stopped one of an older version becomes."""
 
-    def __init__(self, *settings, clock=None, standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, pg_config=None):
+    def __init__(
+        self, *settings, clock=None, pg_config=None,
+        standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, mode="copy",
+    ):  # fmt: skip
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
@@ -74,7 +92,7 @@ class Server:
         elif snapshot_of is not None:
             self._cluster("snapshot", snapshot_of.dir, *settings)
         elif upgrade_of is not None:
-            self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings)
+            self._cluster("upgrade", upgrade_of.dir, bindir(upgrade_of.pg_config), *settings, MODE=mode)
         else:
             self._cluster("start", *settings)
 
@@ -133,6 +151,19 @@ class Server:
                 return
             assert time.monotonic() < deadline, "the standby does not follow"
             time.sleep(0.02)
+
+    def processes(self):
+        """The postmaster and its children."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            postmaster = int((self.dir / "data" / "postmaster.pid").read_text().splitlines()[0])
+            children = pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children")
+            return [postmaster, *map(int, children.read_text().split())]
+        return []
+
+    def freeze(self):
+        """Stops all processes, the postmaster first, which makes no more then; returns them."""
+        signalled(self.processes()[:1], signal.SIGSTOP)
+        return signalled(self.processes(), signal.SIGSTOP)
 
     def remove(self):
         self._cluster("remove")

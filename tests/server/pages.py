@@ -1,6 +1,13 @@
-"""The blocks of code on a page of the documentation."""
+"""The blocks of code on a page of the documentation, and what they print.
 
+FLAKE_ACCEPT=1 replaces the `text` blocks that differ by what was printed.
+"""
+
+import os
 import re
+import subprocess
+
+from conftest import as_server, bindir
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
@@ -10,7 +17,77 @@ def blocks(page):
     return BLOCK.findall(page.read_text())
 
 
+def section(page, heading):
+    """The blocks below a heading."""
+    below, = (text for text in re.split(r"^#+ ", page.read_text(), flags=re.M) if text.startswith(f"{heading}\n"))
+    return BLOCK.findall(below)
+
+
 def recipe(page, heading, language="sql"):
     """The blocks of a language below a heading."""
-    below, = (text for text in re.split(r"^#+ ", page.read_text(), flags=re.M) if text.startswith(f"{heading}\n"))
-    return [code for found, code in BLOCK.findall(below) if found == language]
+    return [code for found, code in section(page, heading) if found == language]
+
+
+def normal(output):
+    """What has to be equal whenever and wherever it is run."""
+    output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?([+-]\d\d)", "<time>", output)
+    output = re.sub(r"\d+(\.\d+)?", "0", output)
+    output = re.sub(r"-{2,}", "-", output)
+    return [re.sub(r"\s+", " ", line).strip() for line in output.strip().splitlines()]
+
+
+def accept(page, text, output):
+    """Writes to the page what was printed, instead of a text block that differs from it."""
+    lines = (line.rstrip() for line in output.strip("\n").splitlines())
+    page.write_text(page.read_text().replace(f"```text\n{text}```\n", "```text\n" + "\n".join(lines) + "\n```\n", 1))
+
+
+def compare(page, sql, text, output):
+    """What SQL has printed with the text block behind it; without one, errors do not belong to it."""
+    if text is None:
+        assert "ERROR" not in output, f"{sql}\n{output}"
+    elif normal(output) != normal(text):
+        assert "FLAKE_ACCEPT" in os.environ, f"{sql}\n{output}\ninstead of\n{text}"
+        accept(page, text, output)
+
+
+class Section:
+    """The blocks below a heading, executed one after another where the page says, until the end of a `with`."""
+
+    def __init__(self, page, heading):
+        self.page, self.blocks = page, section(page, heading)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failed, *_):
+        assert failed or not self.blocks, f"not executed: {self.blocks}"
+
+    def next(self, language):
+        (found, code), *self.blocks = self.blocks
+        assert found == language
+        return code
+
+    def sql(self, server, *options, **variables):
+        """In a psql session of its own."""
+        sql = self.next("sql")
+        text = self.next("text") if self.blocks and self.blocks[0][0] == "text" else None
+        options += tuple(part for name, value in variables.items() for part in ("-v", f"{name}={value}"))
+        script = f"SET timezone = 'UTC';\n{sql}"
+        compare(self.page, sql, text, server.run("psql", "-X", "-q", *options, input=script, stderr=subprocess.STDOUT).stdout)
+
+    def bash(self, server, **environment):
+        """As the user that the server runs as, with variables that the page names."""
+        paths = {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGDATA": server.dir / "data"}
+        run(server, self.next("bash"), **paths, **environment)
+
+
+def run(server, script, **environment):
+    """Servers that are started here keep its output open."""
+    log = server.base / "commands.log"
+    with log.open("a") as output:
+        command = as_server("bash", "-euxc", script)
+        done = subprocess.run(
+            command, check=False, env=os.environ | environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    assert done.returncode == 0, log.read_text()

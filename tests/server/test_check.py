@@ -245,7 +245,7 @@ def test_a_clock_that_was_ahead(servers):
         server.set_clock("+0")
         assert wrong(db) == ["marks"]
         _, detail, hint = findings(db)["marks"]
-        assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/guarantee.md" in hint
+        assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/runbook.md" in hint
         assert server.value("SELECT flake_accept_clock() < now() + interval '1 minute'")
         server.sql("SELECT flake_next('twitter')")
         ok, detail, hint = findings(db)["marks"]

@@ -13,11 +13,11 @@ from standing_clock import ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pa
 from waiting import wait_until
 
 
-def recover(restored, server, target):
+def recover(restored, server, *settings):
     """A copy of a server replays its WAL up to there."""
     server.stop()
     restored.write("recovery.signal")
-    restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", target)
+    restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", *settings)
     wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
 
 
@@ -82,11 +82,11 @@ def old(own_servers):
     return old
 
 
-def upgrade(own_servers, old):
+def upgrade(own_servers, old, seconds=-600, **options):
     """The server of PostgreSQL 18 that it becomes, whose clock is behind."""
     old.set_clock(at(0))
     old.stop()
-    new = own_servers(upgrade_of=old, clock=at(-600))
+    new = own_servers(upgrade_of=old, clock=at(seconds), **options)
     # The same number of slots, of which 17 has one for each worker of autovacuum.
     new.launch(*SETTINGS, "autovacuum_worker_slots=2")
     return new

@@ -50,7 +50,7 @@ SELECT min(id), max(id), count(DISTINCT id) FROM checked;
 SELECT sno_with_metabyte('brpk4q72xwf2m63l', 254), sno_with_metabyte('brpk4q72xwf2m63l', 255);
 
 -- Indexes, joins, partitions.
-CREATE TABLE snos (id sno PRIMARY KEY DEFAULT sno_next(7), n int);
+CREATE TABLE snos (id sno PRIMARY KEY DEFAULT sno_next(7), n int) WITH (autovacuum_enabled = off);
 INSERT INTO snos (n) SELECT n FROM generate_series(1, 50000) n;
 INSERT INTO snos VALUES (sno_make('2026-01-01Z', 1, 2, 3), 0), (sno_make('2026-01-01Z', 1, 2, 3, true), -1);
 ANALYZE snos;
@@ -67,7 +67,7 @@ SELECT sno_during(id, 'empty'), sno_during(id, '[1999-01-01Z,2000-01-01Z)'), sno
        sno_during(id, '[infinity,)'), sno_during(id, NULL), sno_during(NULL, '(,)')
 FROM snos WHERE n = 0;
 SET max_parallel_workers_per_gather = 0;
-CREATE TABLE others (id sno PRIMARY KEY);
+CREATE TABLE others (id sno PRIMARY KEY) WITH (autovacuum_enabled = off);
 INSERT INTO others SELECT id FROM snos;
 ANALYZE others;
 SET enable_hashjoin = off;

@@ -1,0 +1,43 @@
+"""pg_upgrade to PostgreSQL 18, in all its modes: what depends on flake is whole, and no ID is made again."""
+
+import functools
+import subprocess
+
+import pytest
+
+import everything
+from conftest import ROOT
+from standing_clock import at, insert, pass_through
+from test_restored import upgrade
+
+# How far a mark is ahead of the IDs below it.
+LEAD = 2
+
+
+def pg_config(version):
+    """Of a version for which flake has been built; scripts/test sees to that."""
+    script = ROOT / "scripts" / "postgres"
+    found = subprocess.run([script, version], check=False, capture_output=True, text=True)
+    if found.returncode or not (ROOT / f"target/stage-{version}").is_dir():
+        pytest.skip(f"PostgreSQL {version} is not to be had: {found.stderr.strip() or 'flake was not built for it'}")
+    return found.stdout.strip()
+
+
+@pytest.mark.parametrize("mode", ["copy", "link", "swap"])
+@pytest.mark.parametrize("version", ["15", "16", "17"])
+def test_upgrade(own_servers, version, mode):
+    """The new server's clock is behind by as much as the marks are ahead, and by more."""
+    older, newer = pg_config(version), pg_config("18")
+    old, made = everything.server_with_everything(functools.partial(own_servers, pg_config=older))
+    if old.sql("SELECT FROM pg_attribute WHERE attoptions::text LIKE '%pg_attver%'"):
+        pytest.skip("this PostgreSQL has an option pg_attver in the definition of every table, which PostgreSQL 18 refuses")
+    insert(old, made)
+    old.set_clock(at(60))
+    insert(old, made)
+    with old.connect() as db:
+        before = everything.seen(db)
+    new = upgrade(own_servers, old, 60 - LEAD, mode=mode, pg_config=newer)
+    assert new.value("SHOW server_version_num") >= "180000"
+    everything.assert_whole(new, before)
+    pass_through(new, made, 60 - LEAD, 0, 60)
+    everything.assert_well(new)

@@ -1,0 +1,50 @@
+"""Statements that fail, of sessions that may do nothing else: what they have taken part in, they have to leave."""
+
+import psycopg
+
+# What was made before a statement fails, its client does not hear of.
+STATEMENTS = [
+    "SELECT flake_next('nothing')", "SELECT flake_next('tagged', 99)", "SELECT flake_next('uniqueid_v3')",
+    "SELECT flake_next('narrow')", "SELECT flake_next('narrow')", "SELECT flake_batch('narrow', 3)", "SELECT flake_next('over')",
+    "SELECT flake_batch('twitter', -1)", "SELECT sno_next(0, 70000)", "SELECT sno_next(300)", "SELECT 1 / 0",
+    "SELECT flake_next('slow') / (3 - n) FROM generate_series(1, 5) n", "SELECT flake_next('leaf') / 0",
+    "SELECT sno_next(n) FROM generate_series(252, 260) n", "SELECT flake_start_above(0, 'narrow'), flake_next('narrow')",
+    "SELECT flake_cover(0, 'twitter')", "SELECT flake_cover(flake_max(clock_timestamp()), 'twitter'), 1 / 0",
+]  # fmt: skip
+ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
+ON_STANDBY = "SELECT flake_horizon()"
+# Arguments, arithmetic, the end of a layout, and a configuration of too few IDs.
+WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
+
+
+class Failing:
+    """A client's statements."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def statement(self):
+        client = self.client
+        asking = [ON_STANDBY] if client.node.maker.recovers else ASKING if client.node.consumers else []
+        statement = client.random.choice(STATEMENTS + asking)
+        batch = client.oracle.begin(client.node, client.database, "twitter", "failing")
+        with client.watched():
+            try:
+                client.db.execute(statement)
+                if self.has_to_fail(statement, batch):
+                    client.oracle.fail(f"{statement} does not fail: {batch}")
+            except psycopg.Error as error:
+                if error.sqlstate not in WRONG:
+                    client.cluster.refusals.judge(client.node, error, statement)
+                if client.db.closed or client.db.broken:
+                    raise
+                client.db.rollback()
+            finally:
+                client.oracle.end(batch, client.node)
+
+    def has_to_fail(self, statement, batch):
+        """What asks a standby, unless it is promoted meanwhile; what is too narrow, unless there are fewer nodes now."""
+        node, maker = self.client.node, batch.makers[0]
+        if statement == ON_STANDBY:
+            return not node.promoting and node.maker is maker
+        return "narrow" not in statement or maker.count >= self.client.cluster.shape.nodes

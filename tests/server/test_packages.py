@@ -1,0 +1,120 @@
+"""What packages say about themselves; scripts/package-test installs them."""
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+
+import pytest
+
+from conftest import ROOT
+from next_release import VERSION
+
+
+def test_metadata_of_pgxn():
+    """The keys that PGXN's meta spec 1.0.0 requires, and the types of all."""
+    meta = json.loads((ROOT / "META.json").read_text())
+    term = re.compile(r"[^\s/\\\x00-\x1f]{2,}")
+    version = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z-]+)?")
+    assert meta.keys() >= {"name", "version", "abstract", "maintainer", "license", "provides", "meta-spec"}
+    assert meta.keys() <= {
+        *("name", "version", "abstract", "maintainer", "license", "provides", "meta-spec", "description", "generated_by"),
+        *("no_index", "prereqs", "release_status", "resources", "tags"),
+    }
+    assert term.fullmatch(meta["name"])
+    assert version.fullmatch(meta["version"])
+    assert all(isinstance(meta[key], str) and meta[key] for key in ("abstract", "description"))
+    assert meta["maintainer"] and all(isinstance(name, str) and name for name in meta["maintainer"])
+    assert meta["license"] == "postgresql"
+    assert all(isinstance(tag, str) and 0 < len(tag) < 256 for tag in meta["tags"])
+    assert meta["meta-spec"]["version"] == "1.0.0"
+    for name, extension in meta["provides"].items():
+        assert term.fullmatch(name)
+        assert version.fullmatch(extension["version"])
+        assert (ROOT / extension["file"]).is_file() and (ROOT / extension["docfile"]).is_file()
+    for phase, relations in meta["prereqs"].items():
+        assert phase in {"configure", "build", "test", "runtime", "develop"}
+        for relation, required in relations.items():
+            assert relation in {"requires", "recommends", "suggests", "conflicts"}
+            assert all(version.fullmatch(least) for least in required.values())
+    resources = meta.get("resources", {})
+    assert resources.keys() <= {"homepage", "bugtracker", "repository"}
+    assert all(isinstance(address, str if kind == "homepage" else dict) for kind, address in resources.items())
+
+
+def test_what_the_library_is_made_of():
+    """Its list is a CycloneDX 1.5 document, and has each crate with its license and the checksum of Cargo.lock."""
+    bom = json.loads(subprocess.check_output([sys.executable, "packaging/sbom.py", "bom", "15"], cwd=ROOT))
+    assert (bom["bomFormat"], bom["specVersion"], bom["version"]) == ("CycloneDX", "1.5", 1)
+    assert (bom["metadata"]["component"]["name"], bom["metadata"]["component"]["version"]) == ("flake", VERSION)
+    locked = {
+        f"pkg:cargo/{package['name']}@{package['version']}": package.get("checksum")
+        for package in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    }
+    crates = {part["bom-ref"]: part for part in bom["components"]}
+    assert len(crates) == len(bom["components"])
+    for name, crate in crates.items():
+        assert crate["type"] == "library" and crate["purl"] == name and crate["licenses"][0]["expression"]
+        if name.startswith("pkg:cargo/"):
+            assert crate.get("hashes", [{"content": None}])[0]["content"] == locked[name]
+    scopes = {crate["name"]: crate.get("scope") for crate in crates.values()}
+    assert (scopes["pgrx"], scopes["flake-core"], scopes["bindgen"]) == ("required", "required", "excluded")
+    assert "proptest" not in scopes
+    named = {*crates, bom["metadata"]["component"]["bom-ref"]}
+    for use in bom["dependencies"]:
+        assert {use["ref"], *use["dependsOn"]} <= named
+
+
+@pytest.fixture
+def tarball(tmp_path):
+    """What a tarball for PostgreSQL 15 unpacks to, with other files than the library's."""
+    for name in ("lib/flake.so", "share/extension/flake.control", f"share/extension/flake--{VERSION}.sql"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    script = tmp_path / "install.sh"
+    script.write_text((ROOT / "packaging/install.sh").read_text().replace("@MAJOR@", "15"))
+    return script
+
+
+def pg_config(folder, version):
+    program = folder / "pg_config"
+    program.write_text(
+        f'#!/bin/sh\ncase $1 in --version) echo "PostgreSQL {version}" ;; --pkglibdir) echo "{folder}/a b/lib" ;; '
+        f'--sharedir) echo "{folder}/a b/share" ;; esac\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+def install(script, *arguments):
+    return subprocess.run(["sh", script, *arguments], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("version", ["15.20 (Debian 15.20-0+deb12u1)", "15beta1"])
+def test_a_tarball_installs_and_removes(tarball, tmp_path, version):
+    for _ in range(2):
+        assert install(tarball, pg_config(tmp_path, version)).returncode == 0
+    files = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "a b").rglob("*") if path.is_file())
+    assert files == ["a b/lib/flake.so", f"a b/share/extension/flake--{VERSION}.sql", "a b/share/extension/flake.control"]
+    assert install(tarball, "--remove", pg_config(tmp_path, version)).returncode == 0
+    assert [path for path in (tmp_path / "a b").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("version", ["16.1", "150.1"])
+def test_a_tarball_is_for_one_version(tarball, tmp_path, version):
+    refused = install(tarball, pg_config(tmp_path, version))
+    assert refused.returncode != 0
+    assert f"flake: this is for PostgreSQL 15, and {tmp_path}/pg_config is of PostgreSQL {version}" in refused.stderr
+    assert not (tmp_path / "a b").exists()
+
+
+def test_the_archive_has_no_tests_of_servers(tmp_path):
+    """Nor anything else that is not needed to build, install and check it."""
+    archive = tmp_path / "flake.tar"
+    subprocess.run(["git", "archive", "--output", archive, "HEAD"], cwd=ROOT, check=True)
+    with tarfile.open(archive) as opened:
+        names = set(opened.getnames())
+    assert {"META.json", "Makefile", "README.md", "Cargo.lock", "tests/regress", "tests/vectors", "scripts/install"} <= names
+    assert not names & {"tests/server", "tests/nemesis", "bench", "src/core/fuzz", ".ci", "packaging/rpm", ".gitattributes"}
