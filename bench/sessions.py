@@ -15,8 +15,8 @@ GENERATED = 10_000
 
 
 def pgbench(script, clients, seconds=None, transactions=None, per_second=None, reconnects=False, **options):
-    """Transactions per second, of some seconds or of some transactions of each client; no more than so many, if that is said; each
-    on a connection of its own, if that is said."""
+    """Transactions per second, of some seconds or of some transactions of each client. If that is said, no more than so many, or
+    each on a connection of its own."""
     length = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
     if per_second:
         length += ["-R", str(per_second)]
