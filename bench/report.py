@@ -136,6 +136,16 @@ def short(results):
     return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs per second, 8 clients (of bigserial's)"], rows)
 
 
+def reconnecting(results):
+    """What the first ID of a session costs, where each transaction has one."""
+    rows = []
+    for label, part in [("loaded by the first ID", "loaded"), ("`shared_preload_libraries = flake`", "preloaded")]:
+        # Numbers are text in JSON, where they are keys.
+        found = {int(clients): each for clients, each in results[f"reconnecting, {part}"].items()}
+        rows.append([label, *(f"{found[n]['ratio']:.2f} ×" for n in found), number(found[1]["longer"], "{:+,.0f} µs")])
+    return table(["the library is", *(f"{n} client{'s' if n > 1 else ''}" for n in found), "a transaction takes"], rows)
+
+
 def put(page, name, text):
     """Replaces what is between two marks of a page."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
@@ -152,6 +162,7 @@ def write(root, results):
     put(page, "beside", beside(results))
     put(page, "tables", tables(results))
     put(page, "inserts", clients(results, results["inserts"], "{:,.0f}"))
+    put(page, "reconnecting", reconnecting(results))
     put(page, "generating", clients(results, results["generating"], "{:.1f}"))
     put(page, "tight", tight(results["tight"]))
     put(page, "tight_of_32", tight(results["tight of 32"]))

@@ -2,6 +2,7 @@
 
     run.py measure RESULTS       measures with clients, into a JSON file
     run.py one-of-many RESULTS   adds what many clients get on a server that is one of 32 nodes
+    run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
     run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
     run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
     run.py write RESULTS         writes tables and plots
@@ -118,6 +119,9 @@ def main():
         results |= measure()
     elif part == "waiting":
         results["waiting"] = queries.waiting(connect)
+    elif part == "reconnecting":
+        say(f"connections of one transaction, library {arguments[0]}")
+        results[f"reconnecting, {arguments[0]}"] = sessions.reconnecting(rounds(9), 2)
     elif part == "one-of-many":
         say("clients of one of 32 nodes")
         results["tight of 32"] = one_of_many()

@@ -14,11 +14,14 @@ NUMBERS = [1, 8, 32]
 GENERATED = 10_000
 
 
-def pgbench(script, clients, seconds=None, transactions=None, per_second=None, **options):
-    """Transactions per second, of some seconds or of some transactions of each client; no more than so many, if that is said."""
+def pgbench(script, clients, seconds=None, transactions=None, per_second=None, reconnects=False, **options):
+    """Transactions per second, of some seconds or of some transactions of each client. If that is said, no more than so many, or
+    each on a connection of its own."""
     length = ["-T", str(seconds)] if seconds else ["-t", str(transactions)]
     if per_second:
         length += ["-R", str(per_second)]
+    if reconnects:
+        length.append("-C")
     options = " ".join(f"-c {name}={value}" for name, value in options.items())
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as file:
         file.write(script)
@@ -27,7 +30,7 @@ def pgbench(script, clients, seconds=None, transactions=None, per_second=None, *
             ["pgbench", "-n", "-M", "prepared", "-f", file.name, "-c", str(clients), "-j", "2", *length],
             check=True, capture_output=True, text=True, env=os.environ | {"PGOPTIONS": options},
         )  # fmt: skip
-    return float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])
+    return float(re.search(r"tps = ([\d.]+) \((?:without|including)", done.stdout)[1])
 
 
 def by_clients(contestants, rounds, job):
@@ -51,6 +54,23 @@ def inserts(db, contestants, rounds, seconds):
         return run
 
     return by_clients([c for c in contestants if not c.insert], rounds, job)
+
+
+def reconnecting(rounds, seconds):
+    """Transactions per second of single-row INSERTs, each on a connection of its own, of those of bigserial; and by how many
+    microseconds of one client they are longer."""
+    def job(key, clients):
+        script = f"INSERT INTO of_{key} (n) VALUES (1);\n"
+        return lambda: pgbench(script, clients, seconds, reconnects=True, synchronous_commit="off")
+
+    found = {}
+    for clients in (1, 8):
+        rates = interleaved(rounds, {key: job(key, clients) for key in ("flake", "bigserial")})
+        found[clients] = {
+            "ratio": compared(rates, "bigserial", operator.truediv)["flake"],
+            "longer": compared(rates, "bigserial", lambda own, base: 1e6 / own - 1e6 / base)["flake"] if clients == 1 else None,
+        }
+    return found
 
 
 def generating(contestants, rounds, seconds):

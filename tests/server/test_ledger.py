@@ -1,16 +1,12 @@
 """The ledger: its memory, what it shows, and what happens where there is none."""
 
 import contextlib
-import pathlib
-import shutil
-import subprocess
-import time
 
 import psycopg
 import pytest
 
+from bouncer import bouncer, load
 from clients import MAKE, Load, Made
-from conftest import as_server, bindir
 from standing_clock import (
     PATIENCE,
     REFUSED,
@@ -300,42 +296,10 @@ def test_preloading_saves_the_first_wait(servers):
 
 def test_pgbouncer(servers):
     """200 clients over 20 server sessions, which change hands after every transaction."""
-    pgbouncer = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if pgbouncer is None:
-        pytest.skip("no pgbouncer")
     server = servers()
-    directory = server.base / "bouncer"
-    directory.mkdir()
-    directory.chmod(0o777)
-    (directory / "users").write_text('"postgres" ""\n')
-    (directory / "ini").write_text(f"""[databases]
-postgres = host={server.dir} pool_size=20
-[pgbouncer]
-listen_addr =
-unix_socket_dir = {directory}
-listen_port = 6432
-auth_type = trust
-auth_file = {directory}/users
-pool_mode = transaction
-max_client_conn = 300
-pidfile = {directory}/pid
-logfile = {directory}/log
-""")
     server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")
-    bouncer = subprocess.Popen(as_server(pgbouncer, "-q", directory / "ini"), stdin=subprocess.DEVNULL)
-    try:
-        while not (directory / ".s.PGSQL.6432").exists():
-            assert bouncer.poll() is None, (directory / "log").read_text()
-            time.sleep(0.05)
-        script = pathlib.Path(server.base / "pooled.sql")
-        script.write_text(f"INSERT INTO pooled {MAKE % 5};\n")
-        subprocess.run(
-            [bindir() / "pgbench", "-n", "-f", script, "-c", "200", "-j", "2", "-t", "50", "-h", directory, "-p", "6432"],
-            check=True, env=server.client_environment, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-    finally:
-        bouncer.terminate()
-        bouncer.wait()
+    with bouncer(server, "transaction", clients=200, sessions=20) as directory:
+        load(server, directory, f"INSERT INTO pooled {MAKE % 5};\n", clients=200, transactions=50)
     counts = server.sql("""SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c), count(DISTINCT session) <= 20
                            FROM pooled""")
     assert counts == [(50_000,) * 4 + (True,)]
