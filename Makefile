@@ -1,8 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench package \
-    package-test dist clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench package package-test dist clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build

@@ -199,7 +199,7 @@ def test_clock(servers, clock, layout, expected):
 
 
 def test_a_generator_that_lives_past_the_last_tick(servers):
-    server = servers(clock="@2080-07-10 17:30:28")
+    server = servers(clock="@2080-07-10 17:20:00")
     with server.connect() as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
         server.set_clock("@2080-07-10 17:30:31")
