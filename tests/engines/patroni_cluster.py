@@ -82,7 +82,9 @@ class Patroni(Engine):
         with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
             well = [one for one in json.load(answer)["members"] if one["state"] in ("running", "streaming")]
         leads = [one["name"] for one in well if one["role"] == "leader"]
-        return len(well) == len(self.members) and leads == [primary.name]
+        # Nobody else may take over from a synchronous primary.
+        is_safe = not self.own_numbers or any(one["role"] == "sync_standby" for one in well)
+        return len(well) == len(self.members) and leads == [primary.name] and is_safe
 
     def switch_over(self, old):
         self.control("switchover", "--leader", old.name, "--force")
