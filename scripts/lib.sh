@@ -66,10 +66,11 @@ need_postgres() {
 # The version of the extension: Cargo.toml is the only place that has it.
 version() { sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml"; }
 
-# The mirror of Debian that this machine's apt uses; fails when there is none.
+# The mirror of Debian that this machine's apt uses, in whichever format its sources are; fails when there is none.
 debian_mirror() {
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
-        grep -oE 'https?://[^ ]+/debian/?( |$)' | head -n 1 | tr -d ' ' | grep .
+    # shellcheck disable=SC2016
+    apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 2>/dev/null |
+        awk '/\/debian\/?$/ && !mirror { mirror = $0; print } END { exit !mirror }'
 }
 
 # The time that packages give their files: that of the last commit, or the one that SOURCE_DATE_EPOCH names. Without a history,
