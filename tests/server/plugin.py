@@ -1,0 +1,5 @@
+"""The servers of these tests, for those of other directories: scripts/test loads it as a plugin of pytest."""
+
+from conftest import own_servers, server, servers
+
+__all__ = ["own_servers", "server", "servers"]
