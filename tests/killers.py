@@ -169,6 +169,7 @@ KILLED_BY = {
     "HorizonRecalled": ["test_horizon_clock.py::test_a_snapshot_that_lasts_forgets_a_horizon_that_was_taken_back"],
     "HorizonLeft": ["test_horizon_memory.py::test_nor_for_a_snapshot_that_sees_its_transaction_as_running"],
     "HorizonForeign": ["test_versions.py::test_there_is_no_horizon"],
+    "CoverAhead": ["test_cover.py::test_it_is_ahead_of_the_clock"],
     "CoverInWorker": ["test_horizon_statements.py::test_workers_do_not_cover"],
 }
 # Those that depend on how processes meet are tried up to 20 times, with this FLAKE_STALL.

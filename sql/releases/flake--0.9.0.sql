@@ -14,8 +14,10 @@
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
 -- PostgreSQL does the same): PostgreSQL 15 and 16 dump what a dropped role had granted, and the dump does not restore. At the
--- end of this script the present role returns.
-SELECT set_config('role', rolname, true) FROM pg_roles WHERE oid = 10 AND rolname <> current_user;
+-- end of this script the present role returns. Every type is given and every name is qualified here: an operator or a function
+-- that the owner of the schema has made would be called by a superuser if it fitted better.
+SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
+WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ COMMENT ON COLUMN flake_generators.waited IS 'how long the session waited for ei
 
 CREATE FUNCTION flake_stats(
     OUT ledger text, OUT node_id bigint, OUT node_count bigint, OUT sessions integer, OUT issued bigint,
-    OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_steps bigint, OUT longest_wait interval,
+    OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
     OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
 ) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
@@ -223,7 +225,7 @@ CREATE FUNCTION flake_stats(
 COMMENT ON FUNCTION flake_stats() IS 'the row of the view flake_stats; for members of pg_monitor';
 
 CREATE VIEW flake_stats AS
-    SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_steps, longest_wait, mark, floor,
+    SELECT ledger, node_id, node_count, sessions, issued, overflow_waits, clock_waits, clock_changes, longest_wait, mark, floor,
            skipped
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
@@ -235,7 +237,7 @@ COMMENT ON COLUMN flake_stats.sessions IS 'how many sessions have made IDs or as
 COMMENT ON COLUMN flake_stats.issued IS 'IDs made; a session that makes IDs adds its own about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';
-COMMENT ON COLUMN flake_stats.clock_steps IS 'how often the server''s clock was set';
+COMMENT ON COLUMN flake_stats.clock_changes IS 'how often the server''s clock was set';
 COMMENT ON COLUMN flake_stats.longest_wait IS 'the longest wait for either reason';
 COMMENT ON COLUMN flake_stats.mark IS
     'IDs stay at least 2 seconds below this time until it has been moved further ahead on disk, to 5 seconds above the clock';

@@ -206,6 +206,7 @@ mod mutants {
         HorizonLeft: "sessions without memory matter until their transactions have ended for all",
         HorizonForeign: "no horizon after sessions of another version",
         CoverInWorker: "parallel workers cover nothing",
+        CoverAhead: "an ID that is ahead of the clock by the layout that is named is not covered",
     }
 
     /// Returns whether the environment names a protection.

@@ -65,6 +65,9 @@ pub enum Error {
     /// A horizon up to this instant may have been returned.
     #[error("ID may be below a horizon")]
     BelowHorizon { id: String, announced: i64 },
+    /// By the layout that was named; the one that made it is another.
+    #[error("ID is too far ahead of the clock")]
+    CoverAhead { id: String, by: Duration },
     #[error("cannot cover an ID in a parallel worker")]
     CoverInWorker,
 

@@ -1,6 +1,6 @@
 //! flake_create_layout, flake_drop_layout, and the check of every definition.
 
-use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, absent, built_in};
+use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, absent, built_in, sno};
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
@@ -23,7 +23,8 @@ const MOST_COMPARED: usize = 100;
 fn flake_create_layout(name: &[u8], definition: Json) {
     let owner = owner_only("flake_create_layout").or_raise();
     let name = escape_non_ascii(name, LONGEST_NAME);
-    if built_in(&name).is_some() {
+    // Views show what makes snos by that name.
+    if built_in(&name).is_some() || name == sno::NAME {
         raise(Error::NameTaken { layout: name.into(), is_built_in: true });
     }
     let definition = Definition::from_json(&name, &definition.0).or_raise();

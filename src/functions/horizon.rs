@@ -20,7 +20,8 @@ fn flake_horizon() -> TimestampWithTimeZone {
 fn flake_cover(id: i64, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
-    session::cover(id, layout.start_of(tick).saturating_add(layout.tick_length())).or_raise();
+    let start = layout.start_of(tick);
+    session::cover(id, start..start.saturating_add(layout.tick_length())).or_raise();
     id
 }
 

@@ -106,7 +106,7 @@ pub struct Counters {
     pub issued: AtomicU64,
     pub overflow_waits: AtomicU64,
     pub clock_waits: AtomicU64,
-    pub clock_steps: AtomicU64,
+    pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
 }

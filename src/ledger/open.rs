@@ -123,7 +123,7 @@ pub fn report_clock_step(control: &Control, step: i64) {
     if step == 0 {
         return;
     }
-    control.counters.clock_steps.fetch_add(1, Ordering::Relaxed);
+    control.counters.clock_changes.fetch_add(1, Ordering::Relaxed);
     let by = Duration::from_micros(step.unsigned_abs());
     let direction = if step < 0 { "back" } else { "ahead" };
     report::log(format!("flake: the clock was set {direction} by {by:?}"));

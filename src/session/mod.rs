@@ -12,7 +12,10 @@ mod wait;
 
 use std::cell::Cell;
 use std::fmt::Display;
+use std::ops::Range;
+use std::time::Duration;
 
+use flake_core::timeline::{AHEAD, MARGIN};
 use flake_core::{Node, absent};
 
 use self::generators::{Attempt, Id, IdSource, with_generator};
@@ -57,15 +60,20 @@ fn join() -> Result<Node, Error> {
     Ok(node)
 }
 
-/// Has the present transaction hold horizons at an ID that it has not made itself, whose tick ends at an instant.
-pub fn cover(id: impl Display, tick_end: i64) -> Result<(), Error> {
+/// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
+/// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
+pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() && !absent!(CoverInWorker) {
         return Err(Error::CoverInWorker);
     }
     ledger::notice_promotion(join()?)?;
+    let ahead = tick.start.saturating_sub(clock::now());
+    if ahead > AHEAD + MARGIN && !absent!(CoverAhead) {
+        return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
+    }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(tick_end.saturating_sub(1)).map_err(below)
+    ledger::cover(tick.end.saturating_sub(1)).map_err(below)
 }
 
 /// Has this server use no tick that starts before an instant, and waits until no session can use time that was granted to it

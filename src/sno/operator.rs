@@ -16,7 +16,7 @@ fn flake_start_above_sno(id: SnoDatum, force: bool) -> TimestampWithTimeZone {
 
 #[pg_extern(sql = "")]
 fn flake_cover_sno(id: SnoDatum) -> SnoDatum {
-    session::cover(String::from_utf8_lossy(&id.0.encode()), id.0.end()).or_raise();
+    session::cover(String::from_utf8_lossy(&id.0.encode()), id.0.instant()..id.0.end()).or_raise();
     id
 }
 

@@ -71,7 +71,7 @@ CHANGES = {
     ),
 }  # fmt: skip
 # As CONTRIBUTING.md says, every upgrade begins and ends with these.
-BEGINNING = "SELECT set_config('role', rolname, true) FROM pg_roles WHERE oid = 10 AND rolname <> current_user;\n"
+BEGINNING = re.search(r"^SELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
 END = "\nSELECT flake_record_mark();\n"
 
 

@@ -36,6 +36,22 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
     assert passes(tailer, id)
 
 
+@pytest.mark.parametrize("call", [
+    # As if twitter had made it, which counts from another instant.
+    "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')", "flake_cover(sno_min(now() + '6 s'))",
+])  # fmt: skip
+def test_it_is_ahead_of_the_clock(server, writer, tailer, call):
+    """Read by a layout that has not made it, an ID would hold a horizon that has passed it."""
+    server.sql("""SELECT flake_create_layout('like_unix', '{"like": "twitter", "epoch": "1970-01-01T00:00:00Z"}')
+                  WHERE NOT EXISTS (SELECT FROM flake_layouts WHERE name = 'like_unix')""")
+    error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, writer.execute, f"SELECT {call}").value.diag
+    assert error.message_primary == "ID is too far ahead of the clock"
+    assert error.message_detail and error.message_hint
+    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+    writer.execute("BEGIN; SELECT flake_cover(flake_next('like_unix'), 'like_unix'); SELECT flake_cover(sno_min(now() + '4 s'))")
+    writer.execute("COMMIT")
+
+
 def test_it_is_an_expression(writer, tailer):
     id = make(writer)
     writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")

@@ -249,7 +249,7 @@ def test_the_clock_is_reported_once(faked):
             # Others notice it too.
             time.sleep(2)
     assert reported() == ["back", "ahead"]
-    assert faked.value("SELECT clock_steps FROM flake_stats") == 2
+    assert faked.value("SELECT clock_changes FROM flake_stats") == 2
     # They give up after a second, and do not wait until the clock is back.
     waits, longest = faked.sql("SELECT clock_waits, longest_wait FROM flake_stats")[0]
     assert waits > 0 and longest.total_seconds() < 50

@@ -83,6 +83,30 @@ def test_what_an_upgrade_forgets_is_seen(next_release, forgotten):
     assert upgraded_and_new(next_release([name for name in CHANGES if name != forgotten])) != []
 
 
+# They fit what the scripts call without a schema better than what PostgreSQL has, and are called by a superuser.
+SPRUNG = "LANGUAGE plpgsql AS 'BEGIN RAISE ''called by %'', current_user; END'"
+TRAPS = f"""
+    CREATE SCHEMA trap;
+    CREATE FUNCTION trap.sprung(oid, integer) RETURNS boolean {SPRUNG};
+    CREATE FUNCTION trap.sprung(name, text) RETURNS boolean {SPRUNG};
+    CREATE FUNCTION trap.set_config(text, name, boolean) RETURNS text {SPRUNG};
+    CREATE OPERATOR trap.= (FUNCTION = trap.sprung, LEFTARG = oid, RIGHTARG = integer);
+    CREATE OPERATOR trap.<> (FUNCTION = trap.sprung, LEFTARG = name, RIGHTARG = text);
+"""
+
+
+@pytest.mark.parametrize("role", ["mallory", "another_superuser"])
+def test_what_the_schema_contains_is_not_called(next_release, role):
+    server = next_release(CHANGES)
+    server.sql("CREATE ROLE mallory LOGIN; CREATE ROLE another_superuser SUPERUSER LOGIN")
+    server.sql("CREATE DATABASE theirs OWNER mallory")
+    with server.connect(dbname="theirs", user="mallory") as db:
+        db.execute(TRAPS)
+    with server.connect(dbname="theirs", user=role) as db:
+        db.execute(f"CREATE EXTENSION flake SCHEMA trap VERSION '{VERSION}'")
+        db.execute(f"ALTER EXTENSION flake UPDATE TO '{NEXT}'")
+
+
 def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
     """Its owner, who is no superuser, upgrades it while a session goes on. A dump from before can be restored afterwards."""
     server = next_release(CHANGES)

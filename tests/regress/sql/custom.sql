@@ -103,6 +103,7 @@ CALL try(('{"like": ' || repeat('[', 1000) || repeat(']', 1000) || '}')::jsonb);
 DROP PROCEDURE try;
 SELECT flake_create_layout('later', '{"like": "twitter"}');
 SELECT flake_create_layout('twitter', '{"like": "twitter"}');
+SELECT flake_create_layout('sno', '{"like": "twitter"}');
 SELECT flake_create_layout('', '{"like": "twitter"}');
 SELECT flake_create_layout('my layout', '{"like": "twitter"}');
 SELECT flake_create_layout(repeat('x', 64), '{"like": "twitter"}');
