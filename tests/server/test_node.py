@@ -9,7 +9,7 @@ from horizon import PARALLEL
 
 NODES = [0, 2]
 # Beside built-in ones, layouts of four workers, of which each of three nodes has one, and of workers in two fields.
-LAYOUTS = ["twitter", "base64id", "sonyflake", "uniqueid", "instagram", "leaf", "few", "split"]
+LAYOUTS = ["twitter", "base64id", "sonyflake", "uniqueid", "instagram", "seata", "few", "split"]
 CUSTOM = {
     "few": """{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
         {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 2, "role": "worker"},
