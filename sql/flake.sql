@@ -75,6 +75,12 @@ CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS 
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS 'draws the bits of an ID with the name, width and number of each field';
 
+CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node';
+COMMENT ON FUNCTION flake_node(bigint, text) IS
+    'returns the number of the node that has the ID''s worker, by the flake.node_count in force; NULL if none has';
+
 CREATE FUNCTION flake_make(at timestamptz, fields jsonb, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_make';
@@ -308,7 +314,7 @@ COMMENT ON COLUMN flake_open.since IS 'the instant that horizons do not exceed b
 GRANT EXECUTE ON FUNCTION
     flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
-    flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
+    flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
     flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text),
     flake_layout_validator(text[], oid),

@@ -255,6 +255,12 @@ CREATE FUNCTION flake_explain(id sno) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
 COMMENT ON FUNCTION flake_explain(sno) IS 'draws the bits of a sno with the name, width and number of each part';
 
+CREATE FUNCTION flake_node(id sno) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node_sno';
+COMMENT ON FUNCTION flake_node(sno) IS
+    'returns the number of the node that has the sno''s partition, or in a caller''s partition its sequence; NULL if none has';
+
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_timestamp';
@@ -340,7 +346,7 @@ GRANT EXECUTE ON FUNCTION
     sno_sortsupport(internal), sno_hash(sno), sno_hash_extended(sno, bigint), sno_smaller(sno, sno),
     sno_larger(sno, sno), sno_to_bytea(sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
-    sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno),
+    sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
     sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_first(tstzrange),
     sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), flake_start_above(sno, boolean), flake_cover(sno),

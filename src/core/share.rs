@@ -48,6 +48,13 @@ impl Node {
         let id = if absent!(ShareNode) { 0 } else { self.id };
         (count > 0).then(|| Numbers { first: u64::from(id) * count, count })
     }
+
+    /// Returns which of the nodes has a number below `all` in its part; none if the number is left over. The inverse of
+    /// [`Self::part_of`].
+    pub(crate) fn holder_of(self, number: u64, all: u64) -> Option<u32> {
+        let id = number / self.part_of(all)?.count;
+        (id < u64::from(self.count)).then_some(id as u32)
+    }
 }
 
 /// PostgreSQL's number of a server process: number `number` of `count`.
@@ -74,6 +81,18 @@ impl Slot {
 
     /// The only slot.
     const ONLY: Self = Self { number: 0, count: 1 };
+}
+
+impl Layout {
+    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if
+    /// there are fewer workers than nodes or something else makes the layout's IDs.
+    ///
+    /// # Errors
+    /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
+    pub fn node_of(&self, id: u64, node: Node) -> Result<Option<u32>, Error> {
+        let worker = self.unpack(id)?.worker;
+        Ok(node.holder_of(worker, self.workers()).filter(|_| self.generates))
+    }
 }
 
 /// `count` consecutive numbers beginning at `first`.

@@ -139,6 +139,15 @@ impl Sno {
         Ok(((at - EPOCH) / UNIT) as u64)
     }
 
+    /// Returns which of the nodes, of which `node` is any, has the sno in its share; none has what is left over.
+    pub fn node_of(&self, node: Node) -> Option<u32> {
+        let SnoParts { partition, sequence, .. } = self.parts();
+        match u64::from(partition).checked_sub(AUTOMATIC) {
+            Some(automatic) => node.holder_of(automatic, AUTOMATIC),
+            None => node.holder_of(sequence.into(), SEQUENCES),
+        }
+    }
+
     /// Shows the sno as text, bytes and an instant in UTC, its bits, and below them each part's width, name and number.
     pub fn explain(&self) -> String {
         let parts = self.parts();

@@ -207,6 +207,10 @@ pub fn row(error: &Error) -> Row {
             "The client, the role or the database has set flake.node_id or flake.node_count, and a background worker found no \
              valid ones in the server's configuration.",
             "Check that flake.node_id is below flake.node_count in the server's configuration, and reload it; see the server's log."),
+        NodeNotInForce => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
+             session.",
+            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first."),
         Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
             "Correct flake.node_id and flake.node_count in postgresql.conf and reload it."),

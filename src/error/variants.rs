@@ -34,6 +34,9 @@ pub enum Error {
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
     #[error("number of this node is not known")]
     NodeUnknown { has_run: bool },
+    /// Nor is anything in force that would replace them, and a session that only reads runs no background worker.
+    #[error("number of nodes is not known before the first ID")]
+    NodeNotInForce,
 
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]

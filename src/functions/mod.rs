@@ -13,5 +13,6 @@ mod horizon;
 mod layout_uses;
 mod layouts_view;
 mod next;
+mod node;
 mod stats_view;
 mod time;

@@ -30,6 +30,7 @@ pub use self::attach::{counters, preload};
 pub use self::control::Counters;
 pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_announced, open_transactions};
 pub use self::membership::{join, leave};
+pub use self::node::node_to_read;
 pub use self::open::{record_mark, restart_wait, watch_clock};
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};

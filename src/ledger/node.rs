@@ -33,6 +33,15 @@ pub fn node() -> Result<Node, Error> {
     pinned(header, None).ok_or(Error::NodeUnknown { has_run })
 }
 
+/// Returns the node in force without pinning it, for those who only read: before the first ID, the one that it would pin.
+pub fn node_to_read() -> Result<Node, Error> {
+    if let Some(node) = header()?.node() {
+        return Ok(node);
+    }
+    let (id, count) = settings::node().ok_or(Error::NodeNotInForce)?;
+    Ok(Node::new(id, count)?)
+}
+
 /// Returns the node that is pinned, after pinning what the server's configuration says if nothing is and this session knows.
 fn pinned(header: &Header, configured: Option<(u32, u32)>) -> Option<Node> {
     // An invalid pair is not pinned, so that a reload can correct it.

@@ -6,6 +6,7 @@ use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
 use crate::error::{Error, OrRaise};
+use crate::ledger;
 use crate::postgres::entry_point::{c_symbol, entry_point};
 use crate::postgres::rows::row;
 use crate::postgres::timestamptz::{from_instant, to_instant};
@@ -82,9 +83,14 @@ fn sno_max(at: TimestampWithTimeZone) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
+fn flake_node_sno(sno: SnoDatum) -> Option<i64> {
+    sno.0.node_of(ledger::node_to_read().or_raise()).map(i64::from)
+}
+
+#[pg_extern(sql = "")]
 fn flake_explain_sno(sno: SnoDatum) -> String {
     sno.0.explain()
 }
 
 c_symbol!(sno_timestamp, sno_metabyte, sno_partition, sno_sequence, sno_tick_tock, sno_make, sno_with_metabyte);
-c_symbol!(sno_min, sno_max, flake_explain_sno);
+c_symbol!(sno_min, sno_max, flake_node_sno, flake_explain_sno);

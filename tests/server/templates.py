@@ -15,6 +15,7 @@ CALLS = [
     ("flake_timestamp({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_decode({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_explain({bigint}, {layout})", f"{NUMBER} {NAME}"),
+    ("flake_node({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_encode({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_parse({text}, {layout})", f"{NUMBER} {TEXT} {NAME}", 30),
     ("flake_parse({text})", f"{NUMBER} {TEXT}"),
@@ -84,6 +85,10 @@ PROPERTIES = [
         GROUP BY most""",
      "55000", 1),
     ("(SELECT count(*) FROM flake_batch({known}, {integer} % 20)) >= 0", NOT_MADE, 0.05),
+    # On the only node.
+    ("flake_node({sno}) = 0", ""),
+    ("""SELECT (flake_node(id, name) = 0) IS NOT DISTINCT FROM NULLIF(generates, false)
+        FROM (SELECT {bigint}, {known}) g(id, name) JOIN flake_layouts() USING (name)""", NUMBER, 1),
     # Snos as text, as bytes, as uuid.
     ("""SELECT id::text::sno = id AND sno_out(id)::text = sno_encode(id::bytea) AND sno_decode(id::text) = id::bytea
         FROM (SELECT {sno}) g(id)""", ""),

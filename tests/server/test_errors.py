@@ -68,6 +68,8 @@ PLAIN = [
     ("text of an impossible ID", "flake_parse('9223372036854775808')", "22003", "is not possible", "", MADE),
     ("impossible ID to encode", "flake_encode(-1)", "22003", "is not possible", "", MADE),
     ("impossible ID to draw", "flake_explain(1024, 'uniqueid')", "22003", "is not possible", "", MADE),
+    ("impossible ID of a node", "flake_node(1024, 'uniqueid')", "22003", "is not possible", "", MADE),
+    ("node by a layout like no other", "flake_node(1, 'zzz')", "22023", 'layout "zzz" does not exist', "", KNOWN),
     ("span without an order", "flake_during(1, '[2026-01-01Z,)', 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
     ("span past the turn", "flake_during(1, '[2026-01-01Z,2085-01-01Z)', 'discord')", "22008", "timestamp out of range",
      "2084-09-06", SEE),
@@ -107,7 +109,7 @@ def test_input(server, sql, expected):
 
 @pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL::bigint)", "flake_decode(1, NULL)", "flake_min(NULL)",
                                   "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)",
-                                  "flake_make(NULL, '{}')", "flake_encode(NULL)", "flake_parse('x', NULL)",
+                                  "flake_make(NULL, '{}')", "flake_encode(NULL)", "flake_node(1, NULL)", "flake_node(NULL::sno)", "flake_parse('x', NULL)",
                                   "flake_during(1, NULL)", "flake_during(NULL, '(,)')", "flake_next('twitter', NULL)"])  # fmt: skip
 def test_null_gives_null(server, call):
     assert server.value(f"SELECT ({call}) IS NULL")

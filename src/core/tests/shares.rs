@@ -178,6 +178,7 @@ proptest! {
             return Ok(());
         };
         for id in first_ids(layout, &share, into_tick.rem_euclid(layout.tick_length()), count) {
+            prop_assert_eq!(layout.node_of(id, Node::new(0, nodes).unwrap()), Ok(Some(node)));
             prop_assert_eq!(maker(layout, id, nodes.into(), slots.into()), Some((node.into(), slot.into())));
         }
     }

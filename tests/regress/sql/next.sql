@@ -26,6 +26,12 @@ FROM flake_generators g JOIN (SELECT *, flake_decode(id, layout) AS d FROM made)
 GROUP BY g.layout, issued, last_tick, workers, sequences, ids_per_tick, steps, ids_per_step ORDER BY g.layout;
 SELECT layout, issued, clock_steps FROM flake_generators ORDER BY layout;
 
+-- So flake_node finds this node, and none for what flake only reads.
+SELECT layout, count(*) FILTER (WHERE flake_node(id, layout) = node_id) AS of_this_node
+FROM made, flake_stats GROUP BY layout ORDER BY layout;
+SELECT name, flake_node(flake_make('2026-01-01Z', '{}', name), name) AS node FROM flake_layouts WHERE NOT generates ORDER BY name;
+SELECT flake_node(1, NULL), flake_node(NULL::bigint), flake_node(NULL::sno);
+
 -- Random bits differ: 100 IDs with 9 random bits each hardly ever have less than 60 different ones.
 SELECT count(DISTINCT (flake_decode(id, 'base64id')).fields->>'random') > 60 AS varied
 FROM (SELECT flake_next('base64id') AS id FROM generate_series(1, 100) OFFSET 0) s;

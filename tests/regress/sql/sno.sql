@@ -108,6 +108,7 @@ DROP TABLE snos, others, plain, hashed, ranged, same;
 -- The caller's partitions.
 SELECT sno_partition(sno_next(1, 0)), sno_partition(sno_next(1, 32767)), sno_metabyte(sno_next(255, 5));
 SELECT count(DISTINCT sno_next(n % 3, n % 2)) FROM generate_series(1, 3000) n;
+SELECT flake_node(sno_next()) = node_id AS automatic, flake_node(sno_next(1, 32767)) = node_id AS callers FROM flake_stats;
 
 -- Errors.
 SELECT ''::sno;

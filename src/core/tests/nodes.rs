@@ -1,0 +1,174 @@
+//! The node of an ID is the one whose share holds it: the rule for nodes, turned round.
+
+use flake_core::sno::{automatic_share, partition_share};
+use flake_core::{
+    BUILTIN, Error, Field, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, Share, Slot, SnoParts, built_in,
+};
+use proptest::prelude::*;
+
+/// A part of the numbers, by how many nodes there are and which of them it is; none if there is nothing for any.
+type Part<'a> = &'a dyn Fn(Node) -> Option<Numbers>;
+
+/// Checks, for these counts of nodes, that each number below `all` is of the node whose part holds it, and of none if no part
+/// does. Returns how many numbers were left over.
+fn check(all: u64, counts: impl Iterator<Item = u32>, part: Part, node_of: &dyn Fn(u64, Node) -> Option<u32>) -> usize {
+    let mut left_over = 0;
+    for count in counts {
+        let mut expected = vec![None; all as usize];
+        for id in 0..count {
+            let Some(Numbers { first, count }) = part(Node::new(id, count).unwrap()) else { break };
+            for number in first..first + count {
+                assert_eq!(expected[number as usize].replace(id), None, "{number} is of two nodes");
+            }
+        }
+        // It makes no difference which of the nodes asks.
+        let asking = Node::new(count / 2, count).unwrap();
+        for (number, &expected) in expected.iter().enumerate() {
+            assert_eq!(node_of(number as u64, asking), expected, "{number} of {all} with {count} nodes");
+            left_over += usize::from(expected.is_none());
+        }
+    }
+    left_over
+}
+
+/// Every count from one to more than there are numbers, or fewer of them the more numbers there are.
+fn counts(all: u64) -> Vec<u32> {
+    let all = all as u32;
+    let mut counts: Vec<_> = match all.ilog2() {
+        ..=10 => (1..all).collect(),
+        11..=16 => (1..40).chain((6..all.ilog2()).flat_map(|bits| (1 << bits) - 1..=(1 << bits) + 1)).collect(),
+        _ => vec![3],
+    };
+    counts.extend([all / 2 + 1, all.max(2) - 1, all, all + 1, u32::MAX]);
+    counts
+}
+
+fn slot() -> Slot {
+    Slot::new(0, 1).unwrap()
+}
+
+fn workers(layout: &Layout, node: Node) -> Option<Numbers> {
+    match Share::new(layout, node, slot()) {
+        Ok(share) => {
+            // A node has each sequence number of its workers.
+            assert_eq!(share.sequences, Numbers { first: 0, count: layout.sequences() });
+            Some(share.workers)
+        }
+        Err(Error::TooManyNodes { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// An ID of a worker, whose other parts are anything.
+fn id(layout: &Layout, worker: u64, anything: u64) -> u64 {
+    let (tick, sequence) = (anything % (layout.last_tick() + 1), anything % layout.sequences());
+    layout.pack(&Parts { tick, worker, sequence, random: anything }).unwrap()
+}
+
+fn check_layout(layout: &Layout) {
+    let all = layout.workers();
+    let node_of = |worker: u64, node| {
+        let anything = (worker + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        layout.node_of(id(layout, worker, anything), node).unwrap()
+    };
+    let left_over = check(all, counts(all).into_iter(), &|node| workers(layout, node), &node_of);
+    // At least all of them for each count that is too large.
+    assert!(left_over >= 2 * all as usize, "{}: {left_over}", layout.name());
+}
+
+#[test]
+fn each_worker_of_every_layout_is_of_the_node_that_has_it() {
+    let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates()).collect();
+    assert!(layouts.len() >= 15, "{}", layouts.len());
+    layouts.into_iter().for_each(check_layout);
+}
+
+/// A layout of worker bits in two fields, the finer one above the other, and one bit of everything else.
+fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
+    let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
+    let fields = [
+        field("fine", fine, Role::Worker { rank: 1 }),
+        field("timestamp", 1, Role::Timestamp { reversed: Reversal::Never }),
+        field("random", 1, Role::Random),
+        field("coarse", coarse, Role::Worker { rank: 0 }),
+        field("sequence", 1, Role::Sequence),
+    ];
+    let fields = fields.into_iter().filter(|field| field.bits > 0).collect();
+    Layout::new("of workers", 0, 1000, fields, SequenceRule::Reset).unwrap()
+}
+
+#[test]
+fn each_worker_of_custom_layouts_is_of_the_node_that_has_it() {
+    for (coarse, fine) in [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)] {
+        check_layout(&layout_of_workers(coarse, fine));
+    }
+}
+
+#[test]
+fn each_sno_is_of_the_node_that_has_it() {
+    const CALLERS: u64 = 1 << 15;
+    let sno = |partition: u64, sequence: u64| {
+        let anything = (partition ^ sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (partition, sequence) = (partition as u16, sequence as u16);
+        SnoParts { unit: anything >> 20, tick_tock: anything & 1 == 1, metabyte: anything as u8, partition, sequence }
+            .pack()
+    };
+    let automatic = |node| {
+        let Numbers { first, count } = automatic_share(node, slot()).ok()?.workers;
+        Some(Numbers { first: first - CALLERS, count })
+    };
+    let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
+    let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
+    assert!(left_over > CALLERS as usize);
+    for partition in [0, 7, CALLERS - 1] {
+        let callers = |node| Some(partition_share(partition as i64, node, slot()).ok()?.sequences);
+        let node_of_sequence = |number, node| sno(partition, number).node_of(node);
+        let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
+        assert!(left_over > 1 << 16);
+    }
+}
+
+#[test]
+fn nobody_has_what_flake_only_reads() {
+    let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates()).collect();
+    assert!(read_only.len() >= 8);
+    for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
+        assert_eq!(layout.node_of(id(layout, 0, 1), Node::new(0, count).unwrap()), Ok(None), "{}", layout.name());
+    }
+}
+
+#[test]
+fn an_impossible_id_is_an_error() {
+    let node = Node::new(0, 1).unwrap();
+    assert!(matches!(built_in("twitter").unwrap().node_of(1 << 63, node), Err(Error::ImpossibleId { .. })));
+    assert!(matches!(built_in("uniqueid").unwrap().node_of(1024, node), Err(Error::ImpossibleId { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However many workers and nodes there are.
+    #[test]
+    fn a_worker_is_of_the_node_that_has_it(
+        bits in (0u8..=30, 0u8..=31),
+        count in prop_oneof![1u32..100, 1u32..],
+        anything: u64,
+        edge in prop::option::of((any::<u32>(), -1i64..=1)),
+    ) {
+        let layout = layout_of_workers(bits.0, bits.1);
+        let of = |id| workers(&layout, Node::new(id, count).unwrap());
+        // Any worker, or one beside where the part of a node begins.
+        let worker = match edge {
+            Some((id, beside)) => of(id % count).map_or(0, |part| part.first).saturating_add_signed(beside),
+            None => anything,
+        } % layout.workers();
+        match layout.node_of(id(&layout, worker, anything), Node::new(0, count).unwrap()).unwrap() {
+            Some(node) => {
+                let part = of(node).unwrap();
+                prop_assert!((part.first..part.first + part.count).contains(&worker), "{part:?} of {node} has no {worker}");
+            }
+            // It is above all parts, if there are any.
+            None => prop_assert!(of(count - 1).is_none_or(|last| worker >= last.first + last.count)),
+        }
+    }
+}
