@@ -116,5 +116,6 @@ def test_the_archive_has_no_tests_of_servers(tmp_path):
     subprocess.run(["git", "archive", "--output", archive, "HEAD"], cwd=ROOT, check=True)
     with tarfile.open(archive) as opened:
         names = set(opened.getnames())
-    assert {"META.json", "Makefile", "README.md", "Cargo.lock", "tests/regress", "tests/vectors", "scripts/install"} <= names
-    assert not names & {"tests/server", "tests/nemesis", "bench", "src/core/fuzz", ".ci", "packaging/rpm", ".gitattributes"}
+    assert {"META.json", "Makefile", "README.md", "Cargo.lock", "rustfmt.toml", "tests/regress", "tests/vectors"} <= names
+    assert not names & {"tests/server", "tests/engines", "tests/nemesis", "bench", "src/core/fuzz", "packaging/rpm"}
+    assert not names & {".ci", ".github", ".gitattributes", "deny.toml"}
