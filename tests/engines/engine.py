@@ -86,5 +86,9 @@ class Engine:
     def may_lose(self, _primary):
         return True
 
+    def go_on(self, old, _new):
+        """After the old primary stood still, and another one was promoted."""
+        old.go_on()
+
     def mend(self):
         """As operators do after a primary stood still."""

@@ -81,7 +81,7 @@ class Scene:
         return self.rewound_if_need_be(event, lambda: self.engine.start(event.old))
 
     def goes_on(self, event):
-        return self.rewound_if_need_be(event, event.old.go_on)
+        return self.rewound_if_need_be(event, lambda: self.engine.go_on(event.old, event.new))
 
     def copied(self, event):
         """It begins anew, from the new primary."""

@@ -96,10 +96,21 @@ class Patroni(Engine):
         """Nobody but the synchronous standby takes over."""
         return not self.own_numbers or any(role == "sync_standby" for _, role in self.well_for(primary))
 
+    def go_on(self, old, new):
+        """It may take its lock back. The other one cannot always follow it then, so it is copied."""
+        old.go_on()
+        wait_until(lambda: sorted(str(member.role()) for member in self.members) == ["primary", "standby", "standby"], LIMIT)
+        if old.role() == "primary":
+            self.operate(0, new.name)
+
     def mend(self):
         """Whoever took its lock back cannot say who the synchronous standby is while the other one's word is there."""
         if self.own_numbers:
-            self.run("timeout", LIMIT, "sh", "-c", *recipe(PAGE, "Patroni", "bash"))
+            self.operate(1)
+
+    def operate(self, number, name="orders-2"):
+        """As the page says."""
+        self.run("timeout", LIMIT, "sh", "-c", recipe(PAGE, "Patroni", "bash")[number].replace("orders-2", name))
 
     def switch_over(self, old):
         self.control("switchover", "--leader", old.name, "--force")
