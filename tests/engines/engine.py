@@ -86,7 +86,7 @@ class Engine:
     def may_lose(self, _primary):
         return True
 
-    def go_on(self, old, _new):
+    def go_on(self, old):
         """After the old primary stood still, and another one was promoted."""
         old.go_on()
 

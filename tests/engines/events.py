@@ -81,7 +81,7 @@ class Scene:
         return self.rewound_if_need_be(event, lambda: self.engine.start(event.old))
 
     def goes_on(self, event):
-        return self.rewound_if_need_be(event, lambda: self.engine.go_on(event.old, event.new))
+        return self.rewound_if_need_be(event, lambda: self.engine.go_on(event.old))
 
     def copied(self, event):
         """It begins anew, from the new primary."""

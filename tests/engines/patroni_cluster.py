@@ -96,12 +96,14 @@ class Patroni(Engine):
         """Nobody but the synchronous standby takes over."""
         return not self.own_numbers or any(role == "sync_standby" for _, role in self.well_for(primary))
 
-    def go_on(self, old, new):
-        """It may take its lock back. The other one cannot always follow it then, so it is copied."""
+    def go_on(self, old):
+        """It may take its lock back. Who has heard of the other one's timeline cannot always follow it then, and is copied."""
         old.go_on()
         wait_until(lambda: sorted(str(member.role()) for member in self.members) == ["primary", "standby", "standby"], LIMIT)
         if old.role() == "primary":
-            self.operate(0, new.name)
+            for member in self.members:
+                if member is not old:
+                    self.operate(0, member.name)
 
     def mend(self):
         """Whoever took its lock back cannot say who the synchronous standby is while the other one's word is there."""
