@@ -30,32 +30,20 @@ install_packages() {
         die "no apt-get here; install what these Debian packages hold and run again: ${packages[*]}"
     may_install || die "not root and no sudo; have these packages installed: ${packages[*]}"
     say "Installing ${packages[*]}"
-    local log; log=$(mktemp)
+    local package log; log=$(mktemp)
     if ! { apt "$log" update -qq && apt "$log" install -y -qq --no-install-recommends "${packages[@]}"; }; then
         tail -n 20 "$log" >&2
         die "apt-get could not install ${packages[*]} (its output is in $log)"
     fi
     rm -f "$log"
-    packages=()
-}
-
-# What some tests need, which say when they are skipped: a package, if this file of it is not there.
-wanted=()
-wants_package() { if [ ! -e "$2" ]; then wanted+=("$1"); fi; }
-
-# Installs those that the distribution has. Debian starts the services among them, which no test needs.
-install_wanted() {
-    if [ ${#wanted[@]} -eq 0 ] || ! may_install; then return; fi
-    local package services log; log=$(mktemp)
-    apt "$log" update -qq || true
-    rm -f "$log"
-    for package in "${wanted[@]}"; do
-        if apt-cache show "$package" >/dev/null 2>&1; then lacks_package "$package"; fi
+    # Debian starts these, which nobody has asked for.
+    for package in "${packages[@]}"; do
+        case $package in
+        etcd-server) stop_service etcd ;;
+        pgbouncer) stop_service pgbouncer ;;
+        esac
     done
-    services=" ${packages[*]} "
-    install_packages
-    if [[ $services = *" etcd-server "* ]]; then stop_service etcd; fi
-    if [[ $services = *" pgbouncer "* ]]; then stop_service pgbouncer; fi
+    packages=()
 }
 
 stop_service() {
@@ -63,4 +51,20 @@ stop_service() {
     if [ "$(id -u)" -ne 0 ]; then as_root=(sudo -n); fi
     "${as_root[@]}" service "$1" stop >/dev/null 2>&1 || true
     "${as_root[@]}" update-rc.d "$1" disable >/dev/null 2>&1 || true
+}
+
+# What some tests need, which say when they are skipped: a package, if this file of it is not there.
+wanted=()
+wants_package() { if [ ! -e "$2" ]; then wanted+=("$1"); fi; }
+
+# Installs those that the distribution has.
+install_wanted() {
+    if [ ${#wanted[@]} -eq 0 ] || ! may_install; then return; fi
+    local package log; log=$(mktemp)
+    apt "$log" update -qq || true
+    rm -f "$log"
+    for package in "${wanted[@]}"; do
+        if apt-cache show "$package" >/dev/null 2>&1; then lacks_package "$package"; fi
+    done
+    install_packages
 }

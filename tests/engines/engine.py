@@ -64,9 +64,17 @@ class Engine:
         return run(*command, environment=self.members[0].environment)
 
     def is_whole(self, primary):
-        """All are well, for the engine and in fact; it may not answer yet."""
+        """All are well, for the engine and in fact."""
+        return self.holds(primary, self.sees_all_well, self.has_standbys)
+
+    def is_ready(self, primary):
+        """And another one may take over."""
+        return self.holds(primary, self.sees_all_well, self.has_standbys, self.may_lose)
+
+    def holds(self, primary, *conditions):
+        """They may not answer yet."""
         try:
-            return self.sees_all_well(primary) and self.has_standbys(primary)
+            return all(condition(primary) for condition in conditions)
         except (psycopg.Error, OSError, Failed):
             return False
 
@@ -74,3 +82,13 @@ class Engine:
         """Whether all others follow the primary."""
         follow = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
         return primary.value(follow) == len(self.members) - 1
+
+    def may_lose(self, _primary):
+        return True
+
+    def go_on(self, old):
+        """After the old primary stood still, and another one was promoted."""
+        old.go_on()
+
+    def mend(self):
+        """As operators do after a primary stood still."""

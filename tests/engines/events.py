@@ -31,15 +31,14 @@ class Scene:
     def __init__(self, engine, service):
         self.engine, self.service, self.events = engine, service, []
 
-    def await_whole(self):
-        """All members are there, and clients are served."""
-        wait_until(lambda: (primary := self.service.primary) and self.engine.is_whole(primary)
-                   and self.service.first_batch(primary, 0), LIMIT)  # fmt: skip
+    def await_cluster(self, is_well):
+        """And clients are served."""
+        wait_until(lambda: (primary := self.service.primary) and is_well(primary) and self.service.first_batch(primary, 0), LIMIT)
 
     def befall(self, name, happens, comes_back, behind=BEHIND):
         """Something ends the primary; another one goes on; the old one comes back."""
         service = self.service
-        self.await_whole()
+        self.await_cluster(self.engine.is_ready)
         for member in self.engine.members:
             if member is not service.primary:
                 member.set_clock(f"-{behind}")
@@ -64,6 +63,7 @@ class Scene:
             self.service.renew()
 
         self.befall("stopped", stand_still, self.goes_on)
+        self.engine.mend()
 
     def switched_over(self):
         self.befall("switchover", self.engine.switch_over, self.rewound_if_need_be)
@@ -72,7 +72,7 @@ class Scene:
         """By the engine."""
         before = len(event.old.log())
         comes_back()
-        self.await_whole()
+        self.await_cluster(self.engine.is_whole)
         return "rewound" if "pg_rewind" in event.old.log()[before:] else "as it was"
 
     def restarted(self, event):
@@ -81,13 +81,13 @@ class Scene:
         return self.rewound_if_need_be(event, lambda: self.engine.start(event.old))
 
     def goes_on(self, event):
-        return self.rewound_if_need_be(event, event.old.go_on)
+        return self.rewound_if_need_be(event, lambda: self.engine.go_on(event.old))
 
     def copied(self, event):
         """It begins anew, from the new primary."""
         event.old.await_end()
         self.engine.start_anew(event.old)
-        self.await_whole()
+        self.await_cluster(self.engine.is_whole)
         return "copied"
 
     def judge(self, title):

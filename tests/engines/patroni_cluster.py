@@ -23,11 +23,15 @@ def merged(one, other):
 class Patroni(Engine):
     """Three members, and one etcd. Numbers of their own go with synchronous replication."""
 
-    NEEDS = ("patroni", "patronictl", "etcd")
+    NEEDS = ("patroni", "patronictl", "etcd", "etcdctl")
     MEMBERS = 3
 
     def begin(self):
         self.etcd_port = self.start_etcd()
+        self.members[0].environment |= {
+            "PATRONICTL_CONFIG_FILE": str(self.members[0].base / "patroni.yml"),
+            "ETCDCTL_ENDPOINTS": f"http://127.0.0.1:{self.etcd_port}",
+        }
         for number, member in enumerate(self.members, start=1):
             self.configure(member, number)
             self.start(member)
@@ -76,15 +80,39 @@ class Patroni(Engine):
         self.start(member)
 
     def control(self, *command):
-        return self.run("patronictl", "-c", self.members[0].base / "patroni.yml", *command)
+        return self.run("patronictl", *command)
+
+    def well_for(self, primary):
+        """The members that it sees, with their roles."""
+        with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
+            seen = json.load(answer)["members"]
+        return [(one["name"], one["role"]) for one in seen if one["state"] in ("running", "streaming")]
 
     def sees_all_well(self, primary):
-        with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
-            well = [one for one in json.load(answer)["members"] if one["state"] in ("running", "streaming")]
-        leads = [one["name"] for one in well if one["role"] == "leader"]
-        # Nobody else may take over from a synchronous primary.
-        is_safe = not self.own_numbers or any(one["role"] == "sync_standby" for one in well)
-        return len(well) == len(self.members) and leads == [primary.name] and is_safe
+        well = self.well_for(primary)
+        return len(well) == len(self.members) and [name for name, role in well if role == "leader"] == [primary.name]
+
+    def may_lose(self, primary):
+        """Nobody but the synchronous standby takes over."""
+        return not self.own_numbers or any(role == "sync_standby" for _, role in self.well_for(primary))
+
+    def go_on(self, old):
+        """It may take its lock back. Who has heard of the other one's timeline cannot always follow it then, and is copied."""
+        old.go_on()
+        wait_until(lambda: sorted(str(member.role()) for member in self.members) == ["primary", "standby", "standby"], LIMIT)
+        if old.role() == "primary":
+            for member in self.members:
+                if member is not old:
+                    self.operate(0, member.name)
+
+    def mend(self):
+        """Whoever took its lock back cannot say who the synchronous standby is while the other one's word is there."""
+        if self.own_numbers:
+            self.operate(1)
+
+    def operate(self, number, name="orders-2"):
+        """As the page says."""
+        self.run("timeout", LIMIT, "sh", "-c", recipe(PAGE, "Patroni", "bash")[number].replace("orders-2", name))
 
     def switch_over(self, old):
         self.control("switchover", "--leader", old.name, "--force")
