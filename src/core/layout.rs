@@ -1,14 +1,13 @@
 //! Layouts: how the bits of an ID are divided. This file checks every division.
 
 use std::borrow::Cow;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::bits::{Bits, MAX_RUNS, Scattered};
 use crate::share::most_steps;
-use crate::{TextForm, absent};
+use crate::{TextForm, absent, key};
 
 /// 4714-11-24 BC, Julian day 0: the first instant of a timestamptz.
 const FIRST_INSTANT: i64 = -210_866_803_200_000_000;
@@ -361,12 +360,8 @@ impl Layout {
 
     /// A number for its bits and time: the same for layouts that share generators, different for others.
     pub fn key(&self) -> u64 {
-        let mut hasher = Xxh3Default::new();
-        self.identity().hash(&mut hasher);
-        if absent!(LayoutKey) {
-            self.name.hash(&mut hasher);
-        }
-        hasher.finish()
+        let name = if absent!(LayoutKey) { &*self.name } else { "" };
+        key::of_layout(&(self.identity(), name))
     }
 
     fn identity(&self) -> impl Hash + PartialEq {

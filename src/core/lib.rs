@@ -19,6 +19,7 @@ mod error;
 mod explain;
 mod generator;
 pub mod horizon;
+mod key;
 mod layout;
 pub mod ledger;
 pub mod marks;

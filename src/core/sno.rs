@@ -15,7 +15,7 @@ pub use text::{DIGIT_BITS, first_invalid};
 use crate::explain::{draw, utc};
 use crate::share::most_steps;
 use crate::span::last_instant;
-use crate::{Error, Node, Numbers, Share, Slot, TextFault, absent};
+use crate::{Error, Node, Numbers, Share, Slot, TextFault, absent, key};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
@@ -218,8 +218,7 @@ pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, 
 
 /// Returns the key of a generator in the ledger: that of the caller's partition, or of the automatic ones.
 pub fn key(partition: Option<i32>) -> u64 {
-    let partition = partition.filter(|_| !absent!(SnoKey));
-    xxhash_rust::xxh3::xxh3_64(format!("sno {partition:?}").as_bytes())
+    key::of_sno(partition.filter(|_| !absent!(SnoKey)))
 }
 
 /// Returns the error for a clock past the last unit.

@@ -31,14 +31,31 @@ pub fn name(role: pg_sys::Oid) -> String {
     name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Acts as another role. After an error, PostgreSQL restores the present one when it ends the transaction or its part.
+/// Acts as another role, with a search_path that the caller has not set: event triggers may look for functions by it. After an
+/// error, PostgreSQL restores the role and the setting when it ends the transaction or its part.
 pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
     let (mut present, mut context) = (pg_sys::Oid::INVALID, 0);
+    let restricted = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
     // SAFETY: it sets variables of this process, and sets them back.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut present, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(role, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        if present == role {
+            return act();
+        }
+        pg_sys::SetUserIdAndSecContext(role, context | restricted);
+        let level = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(
+            c"search_path".as_ptr(),
+            c"pg_catalog, pg_temp".as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
         let result = act();
+        pg_sys::AtEOXact_GUC(false, level);
         pg_sys::SetUserIdAndSecContext(present, context);
         result
     }

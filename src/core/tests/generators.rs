@@ -1,7 +1,8 @@
 //! Generators against scripted clocks: the IDs that the originals make, and every answer that a generator can give.
 
 use flake_core::{
-    Answer, Error, Field, Generator, Layout, Node, Numbers, Remaining, SequenceRule, Share, Slot, built_in,
+    Answer, Definition, Error, Field, Generator, Layout, Node, Numbers, Remaining, SequenceRule, Share, Slot, built_in,
+    sno,
 };
 
 fn whole_worker(layout: &Layout, worker: u64) -> Share {
@@ -240,6 +241,20 @@ fn ticks_of_centuries_have_steps_too() {
     assert_eq!(generator.remaining(century + century / 2).of_step, (century as u64).div_ceil(2 * share.steps));
     assert_eq!(step_at(issued(generator.next(2 * century - 1, || 0))), share.steps - 1);
     assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
+}
+
+/// By the arithmetic of XXH3, the second one has the key of the first.
+#[test]
+fn nobody_makes_a_layout_with_the_key_of_another_one() {
+    let layout = |epoch, tick| {
+        let json = format!(r#"{{"like": "base64id", "epoch": "{epoch}", "tick": "{tick}"}}"#);
+        Definition::from_json("made", &json).unwrap().layout("made").unwrap()
+    };
+    let of_victim = layout("2020-01-01T00:00:00Z", "10s");
+    let twin = layout("-003550-12-16T05:09:52.628969Z", "2066345149520216566us");
+    assert!(!of_victim.same_bits(&twin));
+    assert_ne!(of_victim.key(), twin.key());
+    assert!((0..1000).chain([32767]).all(|partition| sno::key(Some(partition)) >> 63 != twin.key() >> 63));
 }
 
 /// 'leaf' is 'twitter' by another name; a layout with fewer timestamp bits of the same place ends earlier.

@@ -1,0 +1,36 @@
+//! Keys of generators in the ledger. All databases of a server share its memory, and owners of databases define layouts: none must
+//! be able to define one that has the key of another's.
+
+use std::hash::{Hash, Hasher};
+
+use sha2::{Digest, Sha256};
+
+/// Tells the keys of snos from those of layouts.
+const SNO: u64 = 1 << 63;
+
+/// Returns the key of a layout with this identity.
+pub(crate) fn of_layout(identity: &impl Hash) -> u64 {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    identity.hash(&mut hasher);
+    hasher.finish() & !SNO
+}
+
+/// Returns the key of snos in the caller's partition, or in the automatic ones.
+pub(crate) fn of_sno(partition: Option<i32>) -> u64 {
+    let mut hasher = Sha256Hasher(Sha256::new());
+    partition.hash(&mut hasher);
+    hasher.finish() | SNO
+}
+
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        digest.iter().take(8).fold(0, |key, &byte| key << 8 | u64::from(byte))
+    }
+}
