@@ -34,9 +34,13 @@ def horizon(db, layout="twitter"):
     return one(db, "SELECT flake_min(flake_horizon(), %s)", layout)
 
 
+def wait_for_next_tick(db, id, layout="twitter"):
+    wait_until(lambda: one(db, "SELECT flake_min(clock_timestamp(), %s) > %s", layout, id))
+
+
 def holds(db, id, layout="twitter"):
     """Whether the horizon is not above this ID although the clock is."""
-    wait_until(lambda: one(db, "SELECT flake_min(clock_timestamp(), %s) > %s", layout, id))
+    wait_for_next_tick(db, id, layout)
     return horizon(db, layout) <= id
 
 

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from horizon import OUTBOX, PARALLEL, WIDE, holds, insert, insert_in_transactions, one, passes, take_snapshot
+from horizon import OUTBOX, PARALLEL, WIDE, holds, insert, insert_in_transactions, one, passes, take_snapshot, wait_for_next_tick
 from standing_clock import fail_over
 from waiting import wait_until
 
@@ -130,7 +130,11 @@ def test_restarts(own_servers, mode, checkpoint):
     server = own_servers("max_prepared_transactions=10", "autovacuum=off")
     server.sql(OUTBOX)
     with server.connect() as writer:
-        ids = [prepare(writer, gid) for gid in ("committed", "rolled back")]
+        ids = []
+        for gid in ["committed", "rolled back"]:
+            ids.append(prepare(writer, gid))
+            # The horizon can pass one and not the other.
+            wait_for_next_tick(writer, ids[-1])
         if checkpoint:
             writer.execute("CHECKPOINT")
     for _ in range(2):
