@@ -1,12 +1,14 @@
 """A version after the present one, made up to test upgrades: its install script, and the script that upgrades to it."""
 
+import os
 import re
 import subprocess
 
 from conftest import ROOT, pg_config
 
 VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
-NEXT = "99.0"
+# Tests beside this one may use the same directory, where servers only find extensions that are installed.
+NEXT = f"99.{os.getpid()}"
 RELEASES = ROOT / "sql/releases"
 
 # One change of every kind: what the present script says, what the next one says instead, and how an upgrade gets there.
