@@ -38,7 +38,8 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
 
 @pytest.mark.parametrize("call", [
     # As if twitter had made it, which counts from another instant.
-    "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')", "flake_cover(sno_min(now() + '6 s'))",
+    "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')",
+    "flake_cover(sno_min(now() + '1 min'))",
 ])  # fmt: skip
 def test_it_is_ahead_of_the_clock(server, writer, tailer, call):
     """Read by a layout that has not made it, an ID would hold a horizon that has passed it."""
