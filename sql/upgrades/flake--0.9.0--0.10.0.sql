@@ -1,0 +1,7 @@
+-- Makes the objects of 0.10.0 of those of 0.9.0. Each change of sql/flake.sql and sql/sno.sql since then has its own here.
+\echo Use "ALTER EXTENSION flake UPDATE" to load this file. \quit
+
+SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
+WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
+
+SELECT flake_record_mark();
