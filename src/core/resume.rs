@@ -61,29 +61,31 @@ impl<G: Resume> Resumable<G> {
         self.era == era
     }
 
-    /// Calls `attempt`, which returns the generator's answer and the instant it was asked for, and asks the ledger for
-    /// more time where the generator needs it.
+    /// Has `make` make an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
+    /// An ID that was admitted is one of the present era, or somebody waits for the end of its transaction.
     ///
     /// # Errors
     /// The server's.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,
-        mut attempt: impl FnMut(&mut H, &mut G) -> (i64, Answer<G::Id>),
+        mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+        mut make: impl FnMut(&mut G, i64) -> Answer<G::Id>,
     ) -> Result<Answer<G::Id>, H::Error> {
         loop {
+            let (now, admitted) = admit(host);
             if !self.is_of(host.shared().window.era()) {
                 self.begin_anew(host)?;
+                continue;
             }
-            let (now, answer) = attempt(host, &mut self.generator);
-            let until = match answer {
+            let until = match admitted.map_or_else(|until| Answer::ClockBehind { until }, |()| make(&mut self.generator, now)) {
                 Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, G::GOES_BACK)? {
-                    Grant::Window(window, era) if era == self.era => {
-                        self.generator.allow(window);
+                    Grant::Window(window, era) => {
+                        if self.is_of(era) {
+                            self.generator.allow(window);
+                        }
                         continue;
                     }
-                    // A new era has begun.
-                    Grant::Window(..) => continue,
                     Grant::After(until) => until,
                 },
                 Answer::ClockBehind { until } => until,

@@ -143,6 +143,8 @@ pub trait Writer: Server {
     type Error: From<Fault>;
     /// Reads the file; none if there is none.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
+    /// Waits until the file is on disk.
+    fn flush(&self) -> Result<(), Self::Error>;
     /// Writes one half of the file; returns false if there is no file.
     fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Self::Error>;
     /// Replaces the file by a new one, which is on disk when the call returns, or has changed nothing.
@@ -160,6 +162,10 @@ pub trait Host: Server {
 
     /// The node in force.
     fn node(&self) -> Node;
+    /// Sessions that take no part in the ledger have used only ticks that start before this instant.
+    fn untraced(&self) -> i64 {
+        i64::MIN
+    }
     /// Whether the server is a standby.
     fn in_recovery(&self) -> bool;
     /// The timeline of the WAL that the server writes; 0 on a standby.

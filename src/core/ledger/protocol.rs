@@ -55,7 +55,10 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             return Ok(ledger);
         }
         let file = match writer.read()? {
-            Some(bytes) => Some(newest(&bytes)?),
+            Some(bytes) => {
+                writer.flush()?;
+                Some(newest(&bytes)?)
+            }
             None => None,
         };
         let now = writer.now();
@@ -240,7 +243,8 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
         return begin(host, key);
     }
     let Some(ledger) = host.lock(|state| state.ledger) else { return begin(host, key) };
-    let start = host.slot(|slot| slot.start(ledger.era(), ledger.floor(), key));
+    let floor = ledger.floor().max(host.untraced());
+    let start = host.slot(|slot| slot.start(ledger.era(), floor, key));
     // A generator that resumes may go on in its tick without asking for it.
     let is_covered = if start.resumed.is_some() {
         cover(host, page)?;
