@@ -1,30 +1,25 @@
 //! The transactions of this session, as horizons see them.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering, fence};
+use std::sync::atomic::AtomicI64;
 
-use flake_core::horizon::detached::{Detached, Identity};
+use flake_core::horizon::prepared::Prepared;
 use flake_core::horizon::{NONE, SlotTransactions};
-use flake_core::{Node, absent};
+use flake_core::ledger::host::Server;
 
-use super::attach::{self, Attachment, attached};
-use super::control::Control;
-use super::horizon::{add_detached, forget};
-use super::open::open;
-use super::segment::{self, Segment};
+use super::attach::attached;
+use super::backend::Backend;
+use super::horizon::forget;
+use super::segment;
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
-use crate::postgres::{prepared, recovery, slot};
+use crate::postgres::{prepared, recovery};
 
 /// What a session that joined has of the horizons.
 #[derive(Clone, Copy)]
 struct Own {
     transactions: &'static SlotTransactions,
     announced: &'static AtomicI64,
-    /// A parallel worker's IDs count for its leader.
-    is_worker: bool,
-    /// Whether others can see its transactions.
-    is_published: bool,
 }
 
 thread_local! {
@@ -35,25 +30,13 @@ thread_local! {
     static ADMITTED: Cell<i64> = const { Cell::new(NONE) };
 }
 
-/// Has this session's transactions hold horizons from now on. `segment` is none where there is no memory for its slot; then
-/// there are no horizons as long as its transactions may hold one.
-pub fn take_part(control: Option<&'static Control>, segment: Option<Segment>) {
-    static NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
-    let transactions = match segment {
-        Some(segment) => &segment.slots[slot::numbers().0 as usize].transactions,
-        None => Box::leak(Box::default()),
-    };
-    if segment.is_none()
-        && let Some(control) = control
-    {
-        control.unpublished.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
+/// Has this session's transactions hold horizons from now on.
+pub fn take_part(backend: &Backend) {
+    // Beside another version's ledger there are no horizons.
+    let transactions = backend.transactions().unwrap_or_else(|| Box::leak(Box::default()));
     transactions.begin(recovery::database());
-    let announced = control.map_or(&NEVER, |control| &control.announced);
     JOINED_IN_RECOVERY.set(recovery::is_in_progress());
-    let is_worker = transaction::is_in_worker() && !absent!(HorizonWorkers);
-    OWN.set(Some(Own { transactions, announced, is_worker, is_published: segment.is_some() }));
+    OWN.set(Some(Own { transactions, announced: &backend.control().shared.announced }));
 }
 
 /// Returns whether IDs of ticks that end after `now` may be made in the present transaction, without asking anything that
@@ -66,23 +49,21 @@ pub fn admits(now: i64) -> bool {
 #[inline(never)]
 fn begin(now: i64) -> bool {
     match OWN.get() {
-        Some(own) if !own.is_worker && !is_promoted() => admit_own(own, now).is_ok(),
+        Some(own) if !is_promoted() => admit_own(own, now).is_ok(),
         _ => false,
     }
 }
 
 /// Returns whether the server was promoted since this session joined.
 fn is_promoted() -> bool {
-    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress() && !absent!(HorizonPromoted)
+    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress()
 }
 
-/// Has the ledger opened again in a session that joined before the server was promoted: the old primary may have announced
+/// Has the ledger begin anew in a session that joined before the server was promoted: the old primary may have announced
 /// horizons above the time that was granted to the session.
-pub fn notice_promotion(node: Node) -> Result<(), Error> {
+pub fn notice_promotion(backend: &mut Backend) -> Result<(), Error> {
     if is_promoted() {
-        if let Attachment::Ledger(control, _) = attached() {
-            open(control, node)?;
-        }
+        flake_core::ledger::protocol::take_page(backend)?;
         JOINED_IN_RECOVERY.set(false);
     }
     Ok(())
@@ -103,38 +84,8 @@ pub fn admit(now: i64) -> Result<(), i64> {
         return Ok(());
     }
     match OWN.get() {
-        Some(own) if own.is_worker => admit_for_leader(own, now),
         Some(own) => admit_own(own, now),
         None => Ok(()),
-    }
-}
-
-/// The leader may know nothing of its workers' IDs, and they may have ended before it does.
-fn admit_for_leader(own: Own, now: i64) -> Result<(), i64> {
-    let known = own.announced.load(Ordering::Acquire);
-    if now < known {
-        return Err(known);
-    }
-    // The transaction may get its number later; and then the leader knows what the worker does not.
-    let local = |(slot, number)| Identity::Local { slot, number };
-    if let Some(identity) = transaction::xid().map(Identity::Xid).or_else(|| transaction::of_leader().map(local)) {
-        detach(identity, now);
-        fence(Ordering::SeqCst);
-        let known = own.announced.load(Ordering::SeqCst);
-        if now < known {
-            return Err(known);
-        }
-    }
-    ADMITTED.set(now);
-    Ok(())
-}
-
-/// Adds a transaction that has no slot. Without memory for slots, there is no horizon that it could hold.
-fn detach(identity: Identity, bound: i64) {
-    let (Attachment::Ledger(control, _), Some(segment)) = (attached(), segment::attached()) else { return };
-    let new = Detached { identity, bound, database: recovery::database() };
-    if !segment.with_detached(control, |all| add_detached(control, all, new)) {
-        crate::error::raise(Error::TooManyDetached);
     }
 }
 
@@ -142,14 +93,11 @@ fn detach(identity: Identity, bound: i64) {
 ///
 /// # Errors
 /// The latest instant that may have been announced.
-pub fn cover(instant: i64) -> Result<(), i64> {
+pub fn cover(backend: &Backend, instant: i64) -> Result<(), i64> {
     let Some(own) = OWN.get() else { return Ok(()) };
     // The floor is above what was announced before the start of the server.
-    if let Attachment::Ledger(control, _) = attached()
-        && let Some(floor) = control.ledger().map(|ledger| ledger.floor())
-        && instant < floor
-        && !absent!(CoverFloor)
-    {
+    let floor = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor()));
+    if instant < floor {
         return Err(floor);
     }
     if own.transactions.bound() <= instant { Ok(()) } else { own.transactions.hold(own.announced, instant) }
@@ -158,52 +106,28 @@ pub fn cover(instant: i64) -> Result<(), i64> {
 /// What is to be done when a transaction of this session ends. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end(event: Event) -> bool {
-    if event == Event::WillPrepare {
-        prepare();
-        return false;
-    }
     let Some(own) = OWN.get() else { return false };
     match event {
-        Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
+        Event::WillPrepare => {
+            prepare(own);
+            return false;
+        }
         Event::Committed => own.transactions.end(transaction::xid()),
         Event::Left => own.transactions.end(None),
-        Event::WillPrepare | Event::LeftByWorker => {}
     }
     forget();
-    ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)
+    ADMITTED.replace(NONE) != NONE
 }
 
-/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it. This session may know nothing
-/// of IDs that only its workers have made.
-fn prepare() {
-    let Some(xid) = transaction::xid().filter(|_| !absent!(HorizonPrepared)) else { return };
-    let bound = OWN.get().map_or(NONE, |own| own.transactions.bound()).min(bound_of_workers(xid));
-    if bound != NONE {
-        detach(Identity::Xid(xid), bound);
-        prepared::carry(xid, bound);
+/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it.
+fn prepare(own: Own) {
+    let bound = own.transactions.bound();
+    let Some(xid) = transaction::xid().filter(|_| bound != NONE) else { return };
+    // Nothing can be prepared where there is no room for it.
+    if let (Some(attachment), Some(segment)) = (attached(), segment::attached())
+        && prepared::most() > 0
+    {
+        segment.add_prepared(attachment.control, &[Prepared::new(xid, bound, recovery::database())]);
     }
-}
-
-/// Returns the bound of the IDs that this transaction's workers have made, or [`NONE`].
-fn bound_of_workers(xid: u64) -> i64 {
-    let Some(control) = attach::control().filter(|control| Segment::has_detached(control)) else { return NONE };
-    let Ok(segment) = segment::segment(control) else { return NONE };
-    let (slot, number) = transaction::own();
-    let own = [Identity::Xid(xid), Identity::Local { slot, number }];
-    segment.with_detached(control, |all| {
-        all.iter()
-            .filter(|detached| own.contains(&detached.identity))
-            .map(|detached| detached.bound)
-            .min()
-            .unwrap_or(NONE)
-    })
-}
-
-/// Notes that this session has made its last ID, at exit. Its last transaction may have to be rolled back yet.
-pub fn leave(control: &Control) {
-    if OWN.get().is_some_and(|own| !own.is_published) {
-        // Snapshots that see all before this one as ended see its own as ended.
-        control.unpublished_until.fetch_max(transaction::next_xid(), Ordering::SeqCst);
-        control.unpublished.fetch_sub(1, Ordering::SeqCst);
-    }
+    prepared::carry(xid, bound);
 }

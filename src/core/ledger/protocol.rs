@@ -140,6 +140,14 @@ fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
     Ok(Looked { marks, exists: page.bytes.is_some() })
 }
 
+/// Takes in what the page of this session's database says: the first thing to do on a server that was promoted.
+///
+/// # Errors
+/// The server's.
+pub fn take_page<H: Host>(host: &mut H) -> Result<(), H::Error> {
+    look(host).map(|_| ())
+}
+
 fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     // A server that was promoted meanwhile begins anew.
     let ledger = begun(host)?;
@@ -386,24 +394,24 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     cover(host, page)
 }
 
-/// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, and whether anything
-/// has changed.
+/// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, whether anything has
+/// changed, and up to where horizons of any server had bound this one.
 ///
 /// # Errors
 /// The server's.
-pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool), H::Error> {
+pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let page = look(host)?;
     let now = host.now();
-    let is_new = {
+    let (is_new, bound) = {
         let writer = host.writer();
-        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((now, false)) };
+        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((now, false, i64::MIN)) };
         let new = ledger.accepted(now);
         if new != ledger {
             store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = i64::MIN);
         }
-        new != ledger
+        (new != ledger, ledger.bound().instant)
     };
     let from = match grant(host, now, now.saturating_add(1), false)? {
         Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor())).max(now),
@@ -417,19 +425,19 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool), H::Error> {
     // In this order: who sees the recall sees the lower instant.
     shared.recalls.fetch_add(1, Ordering::SeqCst);
     shared.last_seen.fetch_min(from, Ordering::AcqRel);
-    Ok((from, is_new))
+    Ok((from, is_new, bound))
 }
 
 /// Has this server use no tick that starts before an instant, in a transaction that begins from now on. Returns the instant from
-/// which IDs are made; none if that was so before.
+/// which IDs are made, and whether anything has changed.
 ///
 /// # Errors
 /// The server's.
-pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
+pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H::Error> {
     let page = look(host)?;
     let (new, is_new) = {
         let writer = host.writer();
-        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(None) };
+        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((instant, false)) };
         let new = ledger.above(instant);
         if new != ledger {
             store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
@@ -439,8 +447,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<Option<i64>, H
     };
     fence(Ordering::SeqCst);
     cover(host, page)?;
-    let now = host.now();
-    Ok(is_new.then(|| new.next_free(now).max(instant)))
+    Ok((new.next_free(host.now()).max(instant), is_new))
 }
 
 /// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
