@@ -104,19 +104,19 @@ def test_how_often_the_file_is_written(own_servers):
 
 @contextlib.contextmanager
 def stuck_disk(server):
-    """Whoever begins to write the file has to wait for the end of the block."""
+    """Whoever begins to read or write the file has to wait for the end of the block."""
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
-    os.mkfifo(stuck)  # Opening it lasts until somebody reads.
+    os.mkfifo(stuck)  # Opening it lasts until somebody opens the other end.
     stuck.chmod(0o666)
     stuck.replace(mark(server))
     try:
         yield
     finally:
-        # Whoever waits for a reader goes on, and finds that this is no file.
-        reader = os.open(mark(server), os.O_RDONLY | os.O_NONBLOCK)
+        # Whoever waits for it goes on, and finds that this is no file.
+        both_ends = os.open(mark(server), os.O_RDWR)
         kept.replace(mark(server))
-        os.close(reader)
+        os.close(both_ends)
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ impl Ledger {
             given_back: (0, i64::MIN),
             born: known.steady,
             waits_until: i64::MIN,
-            known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now) },
+            known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now).saturating_add(1) },
             used: Used::NONE,
             bound: Bound::NONE,
             binds: false,
