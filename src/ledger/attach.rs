@@ -6,6 +6,7 @@ use std::cell::Cell;
 use flake_core::SHARE_RULE;
 
 use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, VERSION};
+use super::segment;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::{report, shared_memory};
@@ -25,9 +26,11 @@ thread_local! {
 
 /// If the library is being preloaded, has the control block created when the server starts.
 pub fn preload() {
-    shared_memory::reserve(CONTROL_SIZE, || {
+    let size = || CONTROL_SIZE + segment::size();
+    shared_memory::reserve(size, || {
         if let Ok(control) = control_block() {
             control.with_lock(|guarded| guarded.state.started_at = Some(clock::now()));
+            segment::preload(control);
         }
     });
 }

@@ -39,8 +39,10 @@ pub struct Control {
     lock: LwLock,
     /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
     pub(super) file_lock: LwLock,
-    /// The handle of the segment with what is kept for each slot.
+    /// The handle of the dynamic segment with what is kept for each slot.
     pub segment: AtomicU32,
+    /// Whether that is in the main segment instead.
+    pub is_preloaded: AtomicBool,
     /// What sessions read and change without a lock.
     pub shared: Shared,
     guarded: UnsafeCell<Guarded>,
@@ -105,6 +107,7 @@ impl Control {
             lock: LwLock::new(),
             file_lock: LwLock::new(),
             segment: AtomicU32::new(0),
+            is_preloaded: AtomicBool::new(false),
             shared: Shared::default(),
             guarded: UnsafeCell::default(),
             counters: Counters::default(),

@@ -153,7 +153,7 @@ pub struct OpenTransaction {
 pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
     // Before the first ID there is none.
-    if control.segment.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
+    if control.shared.sessions.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
         return Ok(Vec::new());
     }
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
@@ -179,7 +179,7 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
 /// one: time that was granted to them before may still be used in it.
 pub fn making_ids() -> Result<Vec<(i32, i64)>, Error> {
     let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
-    if control.segment.load(Ordering::Acquire) == 0 {
+    if control.shared.sessions.load(Ordering::Acquire) == 0 {
         return Ok(Vec::new());
     }
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
