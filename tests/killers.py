@@ -83,7 +83,6 @@ KILLED_BY = {
     "HorizonKeptFirst": ["horizon::threads_lose_nothing"],
     "HorizonMerged": ["horizon::a_slot_never_holds_too_little"],
     "HorizonStamp": ["test_horizon_statements.py::test_one_horizon_in_a_statement"],
-    "HorizonWorkers": ["test_horizon_statements.py::test_ids_of_workers_are_held_until_the_leader_ends"],
     "HorizonPrepared": ["test_horizon_prepared.py::test_it_is_held_until_the_end"],
     "HorizonRebuilt": ["test_horizon_prepared.py::test_restarts"],
     "HorizonUnpublished": ["test_horizon_memory.py::test_no_horizon_while_a_session_has_no_memory"],

@@ -19,6 +19,7 @@ use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, SharedLedger};
+use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, settings, slot};
 
 /// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
@@ -88,6 +89,9 @@ pub enum Attempt<Id> {
 impl<S: IdSource> SessionGenerator<S> {
     fn new(source: S) -> Result<Self, Error> {
         recovery::refuse(S::FUNCTION);
+        if is_in_worker() {
+            return Err(Error::InWorker);
+        }
         source.check(clock::now())?;
         let node = ledger::join(source.tick_length())?;
         exit::leave_at_exit(final_progress_of::<S>);
