@@ -28,6 +28,7 @@ use crate::error::Error;
 pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
+pub use self::mark_page::hold as hold_page;
 pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_announced, open_transactions};
 pub use self::membership::{join, leave};
 pub use self::node::node_to_read;
