@@ -94,7 +94,7 @@ KILLED_BY = {
     "HorizonPromoted": ["test_horizon_clock.py::test_a_session_that_outlives_the_failover"],
     "HorizonGranted": ["test_horizon_clock.py::test_a_session_that_outlives_the_failover_in_another_database"],
     "SlotShare": ["test_faults.py::test_many_sessions_in_one_frozen_tick"],
-    "SlotOfWorkers": ["test_faults.py::test_parallel_workers"],
+    "SlotOfWorkers": ["test_faults.py::test_sessions_in_the_slots_of_other_processes"],
     "SlotProgress": ["test_faults.py::test_many_sessions_in_one_frozen_tick"],
     "SlotGivenUp": ["test_exits.py::test_sessions_that_end_while_they_ask_for_time"],
     "ExitNoteOfLast": ["test_exits.py::test_a_crash_after_a_session_has_left[meanwhile]"],
