@@ -4,4 +4,7 @@
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
+COMMENT ON COLUMN flake_open.since IS
+    'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
+
 SELECT flake_record_mark();

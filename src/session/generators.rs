@@ -191,8 +191,14 @@ impl<S: IdSource> SessionGenerator<S> {
 /// Acts on this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     S::store().with(|generators| {
+        let key = source.key();
+        if !generators.borrow().has(key) {
+            // None is borrowed meanwhile, because the session may exit while it waits for a lock.
+            let new = SessionGenerator::new(source).or_raise();
+            generators.borrow_mut().add(key, new);
+        }
         let mut generators = generators.borrow_mut();
-        let own = generators.bring_to_hand(source.key(), || SessionGenerator::new(source).or_raise());
+        let Some(own) = generators.bring_to_hand(key) else { unreachable!("it has just been created") };
         own.clock.forget();
         // A layout may go by another name now.
         source.adopt(&own.source, &mut own.resumable).or_raise();

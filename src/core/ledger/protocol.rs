@@ -97,11 +97,12 @@ fn put(writer: &impl Server, new: Ledger) {
             state.free_from = i64::MIN;
         }
         if !new.is_open() {
-            state.opened_at = state.opened_at.max(new.opens_at(now, writer.steady()));
+            let opens_at = new.opens_at(now, writer.steady());
+            state.opened_at = state.opened_at.max(if opens_at == i64::MAX { i64::MIN } else { opens_at });
         }
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.bound().recalls < new.bound().recalls);
-        match new.bound_by_others() {
+        match new.announced() {
             i64::MIN => {}
             instant if is_recalled => shared.announced.store(instant, Ordering::SeqCst),
             instant => {
@@ -395,7 +396,7 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
 }
 
 /// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, whether anything has
-/// changed, and up to where horizons of any server had bound this one.
+/// changed, and up to where horizons had bound this server.
 ///
 /// # Errors
 /// The server's.
@@ -411,9 +412,12 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
             put(&writer, new);
             writer.lock(|state| state.opened_at = i64::MIN);
         }
-        (new != ledger, ledger.bound().instant)
+        (new != ledger, ledger.announced())
     };
+    let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {
+        // The open stretch holds the present: sessions go on where they are.
+        Grant::Window(window, _) if !is_new && was_seen > now => window.until,
         Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor())).max(now),
         Grant::After(until) => {
             cover(host, page)?;
@@ -467,13 +471,15 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     }
     let now = host.now();
     let grant = grant(host, now, now.saturating_add(1), false)?;
-    let until = host.lock(|state| state.ledger.map_or(now, |ledger| ledger.granted_until()));
-    Ok(if let Grant::After(_) = grant { now.min(until) } else { now })
+    let settled = host.lock(|state| state.ledger.map_or(now, |ledger| ledger.settled(now)));
+    Ok(if let Grant::After(_) = grant { settled } else { now })
 }
 
 /// Returns how long, in microseconds, a session has to wait for `until` because of a start or a promotion and not because of the
 /// clock.
 pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
-    let is_due = server.lock(|state| until <= state.opened_at);
+    let steady = server.steady();
+    let is_due = server
+        .lock(|state| until <= state.opened_at || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady)));
     if is_due { AHEAD + super::marks::MARGIN } else { 0 }
 }

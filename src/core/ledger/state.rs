@@ -52,6 +52,8 @@ pub struct Ledger {
     known_since: i64,
     used: Used,
     bound: Bound,
+    /// Horizons may have been announced up to this instant before it began, by this server.
+    announced: i64,
     /// Whether horizons are asked for here.
     binds: bool,
     is_open: bool,
@@ -81,6 +83,7 @@ impl Ledger {
             known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now).saturating_add(1) },
             used: Used::NONE,
             bound: Bound::NONE,
+            announced: i64::MIN,
             binds: false,
             is_open: false,
             era: known.era,
@@ -91,12 +94,17 @@ impl Ledger {
         let Some((marks, file)) = known.file else { return ledger };
         ledger.used = marks.concern(me, ledger.given_back).used;
         ledger.bound = marks.bound;
+        // What this server has announced itself was granted; a note is not below it.
+        if ledger.bound.incarnation == me.incarnation {
+            ledger.announced = ledger.bound.instant;
+        }
         if let (Some(by), Some(note)) = (own, file.exit_note)
             && by.node == known.node
             && Some(note.boot) == known.boot
         {
             ledger.given_back = (by.start, note.until);
             ledger.used = ledger.used.without(note.free_from, note.until);
+            ledger.announced = ledger.announced.min(note.free_from);
         }
         ledger
     }
@@ -128,8 +136,8 @@ impl Ledger {
     /// # Errors
     /// The instant to wait for.
     pub fn granted(&self, now: i64, steady: i64, tick_end: i64) -> Result<Self, i64> {
-        if steady < self.waits_until {
-            return Err(now.saturating_add(self.waits_until - steady));
+        if self.is_waiting(steady) {
+            return Err(self.opens_at(now, steady));
         }
         let mut new = *self;
         if self.is_open && now < self.until {
@@ -155,7 +163,7 @@ impl Ledger {
             }
             new.is_open = true;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
-            new.used = self.used.with(new.from, new.until, now).forgetting(now);
+            new.used = self.used.leaving(now).with(new.from, new.until, now).forgetting(now);
         }
         new.bind();
         Ok(new)
@@ -190,6 +198,7 @@ impl Ledger {
         }
         new.used = self.used.accepting(now);
         new.known_since = now;
+        new.announced = self.announced.min(now);
         if self.bound.instant > now {
             new.bound = Bound { recalls: self.bound.recalls + 1, instant: now, incarnation: self.me.incarnation };
         }
@@ -256,11 +265,6 @@ impl Ledger {
         self.bound
     }
 
-    /// Returns up to where another server's horizons bind this one.
-    pub fn bound_by_others(&self) -> i64 {
-        if self.bound.incarnation == self.me.incarnation { i64::MIN } else { self.bound.instant }
-    }
-
     /// Whether it began while the server was a standby.
     pub const fn in_recovery(&self) -> bool {
         self.in_recovery
@@ -296,11 +300,24 @@ impl Ledger {
         if self.is_open { self.used.window(self.from, self.until) } else { Window::NONE }
     }
 
-    /// Returns the first instant from `now` on at which a stretch can be opened, which may be waited for because of a start.
+    /// Returns whether the server waits for an old primary.
+    pub const fn is_waiting(&self, steady: i64) -> bool {
+        steady < self.waits_until
+    }
+
+    /// Returns the first instant from `now` on at which a stretch can be opened.
     pub fn opens_at(&self, now: i64, steady: i64) -> i64 {
-        let after_wait = now.saturating_add(self.waits_until.saturating_sub(steady).max(0));
-        let free = self.next_free(after_wait);
-        if free == i64::MAX { i64::MIN } else { free }
+        self.next_free(now.saturating_add(self.waits_until.saturating_sub(steady).max(0)))
+    }
+
+    /// Returns an instant at `now` or below which no ID is made any more, whatever the clock says at the next start.
+    pub fn settled(&self, now: i64) -> i64 {
+        if self.is_open { now.min(self.until) } else { now.min(self.used.accepted_after(i64::MIN)) }
+    }
+
+    /// Up to this instant, horizons bind this server: another one's, or its own from before it began.
+    pub fn announced(&self) -> i64 {
+        if self.bound.incarnation == self.me.incarnation { self.announced } else { self.announced.max(self.bound.instant) }
     }
 
     /// Returns the first instant from `now` on at which a stretch can be open.

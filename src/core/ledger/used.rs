@@ -152,7 +152,7 @@ impl Used {
         Self::of(both, present)
     }
 
-    /// Returns the set with a stretch used as well. What it leaves free before it, where nothing had been used, is not accepted.
+    /// Returns the set with a stretch used as well. What it leaves free before it is not accepted.
     #[must_use]
     pub fn with(&self, from: i64, to: i64, present: i64) -> Self {
         if from >= to {
@@ -165,7 +165,7 @@ impl Used {
                 continue;
             }
             if free.from < from {
-                rest.push(Free { to: from, accepted: free.accepted && free.to != i64::MAX, ..free });
+                rest.push(Free { to: from, accepted: false, ..free });
             }
             if to < free.to {
                 rest.push(Free { from: to, ..free });
@@ -200,6 +200,15 @@ impl Used {
     pub fn accepting(mut self, now: i64) -> Self {
         for gap in &mut self.gaps[..self.count as usize] {
             gap.accepted |= gap.to > now;
+        }
+        self
+    }
+
+    /// Returns the set whose gaps before an instant are not accepted any more: the clock has gone on.
+    #[must_use]
+    pub fn leaving(mut self, now: i64) -> Self {
+        for gap in &mut self.gaps[..self.count as usize] {
+            gap.accepted &= gap.to > now;
         }
         self
     }

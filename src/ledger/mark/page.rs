@@ -1,5 +1,6 @@
 //! The page of this session's database that keeps the marks of all nodes. It travels in the WAL with the data.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 
 use flake_core::ledger::host::{Change, Page};
@@ -15,9 +16,20 @@ const SEQUENCE: &CStr = c"flake_mark";
 /// A sequence's last value that is further ahead of the clock is not a mark: somebody has set it. In microseconds.
 const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
 
+thread_local! {
+    /// Whether this session has said that it ignores the last value.
+    static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
+}
+
 fn open() -> Result<SequencePage, Error> {
     let page = SequencePage::open(EXTENSION, SEQUENCE).ok_or(Error::NoMarkSequence)?;
     if page.is_logged() { Ok(page) } else { Err(Error::MarkNotLogged) }
+}
+
+/// Keeps others from locking the page until the result is dropped, after waiting for those who have locked it. Where there is no
+/// page, whoever asks for time learns that.
+pub fn hold() -> impl Sized {
+    SequencePage::open(EXTENSION, SEQUENCE)
 }
 
 /// Reads the page, and waits until what was read is on disk. Where there is no page, because pg_upgrade does not copy it, there
@@ -32,7 +44,7 @@ pub fn read() -> Result<Page, Error> {
         return Ok(Page { bytes: Some(bytes), last_value: None });
     }
     let last_value = page.last_value();
-    if let Some(ignored) = last_value.filter(|&value| !is_sane(value)) {
+    if let Some(ignored) = last_value.filter(|&value| !is_sane(value) && !HAS_WARNED.replace(true)) {
         report::warning(
             "the last value of sequence \"flake_mark\" is ignored".to_owned(),
             Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
