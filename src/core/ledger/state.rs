@@ -42,8 +42,8 @@ pub struct Ledger {
     in_recovery: bool,
     /// Whether the incarnation began with this ledger.
     is_new: bool,
-    /// The start whose exit note the ledger continues from, and the end of what had been granted to it; 0 if there is none.
-    given_back: (u32, i64),
+    /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
+    given_back: (u32, Used),
     /// When it began, by the steady clock.
     born: i64,
     /// No stretch is opened before this instant by the steady clock: an old primary may go on.
@@ -67,15 +67,15 @@ impl Ledger {
     /// Begins after a start or a promotion.
     pub fn begin(known: &Beginnings<'_>) -> Self {
         let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
-        let own = of_file.and_then(|(marks, file)| marks.of(file.node)).map(|mark| mark.by);
-        let incarnation = own.map_or(known.chance.0, |by| by.incarnation);
+        let own = of_file.and_then(|(marks, file)| marks.of(file.node));
+        let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Writer { node: known.node, incarnation, start: known.chance.1 };
         let mut ledger = Self {
             me,
             wal_timeline: known.wal_timeline,
             in_recovery: known.in_recovery,
             is_new: own.is_none(),
-            given_back: (0, i64::MIN),
+            given_back: (0, Used::NONE),
             born: known.steady,
             waits_until: i64::MIN,
             known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now) },
@@ -89,13 +89,13 @@ impl Ledger {
             until: i64::MIN,
         };
         let Some((marks, file)) = known.file else { return ledger };
-        ledger.used = marks.concern(me, ledger.given_back).used;
+        ledger.used = marks.concern(me, &ledger.given_back).used;
         ledger.bound = marks.bound;
-        if let (Some(by), Some(note)) = (own, file.exit_note)
-            && by.node == known.node
+        if let (Some(own), Some(note)) = (own, file.exit_note)
+            && own.by.node == known.node
             && Some(note.boot) == known.boot
         {
-            ledger.given_back = (by.start, note.until);
+            ledger.given_back = (own.by.start, own.used);
             ledger.used = ledger.used.without(note.free_from, note.until);
         }
         ledger
@@ -105,7 +105,7 @@ impl Ledger {
     #[must_use]
     pub fn with(&self, marks: &Marks, now: i64, steady: i64) -> Self {
         let mut new = *self;
-        let concern = marks.concern(self.me, self.given_back);
+        let concern = marks.concern(self.me, &self.given_back);
         let meets_another = self.is_new && concern.is_of_another && steady < self.born.saturating_add(MARGIN);
         if meets_another {
             new.waits_until = self.born.saturating_add(MARGIN);
@@ -227,7 +227,9 @@ impl Ledger {
 
     /// Returns the note that the last session leaves: of the open stretch, time from `free_from` on was not used.
     pub fn exit_note(&self, boot: u64, free_from: i64) -> Option<ExitNote> {
-        self.is_open.then(|| ExitNote { boot, free_from: free_from.max(self.floor), until: self.until })
+        // A tick may have begun before the stretch did.
+        let free_from = free_from.max(self.floor).max(self.from);
+        self.is_open.then_some(ExitNote { boot, free_from, until: self.until })
     }
 
     /// In whose name this server writes marks.

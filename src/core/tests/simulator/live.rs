@@ -9,6 +9,7 @@ use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, tell};
+use crate::story::seconds;
 use crate::wal::DATABASES;
 
 /// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
@@ -17,8 +18,8 @@ const KIND: usize = 1;
 const USUAL: i64 = 5 * SECOND;
 /// The same where the file is lost right after a promotion.
 const LONGEST: i64 = 7 * SECOND;
-/// How often the story looks whether there are IDs.
-const PAUSE: i64 = SECOND / 10;
+/// The next tick, and the time that attempts take.
+const TICK: i64 = 3000;
 
 impl Play {
     /// A primary on which the extension has just been created in every database.
@@ -124,7 +125,17 @@ impl Play {
 
     /// Makes an ID in the database that it is connected to, within so much time.
     fn makes_within(self: &Arc<Self>, at: usize, limit: i64) -> bool {
-        let until = self.time() + limit;
+        let until = self.time() + limit + TICK;
+        let told = self.world().told.take();
+        let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
+        let mut world = self.world();
+        world.told = told;
+        let after = if is_made { "makes IDs" } else { "makes none" };
+        tell!(world, "server {}: session 0 tries for {}, and {after}", world.name(at), seconds(limit));
+        is_made
+    }
+
+    fn tries(self: &Arc<Self>, at: usize, until: i64, pause: i64) -> bool {
         loop {
             if self.make((at, 0), (KIND, 1), false, None) == 1 {
                 return true;
@@ -132,7 +143,7 @@ impl Play {
             if self.time() > until || self.has_failed() {
                 return false;
             }
-            self.pass(PAUSE);
+            self.pass(pause);
         }
     }
 
@@ -151,7 +162,7 @@ impl Play {
         self.pass(AHEAD + SECOND);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {
-                if self.connects(at, database) && !self.makes_within(at, PAUSE) {
+                if self.connects(at, database) && !self.makes_within(at, 0) {
                     return self.is_stuck(at, database, "although it has just made some");
                 }
             }

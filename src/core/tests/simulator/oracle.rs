@@ -64,6 +64,9 @@ pub struct Oracle {
 
 /// The instants of stories, as times of a day that begins with them.
 pub fn time(instant: i64) -> String {
+    if instant.abs_diff(MORNING) > 1000 * 24 * HOUR as u64 {
+        return if instant < MORNING { "long ago" } else { "the end of time" }.to_owned();
+    }
     let since = instant - MORNING + 10 * HOUR;
     let (seconds, micros) = (since.div_euclid(SECOND), since.rem_euclid(SECOND));
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
