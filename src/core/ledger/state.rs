@@ -172,10 +172,10 @@ impl Ledger {
         }
         let mut new = *self;
         if let Some(gap) = self.used.free_at(now) {
-            new.used = self.used.with(gap.from, now.saturating_add(AHEAD).min(gap.to), now);
+            new.used = self.used.with(now, now.saturating_add(AHEAD).min(gap.to), now);
         }
-        let until = new.used.free().map(|free| free.from).find(|&from| from > now).unwrap_or(self.until);
-        Ok((new, Window { from: self.floor, until: until.min(self.until), skip: self.window().skip }))
+        let (from, until) = new.used.around(now);
+        Ok((new, Window { from: from.max(self.floor), until: until.min(self.until), skip: self.window().skip }))
     }
 
     /// Returns the ledger that goes on at the present clock although later IDs exist; the same if the open stretch holds it.

@@ -53,12 +53,11 @@ fn share_of_sno(kind: usize, node: Node, slot: Slot) -> Share {
     Share::of("sno", Numbers { first: kind as u64, count: 1 }, sequences, slot, 3).unwrap()
 }
 
-/// An ID, when its tick began, and how long that lasts.
+/// An ID, and when its tick began.
 #[derive(Debug, Clone, Copy)]
 pub struct Id {
     pub bits: u128,
     pub start: i64,
-    pub length: i64,
 }
 
 /// A session's generator of one kind.
@@ -109,9 +108,8 @@ impl Own {
                     let (now, admitted) = admit(host);
                     (now, admitted.map_or_else(|until| Answer::ClockBehind { until }, |()| generator.next(now, || 0)))
                 })?;
-                let length = OF_KINDS[kind].tick_length();
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
-                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, length }))
+                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start }))
             }
             Self::Sno(own) => {
                 let answer = own.next(host, |host, generator| {
@@ -121,7 +119,7 @@ impl Own {
                 let start = own.generator.last_unit_start().unwrap_or(i64::MIN);
                 Ok(judged(answer, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | LAYOUTS as u128, start, length: 4000 }
+                    Id { bits: bits << 8 | LAYOUTS as u128, start }
                 }))
             }
         }

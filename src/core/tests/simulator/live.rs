@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::state::AHEAD;
 
 use crate::layouts::SECOND;
-use crate::machine::SLOTS;
+use crate::machine::{Machine, SLOTS};
 use crate::operator::Ending;
 use crate::oracle::Branch;
-use crate::play::{Play, SERVERS, tell};
+use crate::play::{Play, SERVERS, World, tell};
 use crate::story::seconds;
 use crate::wal::DATABASES;
 
@@ -20,6 +21,16 @@ const USUAL: i64 = 5 * SECOND;
 const LONGEST: i64 = 7 * SECOND;
 /// The next tick, and the time that attempts take.
 const TICK: i64 = 3000;
+
+impl World {
+    /// No time that is granted reaches further than this.
+    fn latest(&self) -> i64 {
+        let made = self.oracle.made.iter().map(|made| made.clock).max();
+        let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
+        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used().until()).max();
+        made.max(granted).unwrap_or(i64::MIN).max(self.above).saturating_add(AHEAD + 2 * MARGIN)
+    }
+}
 
 impl Play {
     /// A primary on which the extension has just been created in every database.
@@ -34,7 +45,6 @@ impl Play {
                 delay: 0,
                 is_active: [false; DATABASES],
                 node: (0, 2),
-                old: 0,
                 stepped: i64::MIN,
             });
             world.machines[0].exists = true;
@@ -87,11 +97,10 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            let (is_free, bound) = {
+            let (is_free, above) = {
                 let world = self.world();
                 let was_ahead = world.machines.iter().any(|machine| machine.may_wait);
-                let bound = world.machines.iter().flat_map(|machine| &machine.promises).map(|promise| promise.instant);
-                (!was_ahead, bound.max().unwrap_or(i64::MIN))
+                (!was_ahead, if world.above > i64::MIN { world.latest() } else { i64::MIN })
             };
             if self.makes_within(at, LONGEST) {
                 continue;
@@ -104,8 +113,8 @@ impl Play {
                 continue;
             }
             // Nothing takes back what flake_start_above was given.
-            if bound > self.time() {
-                self.pass(bound - self.time());
+            if above > self.time() {
+                self.pass(above - self.time());
                 self.accept(at, 0, None);
                 if self.makes_within(at, USUAL) || self.has_failed() {
                     continue;
@@ -158,8 +167,9 @@ impl Play {
     /// An orderly restart costs nothing, the first visit of another database neither, and a crash as much time as was granted.
     fn restarts_are_cheap(self: &Arc<Self>, at: usize) {
         let databases: Vec<usize> = (0..DATABASES).filter(|&database| self.connects(at, database)).collect();
-        // What sessions that were terminated have given up is over.
-        self.pass(AHEAD + SECOND);
+        // What was granted ahead, or given up by sessions that were terminated, is over.
+        let left = self.world().latest().saturating_sub(self.time()).max(AHEAD + 2 * MARGIN);
+        self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {
                 if self.connects(at, database) && !self.makes_within(at, 0) {

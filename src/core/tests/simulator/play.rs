@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::baton::{Seat, hand_on};
 use crate::host::{Control, Lock};
 use crate::layouts::MORNING;
-use crate::machine::{Machine, SLOTS};
+use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
 use crate::story::{Event, Needs, Story};
 
@@ -35,8 +35,8 @@ pub struct World {
     pub failure: Option<Failure>,
     /// How often the baton has changed hands.
     pub switches: u64,
-    /// Whether an event has had an effect.
-    pub has_effect: bool,
+    /// The greatest instant that flake_start_above was asked for.
+    pub above: i64,
     numbers: u64,
     is_over: bool,
 }
@@ -78,9 +78,6 @@ impl World {
         self.machines[at].name
     }
 
-    pub fn is_running(&self, at: usize, slot: usize) -> bool {
-        self.running.iter().any(|running| (running.at, running.slot) == (at, slot))
-    }
 
     pub fn fail(&mut self, sentence: String) {
         self.failure.get_or_insert(Failure(sentence));
@@ -175,7 +172,7 @@ impl Play {
             told: is_told.then(Vec::new),
             failure: None,
             switches: 0,
-            has_effect: true,
+            above: i64::MIN,
             numbers: 0,
             is_over: false,
         };
@@ -265,10 +262,5 @@ impl Play {
     /// It does not run any more.
     pub fn rests(&self, control: &Arc<Control>) {
         self.world().running.retain(|running| !Arc::ptr_eq(&running.control, control));
-    }
-
-    /// All slots.
-    pub fn slots() -> std::ops::Range<usize> {
-        0..SLOTS
     }
 }

@@ -375,7 +375,9 @@ impl Play {
         let instant = {
             let mut world = self.world();
             world.machines[at].may_wait = true;
-            self.time() + world.machines[at].offset() + ahead
+            let instant = self.time() + world.machines[at].offset() + ahead;
+            world.above = world.above.max(instant);
+            instant
         };
         let result = self.act((at, slot), stop, |host, session| {
             protocol::start_above(host, instant)?;

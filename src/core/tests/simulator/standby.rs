@@ -79,7 +79,6 @@ impl Play {
             delay: old.offset() - new.offset(),
             is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
             node: old.node,
-            old: upstream,
             stepped: old.last_step,
         };
         let timeline = old.timeline + 1;
