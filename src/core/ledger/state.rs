@@ -178,19 +178,21 @@ impl Ledger {
         Ok((new, Window { from: from.max(self.floor), until: until.min(self.until), skip: self.window().skip }))
     }
 
-    /// Returns the ledger that goes on at the present clock although later IDs exist; the same if the open stretch holds it.
+    /// Returns the ledger that goes on at the present clock although later IDs, or horizons of other servers, exist; the same if
+    /// nothing keeps it from that.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
-        if self.is_open && self.from <= now && now < self.until {
-            return *self;
-        }
         let mut new = *self;
-        if self.is_open {
-            new.close();
+        let is_present = self.is_open && self.from <= now && now < self.until;
+        if !is_present {
+            if self.is_open {
+                new.close();
+            }
+            new.used = self.used.accepting(now);
+            new.known_since = now;
         }
-        new.used = self.used.accepting(now);
-        new.known_since = now;
-        if self.bound.instant > now {
+        let horizon = if is_present { self.bound_by_others() } else { self.bound.instant };
+        if horizon > now {
             new.bound = Bound { recalls: self.bound.recalls + 1, instant: now, incarnation: self.me.incarnation };
         }
         new

@@ -300,6 +300,7 @@ impl Host for Hosted {
 
     fn writer(&mut self) -> Right<'_> {
         self.step("asks for the right to write");
+        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
         let guard = self.wait_for(&self.memory.writer, Lock::Writer);
         Right { host: self, _guard: guard }
     }
@@ -307,6 +308,7 @@ impl Host for Hosted {
     fn try_writer(&mut self) -> Option<Right<'_>> {
         self.step("asks for the right to write if it is free");
         let guard = self.memory.writer.try_lock().ok()?;
+        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
         Some(Right { host: self, _guard: guard })
     }
 

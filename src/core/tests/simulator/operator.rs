@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Page;
+use flake_core::ledger::state::AHEAD;
 
 use crate::disk::File;
 use crate::machine::{Memory, SLOTS};
@@ -176,14 +177,19 @@ impl Play {
             let machine = &mut world.machines[at];
             machine.file = None;
             machine.timeline = 1;
+            let mut above = i64::MIN;
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {
+                    above = above.max(page.last_value.unwrap_or(i64::MIN));
                     let without = Page { bytes: None, last_value: page.last_value };
                     let record = Record::Extension(database, Some(Arc::new(without)));
                     let record = machine.wal.write(self.time(), record);
                     machine.wal.flush(record);
                 }
             }
+            // They say nothing of gaps.
+            world.above = world.above.max(above);
+            world.machines[at].may_wait |= above > self.time() + AHEAD;
             tell!(world, "server {} is upgraded by pg_upgrade", world.name(at));
         }
         self.start_server(at, false);

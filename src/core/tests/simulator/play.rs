@@ -37,6 +37,8 @@ pub struct World {
     pub switches: u64,
     /// The greatest instant that flake_start_above was asked for.
     pub above: i64,
+    /// What clocks said when time may have been granted.
+    pub granted_at: Vec<i64>,
     numbers: u64,
     is_over: bool,
 }
@@ -173,6 +175,7 @@ impl Play {
             failure: None,
             switches: 0,
             above: i64::MIN,
+            granted_at: Vec::new(),
             numbers: 0,
             is_over: false,
         };
@@ -197,6 +200,7 @@ impl Play {
             events: Vec::new(),
             told: None,
             failure: None,
+            granted_at: Vec::new(),
             ..*world
         };
         std::mem::replace(&mut *world, empty)
