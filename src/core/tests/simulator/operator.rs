@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Page;
+use flake_core::ledger::record::newest;
 use flake_core::ledger::state::AHEAD;
 
 use crate::disk::File;
@@ -123,10 +124,13 @@ impl Play {
         }
     }
 
+    /// A copy from between two sessions of a server that runs on is not covered: it has the note of the first one, which
+    /// gives back what the second one uses.
     pub fn save_file(&self, at: usize) {
         let mut world = self.world();
         let machine = &mut world.machines[at];
-        if let Some(file) = &machine.file {
+        let has_note = |file: &File| newest(file.bytes()).is_ok_and(|((_, part), _)| part.exit_note.is_some());
+        if let Some(file) = machine.file.as_ref().filter(|file| !machine.is_up || !has_note(file)) {
             machine.saved = Some(file.bytes().to_vec());
             tell!(world, "server {}: flake.mark is copied", world.name(at));
         }
