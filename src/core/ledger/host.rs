@@ -79,7 +79,7 @@ pub struct FileState {
     pub durable_half: usize,
     /// Whether the last record has an exit note.
     pub has_exit_note: bool,
-    /// Whether both halves have to be written anew, as they are of another form.
+    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
     pub is_old: bool,
 }
 

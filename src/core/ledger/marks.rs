@@ -103,12 +103,12 @@ impl Marks {
     }
 
     /// Returns what these marks say to a server: its own node's mark, those under another number of nodes, as any worker may have
-    /// been this node's, and what is folded. `given_back` is the start whose exit note the server continues from, and the end of
-    /// what had been granted to it.
-    pub fn concern(&self, me: Writer, given_back: (u32, i64)) -> Concern {
+    /// been this node's, and what is folded. `given_back` is the start whose exit note the server continues from, and all that its
+    /// file knew of it.
+    pub fn concern(&self, me: Writer, given_back: &(u32, Used)) -> Concern {
         let mut concern = Concern { used: Used::NONE, is_of_another: false };
-        let is_known = |start: u32, until: i64| {
-            start != 0 && (start == me.start || start == given_back.0 && until <= given_back.1)
+        let is_known = |start: u32, used: &Used| {
+            start != 0 && (start == me.start || start == given_back.0 && given_back.1.contains(used))
         };
         for Mark { by, used } in &self.listed {
             let is_own = by.node == me.node;
@@ -118,7 +118,7 @@ impl Marks {
             if by.incarnation != me.incarnation {
                 concern.used = concern.used.united(&used.later(MARGIN), i64::MIN);
                 concern.is_of_another = true;
-            } else if !(is_own && is_known(by.start, used.until())) {
+            } else if !(is_own && is_known(by.start, used)) {
                 concern.used = concern.used.united(used, i64::MIN);
             }
         }

@@ -32,7 +32,7 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     }
     let (durable_half, record) = newest.ok_or(Fault::File(Unreadable::Damaged))?;
     let (number, has_exit_note) = (record.1.number, record.1.exit_note.is_some());
-    Ok((record, FileState { number, durable_half, has_exit_note, is_old: false }))
+    Ok((record, FileState { number, durable_half, has_exit_note, is_old: true }))
 }
 
 /// Writes a record of the ledger: the union of what the file says, what the ledger knows, and `others`.

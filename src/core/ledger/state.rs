@@ -42,8 +42,8 @@ pub struct Ledger {
     in_recovery: bool,
     /// Whether the incarnation began with this ledger.
     is_new: bool,
-    /// The start whose exit note the ledger continues from, and the end of what had been granted to it; 0 if there is none.
-    given_back: (u32, i64),
+    /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
+    given_back: (u32, Used),
     /// When it began, by the steady clock.
     born: i64,
     /// No stretch is opened before this instant by the steady clock: an old primary may go on.
@@ -69,15 +69,15 @@ impl Ledger {
     /// Begins after a start or a promotion.
     pub fn begin(known: &Beginnings<'_>) -> Self {
         let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
-        let own = of_file.and_then(|(marks, file)| marks.of(file.node)).map(|mark| mark.by);
-        let incarnation = own.map_or(known.chance.0, |by| by.incarnation);
+        let own = of_file.and_then(|(marks, file)| marks.of(file.node));
+        let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Writer { node: known.node, incarnation, start: known.chance.1 };
         let mut ledger = Self {
             me,
             wal_timeline: known.wal_timeline,
             in_recovery: known.in_recovery,
             is_new: own.is_none(),
-            given_back: (0, i64::MIN),
+            given_back: (0, Used::NONE),
             born: known.steady,
             waits_until: i64::MIN,
             known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now).saturating_add(1) },
@@ -92,17 +92,17 @@ impl Ledger {
             until: i64::MIN,
         };
         let Some((marks, file)) = known.file else { return ledger };
-        ledger.used = marks.concern(me, ledger.given_back).used;
+        ledger.used = marks.concern(me, &ledger.given_back).used;
         ledger.bound = marks.bound;
         // What this server has announced itself was granted; a note is not below it.
         if ledger.bound.incarnation == me.incarnation {
             ledger.announced = ledger.bound.instant;
         }
-        if let (Some(by), Some(note)) = (own, file.exit_note)
-            && by.node == known.node
+        if let (Some(own), Some(note)) = (own, file.exit_note)
+            && own.by.node == known.node
             && Some(note.boot) == known.boot
         {
-            ledger.given_back = (by.start, note.until);
+            ledger.given_back = (own.by.start, own.used);
             ledger.used = ledger.used.without(note.free_from, note.until);
             ledger.announced = ledger.announced.min(note.free_from);
         }
@@ -113,7 +113,7 @@ impl Ledger {
     #[must_use]
     pub fn with(&self, marks: &Marks, now: i64, steady: i64) -> Self {
         let mut new = *self;
-        let concern = marks.concern(self.me, self.given_back);
+        let concern = marks.concern(self.me, &self.given_back);
         let meets_another = self.is_new && concern.is_of_another && steady < self.born.saturating_add(MARGIN);
         if meets_another {
             new.waits_until = self.born.saturating_add(MARGIN);
@@ -180,26 +180,28 @@ impl Ledger {
         }
         let mut new = *self;
         if let Some(gap) = self.used.free_at(now) {
-            new.used = self.used.with(gap.from, now.saturating_add(AHEAD).min(gap.to), now);
+            new.used = self.used.with(now, now.saturating_add(AHEAD).min(gap.to), now);
         }
-        let until = new.used.free().map(|free| free.from).find(|&from| from > now).unwrap_or(self.until);
-        Ok((new, Window { from: self.floor, until: until.min(self.until), skip: self.window().skip }))
+        let (from, until) = new.used.around(now);
+        Ok((new, Window { from: from.max(self.floor), until: until.min(self.until), skip: self.window().skip }))
     }
 
-    /// Returns the ledger that goes on at the present clock although later IDs exist; the same if the open stretch holds it.
+    /// Returns the ledger that goes on at the present clock although later IDs, or horizons of other servers, exist; the same if
+    /// nothing keeps it from that.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
-        if self.is_open && self.from <= now && now < self.until {
-            return *self;
-        }
         let mut new = *self;
-        if self.is_open {
-            new.close();
+        let is_present = self.is_open && self.from <= now && now < self.until;
+        if !is_present {
+            if self.is_open {
+                new.close();
+            }
+            new.used = self.used.accepting(now);
+            new.known_since = now;
         }
-        new.used = self.used.accepting(now);
-        new.known_since = now;
         new.announced = self.announced.min(now);
-        if self.bound.instant > now {
+        let is_own = self.bound.incarnation == self.me.incarnation;
+        if self.bound.instant > now && !(is_present && is_own) {
             new.bound = Bound { recalls: self.bound.recalls + 1, instant: now, incarnation: self.me.incarnation };
         }
         new
@@ -236,7 +238,9 @@ impl Ledger {
 
     /// Returns the note that the last session leaves: of the open stretch, time from `free_from` on was not used.
     pub fn exit_note(&self, boot: u64, free_from: i64) -> Option<ExitNote> {
-        self.is_open.then(|| ExitNote { boot, free_from: free_from.max(self.floor), until: self.until })
+        // A tick may have begun before the stretch did.
+        let free_from = free_from.max(self.floor).max(self.from);
+        self.is_open.then_some(ExitNote { boot, free_from, until: self.until })
     }
 
     /// In whose name this server writes marks.

@@ -97,6 +97,12 @@ impl Used {
         self.free().filter(|free| free.accepted && free.from > instant).map(|free| free.from).min().unwrap_or(i64::MAX)
     }
 
+    /// Returns the used stretch that holds an instant: its beginning, and the first free instant after it.
+    pub fn around(&self, instant: i64) -> (i64, i64) {
+        let from = self.free().filter(|free| free.to <= instant).map(|free| free.to).max().unwrap_or(i64::MIN);
+        (from, self.free().map(|free| free.from).find(|&free| free > instant).unwrap_or(i64::MAX))
+    }
+
     /// Returns whether an instant in this stretch is used.
     pub fn touches(&self, from: i64, to: i64) -> bool {
         from < to && !self.free().any(|free| free.from <= from && to <= free.to)
@@ -112,15 +118,17 @@ impl Used {
         self.free().all(|free| !other.touches(free.from, free.to))
     }
 
-    /// Makes the set of free time. Where there are too many gaps the lowest ones count as used, but not one at `present`.
+    /// Makes the set of free time. Where there are too many gaps the one before all used time counts as used, then the
+    /// shortest, but not the one at `present`.
     fn of(mut free: Vec<Free>, present: i64) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
         let last = free.pop().unwrap_or(Free { from: i64::MAX, to: i64::MAX, accepted: true });
+        let is_present = |gap: &Free| present > i64::MIN && gap.from <= present && present <= gap.to;
+        let length = |gap: &Free| if gap.from == i64::MIN { 0 } else { gap.to.abs_diff(gap.from) };
         while free.len() > MAX_GAPS {
-            let is_present = |gap: &Free| gap.from <= present && present <= gap.to;
-            let lowest = free.iter().position(|gap| !is_present(gap)).unwrap_or(0);
-            free.remove(lowest);
+            let others = (0..free.len()).filter(|&at| !is_present(&free[at]));
+            free.remove(others.min_by_key(|&at| length(&free[at])).unwrap_or(0));
         }
         let mut set = Self::before(last.from);
         for (at, &Free { from, to, accepted }) in free.iter().enumerate() {
@@ -213,12 +221,21 @@ impl Used {
         self
     }
 
-    /// Returns the set without the gaps that are shorter than the time since: a clock that was ahead by so little has passed
-    /// them. Few gaps remain, as each is longer than all time after it.
+    /// Returns the set without the gaps that are shorter than the used time since: a clock that was ahead by so little has passed
+    /// them. Other gaps do not count as time, as the clock may have jumped again.
     #[must_use]
     pub fn forgetting(&self, now: i64) -> Self {
-        let has_passed = |gap: &Gap| gap.to <= now && gap.to.saturating_sub(gap.from) <= now.saturating_sub(gap.to);
-        Self::except(self.until, self.gaps().iter().filter(|gap| !has_passed(gap)).copied())
+        let mut gaps = self.gaps().to_vec();
+        let mut skipped = 0i64;
+        for at in (0..gaps.len()).rev() {
+            let Gap { from, to, .. } = gaps[at];
+            let length = to.saturating_sub(from);
+            if to <= now && length <= now.saturating_sub(to).saturating_sub(skipped) {
+                gaps.remove(at);
+            }
+            skipped = skipped.saturating_add(length.min(now.saturating_sub(from).max(0)));
+        }
+        Self::except(self.until, gaps)
     }
 
     /// Returns the used time after an instant, in order: what a clock that was ahead has used.
