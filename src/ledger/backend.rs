@@ -52,6 +52,11 @@ impl Backend {
         self.attachment.control.shared.window.era()
     }
 
+    /// In whose name the ledger writes marks.
+    fn me(&self) -> Option<flake_core::ledger::marks::Writer> {
+        self.lock(|state| state.ledger.map(|ledger| ledger.me()))
+    }
+
     pub const fn control(&self) -> &'static Control {
         self.attachment.control
     }
@@ -109,13 +114,16 @@ impl Host for Backend {
 
     fn page(&mut self) -> Result<Page, Error> {
         let page = page::read()?;
-        Ok(if self.attachment.foreign.is_some() { foreign::page(self, page) } else { page })
+        Ok(if self.attachment.foreign.is_some() { foreign::page(self.me(), page) } else { page })
     }
 
     fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
         match self.attachment.foreign {
             None => page::change(change),
-            Some(_) => page::change(|page| foreign::change(self, page, &mut change)),
+            Some(_) => {
+                let me = self.me();
+                page::change(|page| foreign::change(me, page, &mut change))
+            }
         }
     }
 

@@ -4,11 +4,14 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use flake_core::FinalProgress;
+use flake_core::ledger::host::Server;
 use flake_core::ledger::protocol;
 
 use super::attach::attached;
 use super::backend::Backend;
-use super::{foreign, transactions};
+use super::control::Header;
+use super::transactions;
+use crate::clock;
 use crate::error::Error;
 
 thread_local! {
@@ -22,7 +25,7 @@ pub fn join() -> Result<Backend, Error> {
     }
     let mut backend = Backend::with_slot()?;
     match attached().and_then(|attachment| attachment.foreign) {
-        Some(header) => foreign::join(&backend, header),
+        Some(header) => begin_beside(&backend, header),
         None => protocol::join(&mut backend)?,
     }
     transactions::take_part(&backend);
@@ -35,11 +38,28 @@ pub fn join() -> Result<Backend, Error> {
 pub fn leave(progress: Option<&[FinalProgress]>) {
     let Some(mut backend) = JOINED.get() else { return };
     match attached().and_then(|attachment| attachment.foreign) {
-        Some(header) => foreign::leave(&backend, header, progress),
+        Some(header) => leave_beside(&backend, header, progress),
         None => {
             // Sessions of other versions take no part in the count, nor in the ledger.
             let are_all_counted = backend.control().header.foreign_sessions.load(Ordering::Acquire) == 0;
             protocol::leave(&mut backend, progress, are_all_counted);
         }
     }
+}
+
+/// A session beside another version's ledger begins above the present, and above what others of its kind have used.
+fn begin_beside(backend: &Backend, header: &Header) {
+    header.foreign_sessions.fetch_add(1, Ordering::AcqRel);
+    let floor = header.foreign_floor.load(Ordering::Acquire).max(clock::now());
+    backend.lock(|state| state.started_at = Some(floor));
+}
+
+/// It leaves how far it got.
+fn leave_beside(backend: &Backend, header: &Header, progress: Option<&[FinalProgress]>) {
+    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.granted_until()));
+    let used_before = match progress {
+        Some(all) => all.iter().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
+        None => granted.max(clock::now()),
+    };
+    header.foreign_floor.fetch_max(used_before, Ordering::AcqRel);
 }

@@ -152,6 +152,13 @@ impl Marks {
         self.fold(node);
     }
 
+    /// Says in whose name a node's mark is, if it is listed.
+    pub fn rename(&mut self, by: Writer) {
+        if let Some(mark) = self.listed.iter_mut().find(|mark| mark.by.node == by.node) {
+            mark.by = by;
+        }
+    }
+
     /// Folds the lowest marks where there are too many.
     fn fold(&mut self, except: (u32, u32)) {
         while self.listed.len() > MAX_MARKS {

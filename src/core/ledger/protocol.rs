@@ -245,8 +245,9 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     if !host.lock(|state| state.ledger.is_some_and(|ledger| ledger.is_open())) {
         let now = host.now();
-        if let Grant::After(until) = grant(host, now, now.saturating_add(1), false)? {
-            let start = Start { free_from: until, resumed: None };
+        if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
+            // It asks again: what is waited for may be over before the clock gets there. An open stretch has another era.
+            let start = Start { free_from: i64::MIN, resumed: None };
             return Ok(Beginning { start, last_seen: i64::MIN, era: window(host).1, window: Window::NONE });
         }
         return begin(host, key);
@@ -417,7 +418,9 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {
         // The open stretch holds the present: sessions go on where they are.
-        Grant::Window(window, _) if !is_new && was_seen > now => window.until,
+        Grant::Window(..) if !is_new && was_seen > now => {
+            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.granted_until()))
+        }
         Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor())).max(now),
         Grant::After(until) => {
             cover(host, page)?;

@@ -210,11 +210,8 @@ impl Ledger {
     /// Returns the ledger that makes no ID in a tick that begins before an instant; the same if none does.
     #[must_use]
     pub fn above(&self, instant: i64) -> Self {
-        if self.used.covers(i64::MIN, instant) && (!self.is_open || self.floor >= instant) {
-            return *self;
-        }
         let mut new = *self;
-        if self.is_open {
+        if self.is_open && self.floor < instant {
             new.close();
         }
         new.used = self.used.united(&Used::before(instant), i64::MIN);
