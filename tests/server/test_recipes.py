@@ -201,6 +201,16 @@ def test_exports(server):
         assert consume(server, process, export) == written(server)
 
 
+def test_an_export_that_cannot_be_written(server):
+    """The next run has the rows."""
+    prepare, repeated = recipe("Export what is new")
+    server.sql(f"{prepare}; INSERT INTO outbox SELECT FROM generate_series(1, 1000)")
+    wait_until_complete(server)
+    with open("/dev/full", "w") as full, pytest.raises(subprocess.CalledProcessError):
+        server.run("psql", "-X", "-q", input=repeated, stdout=full)
+    assert len(server.run("psql", "-X", "-q", input=repeated).stdout.splitlines()) == 1000
+
+
 def test_being_woken(server):
     """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
     server.sql(recipe("Being woken")[0])

@@ -49,7 +49,7 @@ def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
     reader = own_servers(standby_of=standby) if reads_on == "a standby of it" else standby
     with primary.connect() as there, reader.connect() as here:
         there.execute("BEGIN; INSERT INTO outbox (event) VALUES ('prepared'); PREPARE TRANSACTION 'two'")
-        there.execute("INSERT INTO outbox DEFAULT VALUES")
+        there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 10)")
         read(there, here, 0)
         standby.wait_for_replay(primary)
         stop_replaying(standby)

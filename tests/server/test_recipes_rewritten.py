@@ -114,3 +114,44 @@ def test_while_it_is_rewritten(own_servers, name, level, of):
         assert server.sql("SELECT balance FROM balances") == server.sql("SELECT sum(amount) FROM events")
     else:
         assert taken == [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
+
+
+OLDER = {
+    "COPY": ("read\\ committed", "COPY (SELECT max(id) FROM outbox) TO STDOUT;"),
+    "EXECUTE": ("read\\ committed", "EXECUTE greatest_id;"),
+    "STABLE": ("read\\ committed", "SELECT greatest_id();"),
+    "REPEATABLE READ": ("repeatable\\ read", "SELECT max(id) FROM outbox;"),
+    "SERIALIZABLE": ("serializable", "SELECT max(id) FROM outbox;"),
+}
+
+
+@pytest.fixture(scope="module")
+def readable(server):
+    """A server with a table and ways to read it."""
+    server.sql(OUTBOX)
+    server.sql("""INSERT INTO outbox DEFAULT VALUES;
+        CREATE FUNCTION greatest_id() RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(id) FROM outbox); END $$""")
+    return server
+
+
+def greatest(server, level, query, rewrite=REWRITES[2], locks=()):
+    """What a query prints in whose transaction the table is being rewritten."""
+    code = ["PREPARE greatest_id AS SELECT max(id) FROM outbox;", "BEGIN;", *locks, query, "COMMIT;"]
+    return repeat(server, level, code, 2, rewrite.format("outbox"))
+
+
+@pytest.mark.parametrize("how", OLDER)
+def test_what_finds_it_empty(readable, how):
+    level, query = OLDER[how]
+    all_there = [readable.value("SELECT max(id) FROM outbox")]
+    assert f"`{how}`" in PAGE.read_text().split("### Tables that are rewritten")[1].split("###")[0]
+    assert greatest(readable, level, query) == []
+    assert greatest(readable, level, query, locks=["LOCK TABLE outbox IN ACCESS SHARE MODE;"]) == all_there
+
+
+def test_what_does_not(readable):
+    """A query locks the table before it takes its snapshot; CLUSTER keeps what snapshots see."""
+    all_there = [readable.value("SELECT max(id) FROM outbox")]
+    assert greatest(readable, "read\\ committed", "SELECT max(id) FROM outbox;") == all_there
+    for level, query in OLDER.values():
+        assert greatest(readable, level, query, "CLUSTER {0} USING outbox_pkey") == all_there
