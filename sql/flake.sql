@@ -286,7 +286,7 @@ CREATE FUNCTION flake_horizon() RETURNS timestamptz
     STABLE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_horizon';
 COMMENT ON FUNCTION flake_horizon() IS
-    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more in what this statement or a later one reads in this database';
+    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
 
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED

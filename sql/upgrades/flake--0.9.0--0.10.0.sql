@@ -5,6 +5,6 @@ SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, 
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
 COMMENT ON FUNCTION flake_horizon() IS
-    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more in what this statement or a later one reads in this database';
+    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
 
 SELECT flake_record_mark();
