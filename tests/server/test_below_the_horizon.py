@@ -15,7 +15,8 @@ WRONG = re.findall(r"`([^`]*flake_horizon\(\)[^`]*)`", WARNING.replace("\n", " "
 KINDS = {
     "twitter": ("bigint", "flake_next('twitter')", {}),
     "base64id": ("bigint", "flake_next('base64id')", {
-        r"flake_timestamp\(id\)": "flake_timestamp(id, 'base64id')", r"(flake_m..)\(flake_horizon\(\)\)": r"\1(flake_horizon(), 'base64id')",
+        r"flake_timestamp\(id\)": "flake_timestamp(id, 'base64id')",
+        r"(flake_m..)\(flake_horizon\(\)\)": r"\1(flake_horizon(), 'base64id')",
         r"flake_during\((.*)\)": r"flake_during(\1, 'base64id')",
     }),
     "sno": ("sno", "sno_next()", {r"flake_(timestamp|during|min|max)": r"sno_\1"}),
@@ -35,9 +36,9 @@ def test_conditions(own_servers, kind):
         query, seen = f"SELECT id::text FROM outbox WHERE {condition} ORDER BY id", []
         with server.connect() as earlier, server.connect() as later, server.connect() as consumer:
 
-            def read():
-                after = f"id > '{seen[-1]}' AND" if seen else ""
-                seen.extend(id for id, in consumer.execute(query.replace("WHERE", f"WHERE {after}")).fetchall())
+            def read(consumer=consumer, query=query, seen=seen):
+                after = f"WHERE id > '{seen[-1]}' AND" if seen else "WHERE"
+                seen.extend(id for id, in consumer.execute(query.replace("WHERE", after)).fetchall())
 
             server.set_clock(at(10 * second + 0.0003))
             earlier.execute("BEGIN; INSERT INTO outbox DEFAULT VALUES")

@@ -35,9 +35,11 @@ class Script:
 
     def __init__(self, server, level):
         command = [bindir() / "psql", "-X", "-q", "-A", "-t"]
-        environment = server.client_environment | {"PGOPTIONS": f"-c default_transaction_isolation={level}", "PGAPPNAME": "line 0"}
+        options = {"PGOPTIONS": f"-c default_transaction_isolation={level}", "PGAPPNAME": "line 0"}
         self.server, self.lines = server, 0
-        self.psql = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self.psql = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server.client_environment | options
+        )
         wait_until(self.processes)
         (self.pid,), = self.processes()
 
@@ -130,7 +132,8 @@ def readable(server):
     """A server with a table and ways to read it."""
     server.sql(OUTBOX)
     server.sql("""INSERT INTO outbox DEFAULT VALUES;
-        CREATE FUNCTION greatest_id() RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT max(id) FROM outbox); END $$""")
+        CREATE FUNCTION greatest_id() RETURNS bigint STABLE LANGUAGE plpgsql
+            AS $$ BEGIN RETURN (SELECT max(id) FROM outbox); END $$""")
     return server
 
 
