@@ -5,12 +5,11 @@ import subprocess
 import psycopg
 import pytest
 
-from catalog import differences
+from catalog import DEFAULT_PRIVILEGES, differences
 from conftest import ROOT
-from next_release import CHANGES, NEXT, RELEASES, VERSION, extension_directory, script, upgrade
+from next_release import CHANGES, NEXT, RELEASED, RELEASES, VERSION, extension_directory, script, upgrade
 from test_lifecycle import SCHEMA
 
-RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
 MORE = """
     CREATE TABLE things (id sno PRIMARY KEY DEFAULT sno_next(),
                          at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
@@ -32,19 +31,6 @@ def test_what_was_released_does_not_change():
         assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
 
 
-def test_every_release_leads_to_the_present_version(server):
-    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
-    for number, version in enumerate(RELEASED):
-        server.sql(f"CREATE DATABASE released_{number}")
-        server.sql(f"CREATE DATABASE present_{number}")
-        with server.connect(dbname=f"present_{number}") as db:
-            db.execute("CREATE EXTENSION flake")
-        with server.connect(dbname=f"released_{number}") as db:
-            db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
-            db.execute("ALTER EXTENSION flake UPDATE")
-        assert differences(server, f"released_{number}", f"present_{number}") == []
-
-
 @pytest.fixture
 def next_release(own_servers):
     """A server that knows the scripts of the next release, once it was given the changes: all, or those of the upgrade."""
@@ -64,23 +50,43 @@ def next_release(own_servers):
         path.unlink(missing_ok=True)
 
 
-def upgraded_and_new(server):
+def upgraded_and_new(server, version, to, defaults=""):
     """A database of each kind, and what is different in them."""
-    for name, begins, ends in [("upgraded", VERSION, f"ALTER EXTENSION flake UPDATE TO '{NEXT}'"), ("new", NEXT, "SELECT 1")]:
+    for name, begins, ends in [("upgraded", version, f"ALTER EXTENSION flake UPDATE TO '{to}'"), ("new", to, "SELECT 1")]:
         server.sql(f"CREATE DATABASE {name}")
         with server.connect(dbname=name) as db:
+            db.execute(defaults)
             db.execute(f"CREATE EXTENSION flake VERSION '{begins}'")
             db.execute(ends)
     return differences(server, "upgraded", "new")
 
 
-def test_an_upgraded_database_is_like_a_new_one(next_release):
-    assert upgraded_and_new(next_release(CHANGES)) == []
+@pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
+@pytest.mark.parametrize("version", RELEASED)
+def test_every_release_leads_to_the_present_version(own_servers, version, defaults):
+    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
+    server = own_servers()
+    server.sql("CREATE ROLE app")
+    assert upgraded_and_new(server, version, VERSION, defaults) == []
+
+
+@pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
+def test_an_upgraded_database_is_like_a_new_one(next_release, defaults):
+    server = next_release(CHANGES)
+    server.sql("CREATE ROLE app")
+    assert upgraded_and_new(server, VERSION, NEXT, defaults) == []
 
 
 @pytest.mark.parametrize("forgotten", CHANGES)
 def test_what_an_upgrade_forgets_is_seen(next_release, forgotten):
-    assert upgraded_and_new(next_release([name for name in CHANGES if name != forgotten])) != []
+    """Its privileges follow a new function."""
+    gone = ["new function", "its privileges"] if forgotten == "new function" else [forgotten]
+    server = next_release([name for name in CHANGES if name not in gone])
+    server.sql("CREATE ROLE app")
+    different = upgraded_and_new(server, VERSION, NEXT, DEFAULT_PRIVILEGES)
+    assert different
+    if forgotten == "its privileges":
+        assert "only new: PUBLIC has EXECUTE on function flake_later(bigint)" in different
 
 
 # They fit what the scripts call without a schema better than what PostgreSQL has, and are called by a superuser.
