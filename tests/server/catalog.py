@@ -16,9 +16,9 @@ DEPENDENCIES = """
     WHERE (d.classid, d.objid) IN (TABLE member) OR (d.refclassid, d.refobjid) IN (TABLE member)"""
 
 
-# Where defaults are these, PUBLIC may do only what a script grants, and `app` keeps what it does not revoke.
+# Where defaults are these, PUBLIC may do only what a script grants, and `grantee` keeps what it does not revoke.
 DEFAULT_PRIVILEGES = "".join(
-    f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO app;"
+    f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO grantee;"
     for kind in ("TABLES", "FUNCTIONS", "SEQUENCES", "TYPES")
 )
 

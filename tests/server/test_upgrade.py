@@ -8,18 +8,7 @@ import pytest
 from catalog import DEFAULT_PRIVILEGES, differences
 from conftest import ROOT
 from next_release import CHANGES, NEXT, RELEASED, RELEASES, VERSION, extension_directory, script, upgrade
-from test_lifecycle import SCHEMA
-
-MORE = """
-    CREATE TABLE things (id sno PRIMARY KEY DEFAULT sno_next(),
-                         at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
-    CREATE INDEX ON things USING hash (id);
-    CREATE INDEX ON things USING brin (id);
-    CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
-    CREATE VIEW still_open AS SELECT * FROM flake_open;
-    INSERT INTO things SELECT FROM generate_series(1, 1000);
-"""
-CONTENT = "SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(t ORDER BY id) FROM things t)"
+from used_database import CONTENT, USED
 
 
 def test_what_was_released_does_not_change():
@@ -66,14 +55,14 @@ def upgraded_and_new(server, version, to, defaults=""):
 def test_every_release_leads_to_the_present_version(own_servers, version, defaults):
     """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
     server = own_servers()
-    server.sql("CREATE ROLE app")
+    server.sql("CREATE ROLE grantee")
     assert upgraded_and_new(server, version, VERSION, defaults) == []
 
 
 @pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
 def test_an_upgraded_database_is_like_a_new_one(next_release, defaults):
     server = next_release(CHANGES)
-    server.sql("CREATE ROLE app")
+    server.sql("CREATE ROLE grantee")
     assert upgraded_and_new(server, VERSION, NEXT, defaults) == []
 
 
@@ -82,7 +71,7 @@ def test_what_an_upgrade_forgets_is_seen(next_release, forgotten):
     """Its privileges follow a new function."""
     gone = ["new function", "its privileges"] if forgotten == "new function" else [forgotten]
     server = next_release([name for name in CHANGES if name not in gone])
-    server.sql("CREATE ROLE app")
+    server.sql("CREATE ROLE grantee")
     different = upgraded_and_new(server, VERSION, NEXT, DEFAULT_PRIVILEGES)
     assert different
     if forgotten == "its privileges":
@@ -121,7 +110,7 @@ def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
         server.sql(f"CREATE DATABASE {database} OWNER keeper")
     with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept") as other:
         db.execute("CREATE EXTENSION flake")
-        db.execute(SCHEMA + MORE)
+        db.execute(USED)
         made = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
         server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "kept")
         before = db.execute(CONTENT).fetchone()
