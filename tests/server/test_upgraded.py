@@ -89,9 +89,7 @@ def test_marks_of_other_nodes_stay(own_servers, version, upgrade, used):
     if used:
         attempts(second, made)
     if upgrade:
-        before = members(second.connect())
         second.sql(upgrade)
-        assert replaced(before, members(second.connect())) == []
     attempts(second, made)
     rewind_and_switch_back(first, second)
     pass_through(first, made, 3, 40)
