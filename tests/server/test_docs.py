@@ -50,6 +50,20 @@ def test_sql(servers, page):
         compare(page, sql, text, output)
 
 
+def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):
+    page, text = tmp_path / "page.md", "ERROR:  division by zero\n"
+    page.write_text(f"```text\n{text}```\n")
+    monkeypatch.setenv("FLAKE_ACCEPT", "output")
+    with pytest.raises(AssertionError, match="scripts/test accept --errors"):
+        compare(page, "", text, f"{text}ERROR:  function flake_forgotten() does not exist\n")
+    assert page.read_text() == f"```text\n{text}```\n"
+    compare(page, "", text, "a division\n")
+    assert page.read_text() == "```text\na division\n```\n"
+    monkeypatch.setenv("FLAKE_ACCEPT", "errors")
+    compare(page, "", "a division\n", text)
+    assert page.read_text() == f"```text\n{text}```\n"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_settings(servers, page):
     for language, block in blocks(page):

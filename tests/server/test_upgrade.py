@@ -5,10 +5,10 @@ import subprocess
 import psycopg
 import pytest
 
-from catalog import DEFAULT_PRIVILEGES, differences
+from catalog import DEFAULT_PRIVILEGES, differences, statements
 from conftest import ROOT
 from next_release import CHANGES, NEXT, RELEASED, RELEASES, VERSION, extension_directory, script, upgrade
-from used_database import CONTENT, USED
+from used_database import CONTENT, USED, members
 
 
 def test_what_was_released_does_not_change():
@@ -26,8 +26,8 @@ def next_release(own_servers):
     server = own_servers()
     directory, made = extension_directory(server), []
 
-    def make(of_upgrade):
-        for name, text in [(NEXT, script(*CHANGES)), (f"{VERSION}--{NEXT}", upgrade(*of_upgrade))]:
+    def make(of_upgrade, more=""):
+        for name, text in [(NEXT, script(*CHANGES)), (f"{VERSION}--{NEXT}", upgrade(*of_upgrade) + more)]:
             path = directory / f"flake--{name}.sql"
             made.append(path)
             path.write_text(text)
@@ -129,3 +129,26 @@ def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
         assert db.execute(CONTENT).fetchone() == before
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             db.execute(f"ALTER EXTENSION flake UPDATE TO '{VERSION}'")
+
+
+# What PostgreSQL looks for in the library of the session that upgrades, which may have loaded it before the package was upgraded.
+NOT_IN_THE_LIBRARY = "CREATE FUNCTION flake_newest() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'flake_newest';"
+
+
+def test_an_upgrade_by_a_session_whose_library_is_too_old(next_release):
+    """It says what the library lacks, and leaves the database as it was."""
+    server = next_release(CHANGES, NOT_IN_THE_LIBRARY)
+    with server.connect() as db, server.connect() as other:
+        db.execute(USED)
+        made = other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall()
+        before, content, objects = statements(server, "postgres"), db.execute(CONTENT).fetchone(), members(db)
+        error = pytest.raises(psycopg.errors.UndefinedFunction, db.execute, f"ALTER EXTENSION flake UPDATE TO '{NEXT}'").value
+        assert error.diag.message_primary.startswith('could not find function "flake_newest" in file')
+        assert (statements(server, "postgres"), db.execute(CONTENT).fetchone(), members(db)) == (before, content, objects)
+        for session in [db, other]:
+            made += session.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall()
+        assert len(set(made)) == 3000
+        db.execute("INSERT INTO aaa DEFAULT VALUES; SELECT flake_record_mark()")
+    server.restart(mode="immediate")
+    made += server.sql("SELECT flake_next('mine') FROM generate_series(1, 1000)")
+    assert len(set(made)) == 4000
