@@ -10,8 +10,10 @@ import re
 import subprocess
 import sys
 
+import psycopg
 import pytest
 
+import arguments
 from conftest import LAYOUTS, LIKE, ROOT
 from pages import blocks, compare
 
@@ -156,6 +158,14 @@ def test_every_layout_is_documented_and_tested(server):
         if form != "decimal":
             named[f"the row {form} in docs/text-forms.md"] = quoted(built_in)
             belonging[f"the row {form} in docs/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
+    # The error for a form that does not exist lists all that do.
+    refused = pytest.raises(psycopg.Error, server.sql, """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')""").value
+    known = set(quoted(refused.diag.message_primary)) - {"none"}
+    for place, found in [
+        ("the table in docs/text-forms.md", re.findall(r"^\| `(\w+)` \|", forms, re.M)),
+        ("forms in tests/server/arguments.py", arguments.FORMS),
+    ]:
+        named[place], belonging[place] = found, known
     wrong = {
         place: {"missing": sorted(belonging[place] - set(found)), "too many": sorted(set(found) - belonging[place])}
         for place, found in named.items()
