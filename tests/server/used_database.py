@@ -19,7 +19,8 @@ USED = SCHEMA + MORE
 CONTENT = """SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(t ORDER BY id) FROM things t),
                     (SELECT array_agg(t ORDER BY id) FROM tweets t), (SELECT array_agg(e ORDER BY id) FROM events e),
                     (SELECT array_agg(s ORDER BY id) FROM slices s), (SELECT array_agg(p ORDER BY p::text) FROM parts p),
-                    (SELECT array_agg(w) FROM whole w), newest(), (SELECT array_agg(l ORDER BY name) FROM flake_layouts l)"""
+                    (SELECT array_agg(w) FROM whole w), newest(),
+                    (SELECT array_agg(l ORDER BY name) FROM flake_layouts l WHERE source = 'custom')"""
 TABLES = ["tweets", "events", "aaa", "slices", "things"]
 
 MEMBERS = """
