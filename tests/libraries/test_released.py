@@ -1,5 +1,5 @@
-"""The library of a release and the present one on the same data: in one server, one after the other, and on servers that follow each
-other, with the objects of either version."""
+"""The library of a release and the present one on the same data: in one server, one after the other, and on servers that follow
+each other, with the objects of either version."""
 
 import re
 
@@ -104,7 +104,7 @@ def test_a_restart_with_the_present_one(own_servers, version, mode):
 
 
 def test_servers_that_are_upgraded_one_by_one(own_servers, version):
-    """The standby first, which becomes the primary and upgrades the database; then one goes on that has the released library still."""
+    """The standby first, which becomes the primary and upgrades the database; then one goes on that has the old library."""
     first, made = released_server(own_servers, version), Made()
     second = own_servers(standby_of=first, clock=at(0))
     first.set_clock(at(60))

@@ -56,7 +56,7 @@ def compare(page, sql, text, output):
         accepting = os.environ.get("FLAKE_ACCEPT")
         assert accepting, f"{sql}\n{output}\ninstead of\n{text}"
         new = errors(output) - errors(text)
-        assert accepting == "errors" or not new, f"new errors in {page.name}, which scripts/test accept --errors stores: {list(new)}"
+        assert accepting == "errors" or not new, f"{page.name}: scripts/test accept --errors stores {list(new)}"
         accept(page, text, output)
 
 

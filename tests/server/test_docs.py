@@ -159,7 +159,8 @@ def test_every_layout_is_documented_and_tested(server):
             named[f"the row {form} in docs/text-forms.md"] = quoted(built_in)
             belonging[f"the row {form} in docs/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
     # The error for a form that does not exist lists all that do.
-    refused = pytest.raises(psycopg.Error, server.sql, """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')""").value
+    misspelt = """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')"""
+    refused = pytest.raises(psycopg.Error, server.sql, misspelt).value
     known = set(quoted(refused.diag.message_primary)) - {"none"}
     for place, found in [
         ("the table in docs/text-forms.md", re.findall(r"^\| `(\w+)` \|", forms, re.M)),

@@ -16,9 +16,9 @@ PUBLIC = {
     "foreign-data wrapper": {"USAGE"},
 }
 
-# The roles of the table below: one without anything, a member of pg_monitor and of the owner's role who does not inherit what they
-# may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is no superuser),
-# a superuser.
+# The roles of the table below: one without anything, a member of pg_monitor and of the owner's role who does not inherit what
+# they may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is no
+# superuser), a superuser.
 ROLES = ["stranger", "substitute", "watcher", "deputy", "keeper", "postgres"]
 
 # call | by stranger | substitute | watcher | deputy | keeper | postgres; "-" is 42501.
@@ -80,8 +80,8 @@ def create(db, name, **definition):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """A database whose owner, no superuser, has created the extension, others where it has created and upgraded that of a release,
-    and default privileges grant nothing, and the roles."""
+    """A database whose owner, no superuser, has created the extension, others where he has upgraded that of a release and default
+    privileges grant nothing, and the roles."""
     server = servers()
     server.sql("""CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE keeper LOGIN;
                   CREATE ROLE deputy LOGIN IN ROLE keeper; CREATE ROLE grantee;
@@ -91,7 +91,7 @@ def server(servers):
         if version:
             server.connect(dbname=database).execute(DEFAULT_PRIVILEGES)
         with server.connect(dbname=database, user="keeper") as db:
-            db.execute(f"CREATE EXTENSION flake VERSION '{version}'; ALTER EXTENSION flake UPDATE" if version else "CREATE EXTENSION flake")
+            db.execute("CREATE EXTENSION flake" + (f" VERSION '{version}'; ALTER EXTENSION flake UPDATE" if version else ""))
             create(db, "old", like="twitter")
     return server
 

@@ -57,8 +57,8 @@ def copy(tmp_path):
 
 
 def test_no_frozen_script_takes_the_place_of_the_one_that_is_built(copy):
-    """Where the objects of a version have changed since it was frozen, tests run on those that it has now. The compiler is one that
-    compiles nothing."""
+    """Where the objects of a version have changed since it was frozen, tests run on those that it has now. The compiler is one
+    that compiles nothing."""
     copy.write(f"sql/releases/flake--{NEXT}.sql", "SELECT 'as it was';\n")
     copy.write("target/quick/libflake.so", "the library")
     copy.write("bin/cargo", "#!/bin/sh\n")

@@ -1,4 +1,4 @@
-"""A database that was used: what depends on the extension there, what it contains, and which objects those of the extension are."""
+"""A database that was used: what depends on the extension there, what it contains, and which objects the extension has."""
 
 from test_lifecycle import SCHEMA
 
@@ -12,7 +12,8 @@ MORE = """
     CREATE MATERIALIZED VIEW parts AS SELECT (flake_decode(id, 'mine')).* FROM aaa;
     CREATE TABLE whole (parts flake_parts, other sno_parts);
     INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next());
-    CREATE FUNCTION newest() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT max(id) FROM aaa WHERE flake_node(id, 'mine') = 0; END;
+    CREATE FUNCTION newest() RETURNS bigint LANGUAGE sql
+        BEGIN ATOMIC SELECT max(id) FROM aaa WHERE flake_node(id, 'mine') = 0; END;
     INSERT INTO things SELECT FROM generate_series(1, 1000);
 """
 USED = SCHEMA + MORE
@@ -24,7 +25,8 @@ CONTENT = """SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_
 TABLES = ["tweets", "events", "aaa", "slices", "things"]
 
 MEMBERS = """
-    SELECT pg_describe_object(classid, objid, 0), objid, CASE classid WHEN 'pg_class'::regclass THEN pg_relation_filenode(objid) END
+    SELECT pg_describe_object(classid, objid, 0), objid,
+           CASE classid WHEN 'pg_class'::regclass THEN pg_relation_filenode(objid) END
     FROM pg_depend
     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
