@@ -11,7 +11,8 @@ FORMS = {
 }
 TABLES = """
     CREATE TABLE ids (n integer, id bigint PRIMARY KEY, sid sno, span tstzrange, layout text);
-    INSERT INTO ids SELECT n, flake_min(at), sno_make(at), tstzrange(at, at + interval '5 days'), CASE n % 2 WHEN 0 THEN 'leaf' ELSE 'twitter' END
+    INSERT INTO ids
+    SELECT n, flake_min(at), sno_make(at), tstzrange(at, at + interval '5 days'), CASE n % 2 WHEN 0 THEN 'leaf' ELSE 'twitter' END
     FROM (SELECT n, '2026-01-01Z'::timestamptz + n * interval '1 day' AS at FROM generate_series(1, 9) n) s;
     ANALYZE ids;
     CREATE FUNCTION asked(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
@@ -51,7 +52,8 @@ class Nested:
             having=lambda: f"SELECT n, id FROM {table} t GROUP BY CUBE (n, id, sid, span, layout) HAVING {condition}",
             distinct=lambda: f"SELECT DISTINCT ON ({condition}) {condition} FROM {table} t ORDER BY {condition}",
             join=lambda: f"SELECT t.n, u.n FROM {table} t LEFT JOIN ids u ON {self.conditions('u.')} WHERE {condition}",
-            exists=lambda: f"SELECT n, EXISTS (SELECT FROM ids u WHERE u.n = t.n AND {self.conditions('u.')}) OR {condition} FROM {table} t",
+            exists=lambda: f"""SELECT n, EXISTS (SELECT FROM ids u WHERE u.n = t.n AND {self.conditions('u.')}) OR {condition}
+                               FROM {table} t""",
             union=lambda: f"""SELECT n FROM (SELECT 1 AS n, id, sid, span, layout FROM ids
                               UNION ALL SELECT 2, id, sid, 'empty', 'twitter' FROM {table}) t WHERE {condition}""",
             rows=lambda: f"SELECT count(*) FROM flake_batch('twitter', CASE WHEN {self.conditions('')} THEN 1 ELSE 2 END) t",

@@ -1,5 +1,5 @@
-"""Calls in the arguments of calls: planning them takes about as long, and as much memory, as planning PostgreSQL's own comparisons
-in their place, and can be stopped. The limits are on what the server's process takes, whatever else the machine does.
+"""Calls in the arguments of calls: planning them takes about as long, and as much memory, as planning PostgreSQL's own
+comparisons in their place, and can be stopped. The limits are on what the server's process takes, however busy the machine is.
 FLAKE_SOAK=n plans n times as many random queries; FLAKE_SEED repeats them."""
 
 import dataclasses
@@ -88,7 +88,9 @@ FIXED, OF_ROW = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span"
     ("flake_during({key}, '(,)', {{}})", "'(,)'::tstzrange @> flake_timestamp({key}, {{}})", LAYOUT, "'leaf'::text"),
     ("sno_during({sid}, {{}})", "({{}}) @> sno_timestamp({sid})", SPAN, FIXED),
 ], ids=["span", "span of the row", "layout", "sno"])  # fmt: skip
-@pytest.mark.parametrize("inner", [{"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"}], ids=["fixed", "row"])
+@pytest.mark.parametrize("inner", [
+    {"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"},
+], ids=["fixed", "row"])  # fmt: skip
 def test_they_do_not_double(server, call, plain, arguments, last, inner, setting):
     """A level that is written twice would make 16 levels 65,536 times as large."""
     for depth in 16, 300:
