@@ -306,7 +306,8 @@ CREATE VIEW flake_open AS
 COMMENT ON VIEW flake_open IS 'the transactions that have made IDs in this database and not ended: horizons wait for them';
 COMMENT ON COLUMN flake_open.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
 COMMENT ON COLUMN flake_open.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
-COMMENT ON COLUMN flake_open.since IS 'the instant that horizons do not exceed before the transaction ends';
+COMMENT ON COLUMN flake_open.since IS
+    'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 

@@ -7,4 +7,7 @@ WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_ca
 COMMENT ON FUNCTION flake_horizon() IS
     'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
 
+COMMENT ON COLUMN flake_open.since IS
+    'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
+
 SELECT flake_record_mark();

@@ -119,7 +119,6 @@ mod mutants {
         HorizonKeptFirst: "a transaction is kept before its bound is cleared",
         HorizonMerged: "transactions that are kept as one have the bound of the oldest",
         HorizonStamp: "one horizon in a snapshot",
-        HorizonWorkers: "IDs of parallel workers count for their leader's transaction",
         HorizonPrepared: "prepared transactions count",
         HorizonRebuilt: "transactions that were prepared before a restart count",
         HorizonUnpublished: "there is no horizon while a session cannot publish",

@@ -5,8 +5,9 @@
 //! whoever makes the first ID of a transaction publishes its bound first, and only then looks at what was announced, and
 //! makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
 
-pub mod detached;
+pub mod prepared;
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::absent;
@@ -24,7 +25,7 @@ const ATTEMPTS: usize = 1000;
 
 /// Which transactions have not ended in the eyes of a snapshot. Numbers of transactions are those of 64 bits, which never
 /// wrap around.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot<'a> {
     /// The transactions before this one have ended.
     pub xmin: u64,
@@ -48,6 +49,12 @@ impl<'a> Snapshot<'a> {
     /// Returns whether a transaction has not ended.
     pub fn is_running(&self, xid: u64) -> bool {
         xid >= self.xmin && (xid >= self.xmax || self.running.contains(&(xid as u32)))
+    }
+
+    /// Returns whether one of several transactions has not ended.
+    pub fn is_any_running(&self, xids: RangeInclusive<u64>) -> bool {
+        let last = *xids.end();
+        last >= self.xmin && (last >= self.xmax || self.running_before(self.xmax).any(|xid| xids.contains(&xid)))
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Error {
     BadCount { count: i32 },
     #[error("cannot make IDs of layout \"{layout}\"")]
     ReadOnly { layout: Name },
+    #[error("cannot make IDs in a parallel worker")]
+    InWorker,
     /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
@@ -63,8 +65,6 @@ pub enum Error {
     ForeignSessions,
     #[error("could not find shared memory for horizons: {reason}")]
     NoSlotMemory { reason: String },
-    #[error("too many transactions whose parallel workers have made IDs")]
-    TooManyDetached,
     /// A horizon up to this instant may have been returned.
     #[error("ID may be below a horizon")]
     BelowHorizon { id: String, announced: i64 },

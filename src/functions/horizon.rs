@@ -8,7 +8,7 @@ use crate::layouts::by_name;
 use crate::ledger;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
-use crate::postgres::transaction;
+use crate::postgres::{role, transaction};
 use crate::session;
 
 #[pg_extern(sql = "")]
@@ -28,10 +28,13 @@ fn flake_cover(id: i64, layout: &[u8]) -> i64 {
 #[pg_extern(sql = "")]
 fn flake_open() -> TableIterator<
     'static,
-    (name!(pid, Option<i32>), name!(xid, Option<pg_sys::TransactionId>), name!(since, TimestampWithTimeZone)),
+    (name!(pid, Option<i32>), name!(xid, Option<pg_sys::TransactionId>), name!(since, Option<TimestampWithTimeZone>)),
 > {
     let open = ledger::open_transactions().or_raise();
-    let row = |one: ledger::OpenTransaction| (one.pid, one.xid.map(transaction::to_xid), from_instant(one.bound));
+    let row = |one: ledger::OpenTransaction| {
+        let since = one.role.is_none_or(role::sees_activity_of).then(|| from_instant(one.bound));
+        (one.pid, one.xid.map(transaction::to_xid), since)
+    };
     TableIterator::new(open.into_iter().map(row))
 }
 

@@ -15,7 +15,7 @@ use crate::postgres::lwlock::LwLock;
 /// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
 pub const CONTROL_SIZE: usize = 4096;
 /// The version of [`Control`] and of what it holds.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The beginning of the control block, which is the same in all versions of the library.
 #[repr(C)]
@@ -64,10 +64,10 @@ pub struct Control {
     pub recalls: AtomicU32,
     /// What binds every node in the pages that were compared: horizons from before the start of the server are below.
     pub bound: AtomicI64,
-    /// Guards the transactions without a slot.
-    pub(super) detached_lock: LwLock,
+    /// Guards the prepared transactions.
+    pub(super) prepared_lock: LwLock,
     /// How many entries there may be of those.
-    pub detached: AtomicU32,
+    pub prepared: AtomicU32,
     /// What makes IDs from the opening of the ledger on has this number or a greater one, unless it had begun before.
     pub first_xid: AtomicU64,
     /// Whether those are known that were prepared before this server start.
@@ -164,8 +164,8 @@ impl Control {
             announced: AtomicI64::new(i64::MIN),
             recalls: AtomicU32::new(0),
             bound: AtomicI64::new(i64::MIN),
-            detached_lock: LwLock::new(),
-            detached: AtomicU32::new(0),
+            prepared_lock: LwLock::new(),
+            prepared: AtomicU32::new(0),
             first_xid: AtomicU64::new(0),
             prepared_are_known: AtomicBool::new(false),
             unpublished: AtomicU32::new(0),
@@ -177,7 +177,7 @@ impl Control {
     pub fn register_locks(&self) {
         self.lock.register(c"FlakeLedger");
         self.file_lock.register(c"FlakeMark");
-        self.detached_lock.register(c"FlakeHorizon");
+        self.prepared_lock.register(c"FlakeHorizon");
     }
 
     /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long. The wait for the lock can be

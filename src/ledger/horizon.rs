@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, fence};
 
-use flake_core::horizon::detached::{self, Detached, Identity};
+use flake_core::horizon::prepared::{Prepared, holds};
 use flake_core::horizon::{Snapshot, widened};
 use flake_core::resume::{Grant, LedgerAccess};
 use flake_core::timeline::MARGIN;
@@ -17,9 +17,7 @@ use super::open::open;
 use super::segment::{Segment, segment};
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::snapshot;
-use crate::postgres::transaction::{self, OfServer};
-use crate::postgres::{prepared, recovery};
+use crate::postgres::{prepared, recovery, snapshot, transaction};
 
 thread_local! {
     /// The last horizon of the present transaction, if that has one snapshot, after so many recalls.
@@ -51,14 +49,15 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
     let transactions = snapshot.transactions();
     if prepared::most() > 0 && !absent!(HorizonRebuilt) {
-        learn_prepared(control, segment)?;
+        learn_prepared(control, segment);
         if !absent!(HorizonLearned) {
             check_learned(control, segment, &transactions)?;
         }
     }
     let recalls = control.recalls.load(Ordering::SeqCst);
     let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
-    let horizon = not_before_the_last(scan(control, segment, &transactions)?.min(announced), recalls);
+    let horizon = scan(control, segment, &transactions)?.min(announced);
+    let horizon = if snapshot.is_of_transaction() { not_before_the_last(horizon, recalls) } else { horizon };
     snapshot.set_note(horizon);
     Ok(horizon)
 }
@@ -66,7 +65,7 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
 /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon from
 /// before a recall does not count.
 fn not_before_the_last(horizon: i64, recalls: u32) -> i64 {
-    if !transaction::has_one_snapshot() || absent!(HorizonLast) {
+    if absent!(HorizonLast) {
         return horizon;
     }
     let (before, last) = LAST.get();
@@ -135,42 +134,24 @@ fn scan(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<
         least = least.min(holds);
     }
     // After the slots: a transaction that is prepared is there before it leaves its slot.
-    if Segment::has_detached(control) {
-        let of_detached = |all: &mut [Detached]| {
-            let used = used(control, all);
-            detached::settle(used, &OfServer);
-            detached::holds(used, snapshot, database)
-        };
-        least = least.min(segment.with_detached(control, of_detached));
+    if control.prepared.load(Ordering::SeqCst) > 0 {
+        least = least.min(segment.with_prepared(control, |all| holds(all, snapshot, database)));
     }
     Ok(least)
 }
 
-fn used<'a>(control: &Control, all: &'a mut [Detached]) -> &'a mut [Detached] {
-    let count = control.detached.load(Ordering::SeqCst) as usize;
-    &mut all[..count]
-}
-
 /// Learns, once after each server start, which transactions were prepared before.
-fn learn_prepared(control: &Control, segment: Segment) -> Result<(), Error> {
+fn learn_prepared(control: &Control, segment: Segment) {
     if control.prepared_are_known.load(Ordering::Acquire) {
-        return Ok(());
+        return;
     }
     let carried = prepared::carried();
     // Read after the locks, so that it is greater than the numbers in them.
     let next = transaction::next_xid();
-    let carried: Vec<_> = carried.into_iter().map(|(xid, bound)| (xid, bound, prepared::database_of(xid))).collect();
-    let is_complete = segment.with_detached(control, |all| {
-        carried.iter().all(|&(xid, bound, database)| {
-            let new = Detached { identity: Identity::Xid(widened(next, xid)), bound, database };
-            add_detached(control, all, new)
-        })
-    });
-    if !is_complete {
-        return Err(Error::TooManyDetached);
-    }
+    let of = |(xid, bound)| Prepared::new(widened(next, xid), bound, prepared::database_of(xid));
+    let carried: Vec<_> = carried.into_iter().map(of).collect();
+    segment.add_prepared(control, &carried);
     control.prepared_are_known.store(true, Ordering::Release);
-    Ok(())
 }
 
 /// Checks that a snapshot sees no transaction as running that may have been prepared before this server start, and was committed
@@ -182,18 +163,9 @@ fn check_learned(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -
     }
     let has_committed = |xid: &u32| !transaction::is_running(*xid) && transaction::has_committed(*xid);
     let committed: Vec<u64> = snapshot.running_before(first).filter(|&xid| has_committed(&(xid as u32))).collect();
-    let is_known = |all: &[Detached], xid| all.iter().any(|detached| detached.identity == Identity::Xid(xid));
-    let are_known = || segment.with_detached(control, |all| committed.iter().all(|&xid| is_known(all, xid)));
+    let is_known = |all: &[Prepared], xid| all.iter().any(|one| one.xid() == Some(xid));
+    let are_known = || segment.with_prepared(control, |all| committed.iter().all(|&xid| is_known(all, xid)));
     if committed.is_empty() || are_known() { Ok(()) } else { Err(Error::HorizonNotYet) }
-}
-
-/// Adds a transaction that has no slot; returns false if there is no room. The caller has the lock.
-pub fn add_detached(control: &Control, all: &mut [Detached], new: Detached) -> bool {
-    let index = detached::add(all, new, &OfServer);
-    if let Some(index) = index {
-        control.detached.fetch_max(index as u32 + 1, Ordering::SeqCst);
-    }
-    index.is_some()
 }
 
 /// A transaction that holds horizons of this database.
@@ -202,6 +174,8 @@ pub struct OpenTransaction {
     pub pid: Option<i32>,
     /// The lower 32 bits of its number, if it is prepared.
     pub xid: Option<u32>,
+    /// The role of its session; none if it is prepared.
+    pub role: Option<pgrx::pg_sys::Oid>,
     /// At which instant it holds them.
     pub bound: i64,
 }
@@ -218,26 +192,16 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     let mut open = Vec::new();
     for (number, slot) in (0..).zip(segment.slots) {
         let bound = slot.transactions.bound();
-        let pid = transaction::process_of(number);
+        let (pid, role) = transaction::process_of(number);
         if bound != i64::MAX && slot.transactions.database() == database && pid != 0 {
-            open.push(OpenTransaction { pid: Some(pid), xid: None, bound });
+            open.push(OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
-    let of_detached = segment.with_detached(control, |all| used(control, all).to_vec());
-    for Detached { identity, bound, .. } in of_detached.into_iter().filter(|one| [0, database].contains(&one.database))
-    {
-        let (pid, xid) = match identity {
-            Identity::Xid(xid) => match transaction::process_with(xid as u32, segment.slots.len() as u32) {
-                None => (None, Some(xid as u32)),
-                pid => (pid, None),
-            },
-            Identity::Local { slot, number } => match transaction::local(slot, number) {
-                (true, pid) => (Some(pid), None),
-                _ => continue,
-            },
-            Identity::Free | Identity::Ended { .. } => continue,
-        };
-        open.push(OpenTransaction { pid, xid, bound });
+    let prepared = segment.with_prepared(control, <[_]>::to_vec);
+    for one in prepared.into_iter().filter(|one| one.database == database) {
+        if let Some(xid) = one.xid() {
+            open.push(OpenTransaction { pid: None, xid: Some(xid as u32), role: None, bound: one.bound });
+        }
     }
     Ok(open)
 }

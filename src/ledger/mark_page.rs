@@ -30,6 +30,12 @@ fn open() -> Result<SequencePage<Marks>, Error> {
     SequencePage::open(EXTENSION, SEQUENCE).ok_or(Error::NoMarkSequence)
 }
 
+/// Keeps others from locking the page until the result is dropped, after waiting for those who have locked it. Where there is no
+/// page, whoever asks for time learns that.
+pub fn hold() -> impl Sized {
+    SequencePage::<Marks>::open(EXTENSION, SEQUENCE)
+}
+
 fn checked(marks: Marks) -> Result<Marks, Error> {
     if marks.is_valid() || absent!(PageDamaged) { Ok(marks) } else { Err(Error::MarkPageCorrupted) }
 }

@@ -29,6 +29,7 @@ pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
 pub use self::control::Counters;
 pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_announced, open_transactions};
+pub use self::mark_page::hold as hold_page;
 pub use self::membership::{join, leave};
 pub use self::node::node_to_read;
 pub use self::open::{record_mark, restart_wait, watch_clock};

@@ -1,4 +1,4 @@
-//! The dynamic segment: what is kept for each slot, and the transactions that have none.
+//! The dynamic segment: what is kept for each slot, and the prepared transactions.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::{Cell, UnsafeCell};
@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 
 use flake_core::SlotProgress;
 use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::detached::Detached;
+use flake_core::horizon::prepared::{self, Prepared};
 
 use super::control::Control;
-use crate::postgres::{prepared, shared_memory, slot};
+use crate::postgres::transaction::OfServer;
+use crate::postgres::{self, shared_memory, slot};
 
 /// What is kept for a slot.
 #[repr(C)]
@@ -27,7 +28,7 @@ unsafe impl Sync for SlotMemory {}
 #[derive(Clone, Copy)]
 pub struct Segment {
     pub slots: &'static [SlotMemory],
-    detached: (*mut Detached, usize),
+    prepared: (*mut Prepared, usize),
 }
 
 thread_local! {
@@ -40,12 +41,12 @@ pub fn segment(control: &Control) -> Result<Segment, String> {
         return Ok(segment);
     }
     let slots = slot::numbers().1 as usize;
-    // Prepared transactions, as many that have ended, and some whose workers have made IDs.
-    let others = 2 * prepared::most() + 64;
+    // As many as can be prepared, one that each slot is about to prepare, and as many again that have ended, or all of those as one.
+    let others = 2 * postgres::prepared::most() + slots + 1;
     // SAFETY: every session of this version uses the handle for this; the numbers are those of the server start.
     let segment = unsafe {
-        let (first, second) = shared_memory::segment::<SlotMemory, Detached>(&control.segment, slots, others)?;
-        Segment { slots: std::slice::from_raw_parts(first, slots), detached: (second, others) }
+        let (first, second) = shared_memory::segment::<SlotMemory, Prepared>(&control.segment, slots, others)?;
+        Segment { slots: std::slice::from_raw_parts(first, slots), prepared: (second, others) }
     };
     SEGMENT.set(Some(segment));
     Ok(segment)
@@ -57,15 +58,23 @@ pub fn attached() -> Option<Segment> {
 }
 
 impl Segment {
-    /// Acts on the transactions without a slot, under the lock. `act` must not raise an error of PostgreSQL, nor take long.
-    pub fn with_detached<R>(self, control: &Control, act: impl FnOnce(&mut [Detached]) -> R) -> R {
-        let _guard = control.detached_lock.take();
+    /// Acts on the entries of prepared transactions that may be in use, under the lock. `act` must not raise an error of
+    /// PostgreSQL, nor take long.
+    pub fn with_prepared<R>(self, control: &Control, act: impl FnOnce(&[Prepared]) -> R) -> R {
+        let _guard = control.prepared_lock.take();
+        let used = control.prepared.load(Ordering::SeqCst) as usize;
         // SAFETY: this session holds the lock, so no other one uses the memory.
-        act(unsafe { std::slice::from_raw_parts_mut(self.detached.0, self.detached.1) })
+        act(unsafe { std::slice::from_raw_parts(self.prepared.0, used) })
     }
 
-    /// Returns whether there may be any.
-    pub fn has_detached(control: &Control) -> bool {
-        control.detached.load(Ordering::SeqCst) > 0
+    /// Adds prepared transactions.
+    pub fn add_prepared(self, control: &Control, new: &[Prepared]) {
+        let _guard = control.prepared_lock.take();
+        // SAFETY: as above.
+        let all = unsafe { std::slice::from_raw_parts_mut(self.prepared.0, self.prepared.1) };
+        for &one in new {
+            let at = prepared::add(all, one, &OfServer) as u32;
+            control.prepared.fetch_max(at + 1, Ordering::SeqCst);
+        }
     }
 }

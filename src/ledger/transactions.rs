@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering, fence};
 
-use flake_core::horizon::detached::{Detached, Identity};
+use flake_core::horizon::prepared::Prepared;
 use flake_core::horizon::{NONE, SlotTransactions};
 use flake_core::{Node, absent};
 
-use super::attach::{self, Attachment, attached};
+use super::attach::{Attachment, attached};
 use super::control::Control;
-use super::horizon::{add_detached, forget};
+use super::horizon::forget;
 use super::open::open;
 use super::segment::{self, Segment};
 use crate::error::Error;
@@ -21,8 +21,6 @@ use crate::postgres::{prepared, recovery, slot};
 struct Own {
     transactions: &'static SlotTransactions,
     announced: &'static AtomicI64,
-    /// A parallel worker's IDs count for its leader.
-    is_worker: bool,
     /// Whether others can see its transactions.
     is_published: bool,
 }
@@ -52,8 +50,7 @@ pub fn take_part(control: Option<&'static Control>, segment: Option<Segment>) {
     transactions.begin(recovery::database());
     let announced = control.map_or(&NEVER, |control| &control.announced);
     JOINED_IN_RECOVERY.set(recovery::is_in_progress());
-    let is_worker = transaction::is_in_worker() && !absent!(HorizonWorkers);
-    OWN.set(Some(Own { transactions, announced, is_worker, is_published: segment.is_some() }));
+    OWN.set(Some(Own { transactions, announced, is_published: segment.is_some() }));
 }
 
 /// Returns whether IDs of ticks that end after `now` may be made in the present transaction, without asking anything that
@@ -66,7 +63,7 @@ pub fn admits(now: i64) -> bool {
 #[inline(never)]
 fn begin(now: i64) -> bool {
     match OWN.get() {
-        Some(own) if !own.is_worker && !is_promoted() => admit_own(own, now).is_ok(),
+        Some(own) if !is_promoted() => admit_own(own, now).is_ok(),
         _ => false,
     }
 }
@@ -103,38 +100,8 @@ pub fn admit(now: i64) -> Result<(), i64> {
         return Ok(());
     }
     match OWN.get() {
-        Some(own) if own.is_worker => admit_for_leader(own, now),
         Some(own) => admit_own(own, now),
         None => Ok(()),
-    }
-}
-
-/// The leader may know nothing of its workers' IDs, and they may have ended before it does.
-fn admit_for_leader(own: Own, now: i64) -> Result<(), i64> {
-    let known = own.announced.load(Ordering::Acquire);
-    if now < known {
-        return Err(known);
-    }
-    // The transaction may get its number later; and then the leader knows what the worker does not.
-    let local = |(slot, number)| Identity::Local { slot, number };
-    if let Some(identity) = transaction::xid().map(Identity::Xid).or_else(|| transaction::of_leader().map(local)) {
-        detach(identity, now);
-        fence(Ordering::SeqCst);
-        let known = own.announced.load(Ordering::SeqCst);
-        if now < known {
-            return Err(known);
-        }
-    }
-    ADMITTED.set(now);
-    Ok(())
-}
-
-/// Adds a transaction that has no slot. Without memory for slots, there is no horizon that it could hold.
-fn detach(identity: Identity, bound: i64) {
-    let (Attachment::Ledger(control, _), Some(segment)) = (attached(), segment::attached()) else { return };
-    let new = Detached { identity, bound, database: recovery::database() };
-    if !segment.with_detached(control, |all| add_detached(control, all, new)) {
-        crate::error::raise(Error::TooManyDetached);
     }
 }
 
@@ -158,45 +125,30 @@ pub fn cover(instant: i64) -> Result<(), i64> {
 /// What is to be done when a transaction of this session ends. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end(event: Event) -> bool {
-    if event == Event::WillPrepare {
-        prepare();
-        return false;
-    }
     let Some(own) = OWN.get() else { return false };
     match event {
-        Event::LeftByWorker if absent!(HorizonWorkers) => own.transactions.end(None),
+        Event::WillPrepare => {
+            prepare(own);
+            return false;
+        }
         Event::Committed => own.transactions.end(transaction::xid()),
         Event::Left => own.transactions.end(None),
-        Event::WillPrepare | Event::LeftByWorker => {}
     }
     forget();
     ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)
 }
 
-/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it. This session may know nothing
-/// of IDs that only its workers have made.
-fn prepare() {
-    let Some(xid) = transaction::xid().filter(|_| !absent!(HorizonPrepared)) else { return };
-    let bound = OWN.get().map_or(NONE, |own| own.transactions.bound()).min(bound_of_workers(xid));
-    if bound != NONE {
-        detach(Identity::Xid(xid), bound);
-        prepared::carry(xid, bound);
+/// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it.
+fn prepare(own: Own) {
+    let bound = own.transactions.bound();
+    let Some(xid) = transaction::xid().filter(|_| bound != NONE && !absent!(HorizonPrepared)) else { return };
+    // Without memory for its slot, there is no horizon that it could hold. Nor can it be prepared where none can.
+    if let (Attachment::Ledger(control, _), Some(segment)) = (attached(), segment::attached())
+        && prepared::most() > 0
+    {
+        segment.add_prepared(control, &[Prepared::new(xid, bound, recovery::database())]);
     }
-}
-
-/// Returns the bound of the IDs that this transaction's workers have made, or [`NONE`].
-fn bound_of_workers(xid: u64) -> i64 {
-    let Some(control) = attach::control().filter(|control| Segment::has_detached(control)) else { return NONE };
-    let Ok(segment) = segment::segment(control) else { return NONE };
-    let (slot, number) = transaction::own();
-    let own = [Identity::Xid(xid), Identity::Local { slot, number }];
-    segment.with_detached(control, |all| {
-        all.iter()
-            .filter(|detached| own.contains(&detached.identity))
-            .map(|detached| detached.bound)
-            .min()
-            .unwrap_or(NONE)
-    })
+    prepared::carry(xid, bound);
 }
 
 /// Notes that this session has made its last ID, at exit. Its last transaction may have to be rolled back yet.

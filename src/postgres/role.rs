@@ -24,6 +24,11 @@ pub fn is_monitor() -> bool {
     has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_MONITOR))
 }
 
+/// Returns whether the present role sees in pg_stat_activity what the sessions of another one do.
+pub fn sees_activity_of(role: pg_sys::Oid) -> bool {
+    has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS)) || has_privileges_of(role)
+}
+
 /// Returns the name of a role; empty if it has been dropped.
 pub fn name(role: pg_sys::Oid) -> String {
     // SAFETY: it returns a palloc'd C string or null.

@@ -108,6 +108,8 @@ struct NodeSetting {
     source: AtomicU32,
     /// Whether the definition has left the boot value in the place of a placeholder's.
     is_refused: AtomicBool,
+    /// Whether it was defined when the server started. Nobody but the server's configuration has set it since.
+    is_preloaded: AtomicBool,
 }
 
 const NO_PLACEHOLDER: u8 = 0;
@@ -126,6 +128,7 @@ impl NodeSetting {
             checked_source: AtomicU32::new(PGC_S_DEFAULT),
             source: AtomicU32::new(PGC_S_DEFAULT),
             is_refused: AtomicBool::new(false),
+            is_preloaded: AtomicBool::new(false),
         }
     }
 
@@ -147,6 +150,8 @@ impl NodeSetting {
             }
         };
         self.placeholder.store(placeholder, Ordering::Relaxed);
+        // SAFETY: it reads a variable of this process.
+        self.is_preloaded.store(unsafe { pg_sys::process_shared_preload_libraries_in_progress }, Ordering::Relaxed);
         // SAFETY: the hooks do not panic.
         unsafe {
             GucRegistry::define_int_guc_with_hooks(
@@ -200,6 +205,7 @@ impl NodeSetting {
         // A parallel worker takes its leader's settings, and the boot value where its leader has that.
         self.is_refused.load(Ordering::Relaxed) && !absent!(NodeShadowed)
             || is_parallel_worker
+                && !self.is_preloaded.load(Ordering::Relaxed)
                 && !absent!(NodeOfWorkers)
                 && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER
                 && self.has_boot_value()

@@ -43,6 +43,19 @@ impl QuerySnapshot {
         }
     }
 
+    /// Returns whether all statements of the present transaction read by this snapshot, or copies of it. The actions of foreign
+    /// keys read by newer ones in between.
+    pub fn is_of_transaction(&self) -> bool {
+        // SAFETY: it reads a variable of this process. A transaction with one snapshot has it by now, and is only told it again.
+        let of_transaction = unsafe {
+            if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
+                return false;
+            }
+            Self(pg_sys::GetTransactionSnapshot())
+        };
+        self.transactions() == of_transaction.transactions()
+    }
+
     /// Returns the instant that was noted on this snapshot.
     pub fn note(&self) -> Option<i64> {
         // SAFETY: the snapshot is active.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use flake_core::horizon::detached::Transactions;
+use flake_core::horizon::prepared::Transactions;
 use flake_core::horizon::widened;
 use pgrx::check_for_interrupts;
 use pgrx::pg_sys::{self, XactEvent};
@@ -17,8 +17,6 @@ pub enum Event {
     Committed,
     /// It has been rolled back, or left to whoever ends a prepared transaction.
     Left,
-    /// A parallel worker has finished its part of it.
-    LeftByWorker,
 }
 
 thread_local! {
@@ -33,7 +31,6 @@ pub fn subscribe(act: fn(Event)) {
             XactEvent::XACT_EVENT_PRE_PREPARE => Event::WillPrepare,
             XactEvent::XACT_EVENT_COMMIT => Event::Committed,
             XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => Event::Left,
-            XactEvent::XACT_EVENT_PARALLEL_COMMIT | XactEvent::XACT_EVENT_PARALLEL_ABORT => Event::LeftByWorker,
             _ => return,
         };
         let Some(act) = SUBSCRIBER.get() else { return };
@@ -77,14 +74,6 @@ impl Transactions for OfServer {
         is_running(xid as u32)
     }
 
-    fn is_in_slot(&self, slot: u32, number: u32) -> bool {
-        local(slot, number).0
-    }
-
-    fn next(&self) -> u64 {
-        next_xid()
-    }
-
     fn latest_ended(&self) -> u64 {
         // SAFETY: shared memory, in which another process changes the number in one store.
         unsafe {
@@ -122,58 +111,12 @@ pub fn is_in_worker() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns the slot of the session that this parallel worker works for, and the number of its transaction there.
-pub fn of_leader() -> Option<(u32, u32)> {
-    // SAFETY: a parallel worker's leader lives as long as the worker.
-    unsafe {
-        let leader = (*pg_sys::MyProc).lockGroupLeader;
-        (!leader.is_null()).then(|| (leader.offset_from((*pg_sys::ProcGlobal).allProcs) as u32, local_number(leader)))
-    }
-}
-
-/// Returns whether the transaction with this number in a slot has not ended yet, and the process of the slot.
-pub fn local(slot: u32, number: u32) -> (bool, i32) {
+/// Returns the process that a slot belongs to, and the role that its session began as; the process is 0 if the slot is free.
+pub fn process_of(slot: u32) -> (i32, pg_sys::Oid) {
     // SAFETY: the slot is one of this server's.
     unsafe {
         let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
-        (local_number(process) == number, (*process).pid)
-    }
-}
-
-/// Returns whether all statements of the present transaction see the same.
-pub fn has_one_snapshot() -> bool {
-    // SAFETY: it reads a variable of this process.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
-}
-
-/// Returns the slot of this session and the number of its transaction there.
-pub fn own() -> (u32, u32) {
-    // SAFETY: MyProc is the slot of this process.
-    unsafe { (pg_sys::MyProc.offset_from((*pg_sys::ProcGlobal).allProcs) as u32, local_number(pg_sys::MyProc)) }
-}
-
-/// Returns the process of the session whose transaction has a number; none if there is none in the first `slots`.
-pub fn process_with(xid: u32, slots: u32) -> Option<i32> {
-    // SAFETY: the slots are this server's; another process changes the number in one store.
-    let xid_of = |slot: u32| unsafe {
-        let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
-        transaction_id((&raw const (*process).xid).read_volatile())
-    };
-    (0..slots).find(|&slot| xid_of(slot) == xid).map(process_of)
-}
-
-/// Returns the process that a slot belongs to; 0 if it is free.
-pub fn process_of(slot: u32) -> i32 {
-    local(slot, 0).1
-}
-
-unsafe fn local_number(process: *mut pg_sys::PGPROC) -> u32 {
-    // SAFETY: as the caller promises, it is a slot; another process changes the number in one store.
-    unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16"))]
-        return (&raw const (*process).lxid).read_volatile();
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        return (&raw const (*process).vxid.lxid).read_volatile();
+        ((&raw const (*process).pid).read_volatile(), (&raw const (*process).roleId).read_volatile())
     }
 }
 

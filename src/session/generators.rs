@@ -19,6 +19,7 @@ use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, SharedLedger};
+use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, settings, slot};
 
 /// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
@@ -88,6 +89,9 @@ pub enum Attempt<Id> {
 impl<S: IdSource> SessionGenerator<S> {
     fn new(source: S) -> Result<Self, Error> {
         recovery::refuse(S::FUNCTION);
+        if is_in_worker() {
+            return Err(Error::InWorker);
+        }
         source.check(clock::now())?;
         let node = ledger::join(source.tick_length())?;
         exit::leave_at_exit(final_progress_of::<S>);
@@ -195,8 +199,14 @@ impl<S: IdSource> SessionGenerator<S> {
 /// Acts on this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     S::store().with(|generators| {
+        let key = source.key();
+        if !generators.borrow().has(key) {
+            // None is borrowed meanwhile, because the session may exit while it waits for a lock.
+            let new = SessionGenerator::new(source).or_raise();
+            generators.borrow_mut().add(key, new);
+        }
         let mut generators = generators.borrow_mut();
-        let own = generators.bring_to_hand(source.key(), || SessionGenerator::new(source).or_raise());
+        let Some(own) = generators.bring_to_hand(key) else { unreachable!("it has just been created") };
         own.clock.forget();
         // A layout may go by another name now.
         source.adopt(&own.source, &mut own.resumable).or_raise();

@@ -35,7 +35,11 @@ thread_local! {
 pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, Error> {
     let mut wait = Wait::default();
     loop {
-        match with_generator(source, |own| own.attempt(argument, &mut wait))? {
+        // Others can lock the page for long. Who is terminated while waiting for it is not in the middle of making an ID.
+        let held = ledger::hold_page();
+        let attempt = with_generator(source, |own| own.attempt(argument, &mut wait))?;
+        drop(held);
+        match attempt {
             Attempt::Made(id) => return Ok(id),
             // No generator is borrowed during a pause, because the session may exit in it.
             Attempt::Pause { remaining, reason } => wait.pause(remaining, reason),

@@ -37,16 +37,20 @@ impl<T> Shelf<T> {
         self.things.iter_mut().map(|(_, thing)| thing)
     }
 
-    /// Returns the thing with this key, which is made if there is none, and is at hand from now on.
-    pub fn bring_to_hand(&mut self, key: u64, make: impl FnOnce() -> T) -> &mut T {
-        let mut index = match self.indexes.get(&key) {
-            Some(index) => *index,
-            None => {
-                self.things.push((key, make()));
-                self.indexes.insert(key, self.things.len() - 1);
-                self.things.len() - 1
-            }
-        };
+    /// Returns whether there is a thing with this key.
+    pub fn has(&self, key: u64) -> bool {
+        self.indexes.contains_key(&key)
+    }
+
+    /// Adds a thing with a new key.
+    pub fn add(&mut self, key: u64, thing: T) {
+        self.things.push((key, thing));
+        self.indexes.insert(key, self.things.len() - 1);
+    }
+
+    /// Returns the thing with this key, which is at hand from now on.
+    pub fn bring_to_hand(&mut self, key: u64) -> Option<&mut T> {
+        let mut index = *self.indexes.get(&key)?;
         if index >= NEAR {
             let near = self.next_to_leave;
             self.next_to_leave = (near + 1) % NEAR;
@@ -58,6 +62,6 @@ impl<T> Shelf<T> {
             self.indexes.insert(key, near);
             index = near;
         }
-        &mut self.things[index].1
+        Some(&mut self.things[index].1)
     }
 }

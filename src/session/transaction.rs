@@ -30,7 +30,7 @@ pub fn at_end(act: fn()) {
     });
 }
 
-/// Has the ends of this session's transactions noticed, also of those in which only parallel workers make IDs.
+/// Has the ends of this session's transactions noticed.
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {

@@ -125,7 +125,6 @@ class Cluster:
     def set_up(self, server):
         self.exit_libraries[server.pg_config] = server.compile("exit", EXIT)
         layouts.create(server, self.shape)
-        layouts.create_calls(server)
         server.sql(TABLES)
         server.sql("CREATE ROLE hostile SUPERUSER LOGIN")
         for database in DATABASES[1:]:

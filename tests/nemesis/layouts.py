@@ -122,10 +122,3 @@ def create(server, shape):
     definitions |= {"padded": PADDED, "tagged": TAGGED, "narrow": narrow, "over": narrow.replace("41", "4")}
     for name, definition in definitions.items():
         server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")
-
-
-def create_calls(server):
-    """A function that makes IDs in parallel workers, which none of the extension's own do."""
-    cases = " ".join(f"WHEN '{kind}' THEN RETURN {call}::text;" for kind, call in CALLS.items())
-    server.sql(f"""CREATE FUNCTION apart(kind text, n integer) RETURNS text LANGUAGE plpgsql PARALLEL SAFE
-                   AS $$ BEGIN CASE kind {cases} END CASE; END $$""")

@@ -1,5 +1,5 @@
 """Transactions of random parts: IDs that are made now and inserted later, in savepoints that are rolled back, around errors
-that are caught, in parallel workers, while others set clocks, and with questions for horizons in between."""
+that are caught, while others set clocks, and with questions for horizons in between."""
 
 import time
 
@@ -28,7 +28,7 @@ class Program:
     def run(self):
         random = self.random
         parts = [self.make, self.make, self.insert, self.insert_kept, self.insert_kept, self.savepoint, self.roll_back,
-                 self.error, self.catch, self.wait, self.wait, self.in_worker, self.ask]  # fmt: skip
+                 self.error, self.catch, self.wait, self.wait, self.ask]  # fmt: skip
         if not self.does(f"BEGIN ISOLATION LEVEL {random.choice(LEVELS)}"):
             return
         first = [self.make] if random.random() < 0.5 else []
@@ -60,26 +60,16 @@ class Program:
             self.count = 1
         return kind
 
-    def make(self, call=None, kind=None):
-        client, kind = self.client, kind or self.kind()
-        with client.making(kind, "program" if call is None else "worker") as batch:
-            made = f"SELECT ({call or CALLS[kind]})::text FROM generate_series(1, %s) n"
+    def make(self):
+        client, kind = self.client, self.kind()
+        with client.making(kind, "program") as batch:
+            made = f"SELECT ({CALLS[kind]})::text FROM generate_series(1, %s) n"
             rows = self.db.execute(made, (self.count,)).fetchall()
             client.returned(batch, rows)
             if kind in TAILED:
                 self.kept += [(kind, batch.token, text) for text, in rows]
             return True
         return False
-
-    def in_worker(self):
-        """Makes the IDs in a parallel worker, if there is one. Before PostgreSQL 16, the postmaster starts it while it is in a
-        select(), so libfaketime shows it the time of day."""
-        kind, is_old = self.kind(), self.db.info.server_version < 160000
-        if is_old and self.client.node.clock.now() < time.time() - 0.01:
-            return True
-        setting = "force_parallel_mode" if is_old else "debug_parallel_query"
-        return (self.does(f"SET LOCAL {setting} = on") and self.make(f"apart('{kind}', n::integer)", kind)
-                and self.does(f"SET LOCAL {setting} = off"))  # fmt: skip
 
     def insert(self):
         client, kind = self.client, self.random.choice(list(TAILED))

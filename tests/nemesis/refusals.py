@@ -54,8 +54,6 @@ class Refusals:
 
     def refused(self, node, batch, error, clock_went_on):
         self.judge(node, error, str(batch))
-        if batch.what == "worker":
-            return
         state, key, clock = error.sqlstate, (node.name, batch.database, batch.kind), node.clock.now()
         begun = self.since.setdefault(key, {}).setdefault(state, min(batch.clock, clock))
         name = state or "connection lost"

@@ -5,7 +5,7 @@ from standing_clock import at, attempts, make, running
 from waiting import wait_until
 
 OUTBOX = "CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), note text)"
-# Plans whose workers make or read all rows of a table, and a table for them.
+# Plans whose workers read all rows of a table, and a table for them.
 WORKERS = {
     "parallel_leader_participation": "off", "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
 }  # fmt: skip

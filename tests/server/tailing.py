@@ -11,9 +11,9 @@ import time
 
 import psycopg
 
+import recording
 from clients import wait_for_server
 from conftest import bindir
-from horizon import WIDE, WORKERS
 from waiting import Background, wait_until
 
 # How many rows a load has at least, on a machine however slow.
@@ -72,19 +72,19 @@ SCRIPTS = {
                        PREPARE TRANSACTION '{table} :n';
                        SELECT {sleep};
                        COMMIT PREPARED '{table} :n';"""),
+    "families": (6, """\\set n random(1, 1000000000000)
+                       INSERT INTO parents VALUES (:n);
+                       INSERT INTO children VALUES (:n), (:n);
+                       BEGIN;
+                       DELETE FROM parents WHERE id = :n;
+                       SELECT {sleep};
+                       COMMIT;"""),
     "prepared in vain": (2, """\\set n random(1, 1000000000000)
                                BEGIN;
                                INSERT INTO {table} DEFAULT VALUES;
                                PREPARE TRANSACTION '{table} :n';
                                ROLLBACK PREPARED '{table} :n';"""),
 }  # fmt: skip
-BY_WORKERS = """
-    BEGIN;
-    CREATE TEMP TABLE made ON COMMIT DROP AS SELECT make_anywhere() AS id FROM wide;
-    SELECT {sleep};
-    INSERT INTO of_bigint SELECT id FROM made LIMIT 50;
-    COMMIT;
-"""
 # Long transactions in another database, which do not count.
 ELSEWHERE = "BEGIN;\nSELECT flake_next('twitter');\nSELECT pg_sleep(1);\nCOMMIT;\n"
 
@@ -112,6 +112,16 @@ class Seen:
         return cls(len(committed - once), len(seen) - len(once), disorder, len(once - committed), len(seen))
 
 
+@dataclasses.dataclass
+class Outcome:
+    seen: dict
+    rows: int
+    terminated: int
+    records: list
+    bad: list
+
+
+RECORDERS = 3
 TAILERS = [
     Tailer("naive", pause=0.001, naive=True), Tailer("naive, sno", "of_sno", pause=0.001, naive=True),
     Tailer("fast"), Tailer("every 20 ms", pause=0.02), Tailer("old snapshots", repeatable=True),
@@ -133,7 +143,7 @@ def prepare(server):
     """The tables, and another database."""
     for table, (make, kind, _, _) in TABLES.items():
         server.sql(SETUP.format(table=table, type=kind, make=make))
-    server.sql(WIDE)
+    recording.prepare(server)
     server.sql("CREATE DATABASE elsewhere")
     with server.connect(dbname="elsewhere") as db:
         db.execute("CREATE EXTENSION flake")
@@ -151,7 +161,8 @@ def tail(server, tailer, stopped):
             while True:
                 ends = stopped.is_set() and (tailer.naive or db.execute(rest).fetchone() == (False,))
                 if tailer.repeatable:
-                    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT")
+                    # The lock comes before the snapshot, as the table is written anew meanwhile.
+                    db.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE {tailer.table} IN ACCESS SHARE MODE; SELECT")
                     time.sleep(random.choice([0, 0, random.random() * 0.02]))
                 for _ in range(1 + tailer.repeatable):
                     for id, in db.execute(query, (last,)).fetchall():
@@ -166,9 +177,9 @@ def tail(server, tailer, stopped):
         time.sleep(0.02)
 
 
-def tail_in_process(server, tailer, stopped, result):
+def in_process(read, arguments, result):
     try:
-        result.send(tail(server, tailer, stopped))
+        result.send(read(*arguments))
     except BaseException as failure:
         result.send(failure)
         raise
@@ -188,15 +199,14 @@ class Load(Background):
                 scripts += ["-f", f"{path}@{weight}"]
             self.add_clients("writer", 3, scripts)
             self.add_clients("victim", 1, scripts)
-        for name, script, dbname in [("workers", BY_WORKERS, "postgres"), ("elsewhere", ELSEWHERE, "elsewhere")]:
-            path = server.base / f"{name}.sql"
-            path.write_text(script.format(sleep=SLEEP))
-            self.add_clients("writer", 1, ["-f", path], dbname)
+        path = server.base / "elsewhere.sql"
+        path.write_text(ELSEWHERE)
+        self.add_clients("writer", 1, ["-f", path], "elsewhere")
+        self.add(recording.write_anew, server, self.ends)
 
     def add_clients(self, name, clients, scripts, dbname="postgres"):
         command = [bindir() / "pgbench", "-n", "-c", str(clients), "-T", "1", *map(str, scripts)]
-        options = " ".join(f"-c {name}={value}" for name, value in WORKERS.items())
-        environment = self.server.client_environment | {"PGAPPNAME": name, "PGDATABASE": dbname, "PGOPTIONS": options}
+        environment = self.server.client_environment | {"PGAPPNAME": name, "PGDATABASE": dbname}
         self.add(self.run, command, environment)
 
     def run(self, command, environment):
@@ -230,14 +240,20 @@ class Load(Background):
 
 
 def run(server, seconds, faults=()):
-    """Loads the tables for so long, while the faults happen one after another; says what each tailer has seen, and how many rows
-    there are. The tables are empty afterwards."""
-    processes, context = {}, multiprocessing.get_context("fork")
-    stopped = context.Event()
-    for tailer in TAILERS:
+    """Loads the tables for so long, while the faults happen one after another; says what came of it. The tables are empty
+    afterwards."""
+    context = multiprocessing.get_context("fork")
+    # Those who record write too, so they stop first.
+    recorded, stopped = context.Event(), context.Event()
+
+    def start(read, *arguments):
         result, end = context.Pipe(duplex=False)
-        processes[tailer] = context.Process(target=tail_in_process, args=(server, tailer, stopped, end)), result
-        processes[tailer][0].start()
+        process = context.Process(target=in_process, args=(read, (server, *arguments), end))
+        process.start()
+        return process, result
+
+    tailers = {tailer: start(tail, tailer, stopped) for tailer in TAILERS}
+    recorders = [start(recording.record, recorded) for _ in range(RECORDERS)]
     faults, begin = list(faults), time.monotonic()
     with Load(server) as load:
         while time.monotonic() < begin + seconds or faults:
@@ -247,15 +263,21 @@ def run(server, seconds, faults=()):
                 faults.pop(0)()
         wait_until(lambda: server.value(f"SELECT count(*) FROM {min(TABLES)}") > LEAST)
     assert not load.unexpected, sorted(load.unexpected)[:5]
+    recorded.set()
+
+    def end(name, process, result):
+        assert result.poll(120), f"{name} does not come to the end"
+        read = result.recv()
+        if isinstance(read, BaseException):
+            raise read
+        process.join()
+        return read
+
+    records = [one for process in recorders for one in end("a recorder", *process)]
     committed = {table: {id for id, in server.sql(f"SELECT id FROM {table}")} for table in TABLES}
     stopped.set()
-    found = {}
-    for tailer, (process, result) in processes.items():
-        assert result.poll(120), f"{tailer.name} does not come to the end"
-        seen = result.recv()
-        if isinstance(seen, BaseException):
-            raise seen
-        process.join()
-        found[tailer] = Seen.of(committed[tailer.table], *seen)
-    server.sql(f"TRUNCATE {', '.join(TABLES)}")
-    return found, sum(map(len, committed.values())), load.terminated
+    seen = {tailer: Seen.of(committed[tailer.table], *end(tailer.name, *process)) for tailer, process in tailers.items()}
+    truth = {table: recording.Truth(server, table) for table in TABLES}
+    bad = [one for one in records if not truth[one.table].agrees(one)]
+    server.sql(f"TRUNCATE {', '.join(TABLES)}, parents, children")
+    return Outcome(seen, sum(map(len, committed.values())), load.terminated, records, bad)

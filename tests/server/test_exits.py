@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import SESSIONS, at, make, make_in_all, pass_through, running, server_at_0, sessions
+from standing_clock import SESSIONS, at, attempts, make, make_in_all, pass_through, running, server_at_0, sessions
 from test_mark_file import stuck_disk
 from waiting import wait_until
 
@@ -34,6 +34,37 @@ def test_sessions_that_end_while_they_ask_for_time(own_servers):
             server.sql("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", pids)
         [asked.result() for asked in asking]
     pass_through(server, made, 0)
+
+
+LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Lock'"
+
+
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')", "flake_batch('tsid', 10)", "sno_next()"])
+def test_sessions_that_end_while_the_owner_of_their_database_locks_the_page(own_servers, call):
+    """Nothing was granted to them, neither to those that have a generator nor to those that begin: who gets their slots does not
+    wait, in other databases neither."""
+    server = server_at_0(own_servers)
+    server.sql("CREATE ROLE owns LOGIN")
+    server.sql("CREATE DATABASE other OWNER owns")
+    with server.session(dbname="other", user="owns") as owner:
+        owner.execute("CREATE EXTENSION flake")
+
+        def ask(db):
+            with pytest.raises(psycopg.OperationalError):
+                db.execute(f"SELECT {call}")
+
+        with sessions(server, dbname="other", user="owns") as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
+            for db in dbs:
+                make(db, Made())
+            server.set_clock(at(10))
+            owner.execute("BEGIN; DROP EXTENSION flake")
+            pids = [db.info.backend_pid for db in dbs]
+            asking = [pool.submit(ask, db) for db in dbs]
+            wait_until(lambda: len(owner.execute(LOCKED, (pids,)).fetchall()) == SESSIONS)
+            owner.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", (pids,))
+            [asked.result() for asked in asking]
+        owner.execute("ROLLBACK")
+    assert attempts(server, Made()) == set()
 
 
 @pytest.mark.parametrize("leaves", ["before", "meanwhile"])

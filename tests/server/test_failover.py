@@ -15,24 +15,12 @@ from standing_clock import (
     attempts,
     fail_over,
     insert,
-    make,
     make_in_all,
     pass_through,
     restart_with_nothing_to_replay,
     server_at_0,
     sessions,
 )
-
-# Workers make all IDs of a query, in which two of them read a table of 20 pages.
-PARALLEL = {
-    "options": "-c parallel_leader_participation=off -c parallel_setup_cost=0 -c parallel_tuple_cost=0 "
-    "-c min_parallel_table_scan_size=0 -c max_parallel_workers_per_gather=2",
-}
-WIDE = """ALTER FUNCTION flake_next(text) PARALLEL SAFE;
-          ALTER FUNCTION sno_next(integer) PARALLEL SAFE;
-          CREATE TABLE wide AS SELECT repeat('x', 400) FROM generate_series(1, 400);
-          ALTER TABLE wide SET (parallel_workers = 2)"""
-
 
 # What happens before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
 # the beginning. IDs are made at 0 and at 60, and the last commit's time is always 0.
@@ -141,23 +129,12 @@ def read_only_transactions(primary, standby, made):
     yield
 
 
-def parallel_workers(primary, standby, made):
-    if primary.value("SHOW server_version_num") < "160000":
-        pytest.skip("PostgreSQL 15 starts workers in a signal handler, where libfaketime does not set their clocks")
-    primary.sql(WIDE)
-    primary.set_clock(at(60))
-    for _ in range(3):
-        with primary.connect(**PARALLEL) as db:
-            make(db, made, "wide")
-    yield {"rows": "wide"} | PARALLEL
-
-
 # Each with how far the standby's clock is behind at the promotion, in seconds.
 FAILOVERS = [
     (commit_at_0_after_ids_at_60, 3), (commit_at_0_after_ids_at_60, 3600), (commits_out_of_order, 1), (clock_accepted, 3600),
     (clock_accepted_on_the_standby, 3600), (prepared, 3600), (standby_restarted, 3), (standby_restarted, 3600),
     (switchover, 3600), (restarted_before_its_first_id, 3600), (restarted_after_its_first_attempt, 3600),
-    (crashed_before_its_first_id, 3), (read_only_transactions, 3), (parallel_workers, 3600),
+    (crashed_before_its_first_id, 3), (read_only_transactions, 3),
 ]  # fmt: skip
 
 
@@ -167,13 +144,13 @@ def test_failover(own_servers, happens, behind):
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-behind))
     steps = happens(primary, standby, made)
-    options = next(steps) or {}
+    next(steps)
     if happens is not switchover:
         fail_over(primary, standby)
     else:
         standby.promote()
     assert next(steps, None) is None
-    pass_through(standby, made, -behind, 0, 60, **options)
+    pass_through(standby, made, -behind, 0, 60)
 
 
 def test_the_error_says_how_far_the_clock_is_behind(own_servers):

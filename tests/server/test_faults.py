@@ -274,22 +274,19 @@ def test_prepared_transactions_and_discard(faked):
         made.add(rows, ["twitter"])
 
 
-def test_parallel_workers(server):
-    """They make IDs where somebody has labeled the functions so."""
-    functions = ["flake_next(text)", "sno_next(integer)"]
-    server.sql(";".join(f"ALTER FUNCTION {function} PARALLEL SAFE" for function in functions))
-    with server.connect() as db:
-        db.execute("""CREATE TABLE rows AS SELECT n FROM generate_series(1, 10000) n;
-                      ALTER TABLE rows SET (parallel_workers = 4);
-                      SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_tuple_cost = 0;
-                      SET parallel_leader_participation = off""")
-        for _ in range(10):
-            count, *different = db.execute(f"""
-                SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c)
-                FROM (SELECT {', '.join(KINDS.values())} FROM rows OFFSET 0) s(a, b, c)""").fetchone()
-            assert different == [count] * 3
-        assert db.execute("SELECT count(*) FROM flake_generators").fetchone() == (0,), "the leader has made IDs itself"
-    server.sql(";".join(f"ALTER FUNCTION {function} PARALLEL RESTRICTED" for function in functions))
+def test_sessions_in_the_slots_of_other_processes(faked):
+    """Those of the replication protocol have slots above those of clients, as background workers do."""
+    faked.set_clock("2031-01-01 00:00:00")
+    made = Made()
+    together = [faked.connect(**how) for how in [{}, {"replication": "database"}] for _ in range(6)]
+    try:
+        for db in together:
+            for kind, call in KINDS.items():
+                made.add(db.execute(f"SELECT {call} FROM generate_series(1, 10)").fetchall(), [kind])
+        assert {len(ids) for ids in made.ids.values()} == {120}
+        assert faked.value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsender'") == 6
+    finally:
+        [db.close() for db in together]
 
 
 def test_extension_dropped_and_created_under_load(server):

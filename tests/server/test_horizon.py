@@ -7,7 +7,19 @@ import pytest
 
 from clients import EXIT, wait_for_server
 from conftest import LAYOUTS
-from horizon import OUTBOX, holds, holds_sno, horizon, insert, insert_in_transactions, one, passes, passes_sno, take_snapshot
+from horizon import (
+    OUTBOX,
+    holds,
+    holds_sno,
+    horizon,
+    insert,
+    insert_in_transactions,
+    one,
+    passes,
+    passes_sno,
+    take_snapshot,
+    wait_for_next_tick,
+)
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
@@ -153,6 +165,35 @@ def test_it_does_not_go_back_while_a_snapshot_lasts(writer, tailer):
     tailer.execute("COMMIT")
 
 
+CASCADES = """CREATE TABLE customers (id integer PRIMARY KEY);
+              CREATE TABLE orders (customer integer REFERENCES customers ON DELETE CASCADE ON UPDATE CASCADE, asked timestamptz);
+              CREATE FUNCTION pass_on() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN COALESCE(NEW, OLD); END $$;
+              CREATE TRIGGER asking BEFORE DELETE OR UPDATE ON orders FOR EACH ROW
+                  WHEN (OLD.asked < flake_horizon()) EXECUTE FUNCTION pass_on()"""
+ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id = 2"}
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("asked", ["before", "never"])
+def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, action, level, asked):
+    """What it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
+    server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
+    server.sql("INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (1, '-infinity')")
+    writer.execute("BEGIN")
+    id = insert(writer)
+    take_snapshot(tailer, level)
+    first = horizon(tailer) if asked == "before" else 0
+    writer.execute("COMMIT")
+    wait_for_next_tick(tailer, id)
+    tailer.execute(ACTIONS[action])
+    assert first <= horizon(tailer) <= id
+    # A statement after another one: what was kept for the first counts.
+    assert first <= horizon(tailer) <= id
+    tailer.execute("COMMIT")
+    assert passes(tailer, id)
+
+
 def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tailer):
     """Its slot belongs to others since."""
     with server.session() as writer:
@@ -246,6 +287,27 @@ def test_every_role_may_ask(server, writer, tailer):
     tailer.execute("SET ROLE stranger")
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
+
+
+def test_since_when_is_for_those_who_see_it_in_pg_stat_activity(server):
+    """A role sees when the transactions of other roles began if it has their privileges, or those of pg_read_all_stats."""
+    server.sql("""CREATE ROLE writes LOGIN; CREATE ROLE sees; CREATE ROLE manages; CREATE ROLE watches;
+                  GRANT INSERT, SELECT ON outbox TO writes; GRANT writes TO manages; GRANT pg_monitor TO watches""")
+    with server.connect(user="writes") as writer, server.connect() as tailer:
+        writer.execute("BEGIN")
+        id = insert(writer)
+        assert one(writer, "SELECT since = flake_horizon() FROM flake_open")
+        see = """SELECT o.pid, o.since IS NOT NULL, a.xact_start IS NOT NULL
+                 FROM flake_open o JOIN pg_stat_activity a USING (pid)"""
+        for role, can_see in {"sees": False, "manages": True, "watches": True, "postgres": True, "writes": True}.items():
+            tailer.execute(f"SET ROLE {role}")
+            assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, can_see, can_see)], role
+            assert holds(tailer, id)
+        # It is the role of the session that counts, not what that has become.
+        tailer.execute("SET ROLE sees")
+        writer.execute("RESET ROLE")
+        assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, False, False)]
+    server.sql("DROP OWNED BY writes, sees, manages, watches; DROP ROLE writes, sees, manages, watches")
 
 
 def test_terminated_sessions_let_go(server, tailer):

@@ -1,7 +1,7 @@
 """Under load, and whatever happens to the server, who reads below the horizon sees every row once and in order.
 
-FLAKE_TEST_SECONDS says how long, a fifth of FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were,
-FLAKE_TAILING_BURST how many of them come in one statement at most.
+FLAKE_TEST_SECONDS says how long, a fifth of FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were
+and FLAKE_TAILING_HORIZONS until how many statements have asked, FLAKE_TAILING_BURST how many rows come in one statement at most.
 `scripts/test tailing` shows what each tailer has seen.
 """
 
@@ -15,19 +15,24 @@ from horizon import OUTBOX, insert, one, passes
 
 ROUNDS = max(1, int(os.environ.get("FLAKE_SOAK", "1")) // 5)
 ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
-SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_size=4GB", "max_parallel_workers=8"]
+HORIZONS = int(os.environ.get("FLAKE_TAILING_HORIZONS", "0"))
+SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_size=4GB"]
 
 
 def load(server, faults=()):
-    """The tailers by the horizon miss nothing; what the others miss is chance."""
-    found, rows, terminated = tailing.run(server, SECONDS, faults)
-    print(f"\n{rows} rows, {terminated} sessions terminated")
-    for tailer, seen in found.items():
+    """The tailers by the horizon miss nothing; what the others miss is chance. Nor do single statements, of what is below their
+    horizons. Says how many rows there were, and how many statements."""
+    found = tailing.run(server, SECONDS, faults)
+    print(f"\n{found.rows} rows, {found.terminated} sessions terminated")
+    for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
-    assert rows > tailing.LEAST
-    for tailer, seen in found.items():
+    print(f"  {len(found.records)} horizons of single statements, {len(found.bad)} bad")
+    assert found.rows > tailing.LEAST
+    for tailer, seen in found.seen.items():
         assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
-    return rows
+    assert not found.bad, found.bad[:5]
+    assert any(one.rows for one in found.records)
+    return found.rows, len(found.records)
 
 
 def test_what_is_lost_without_it(server):
@@ -48,9 +53,11 @@ def test_what_is_lost_without_it(server):
 def test_load(servers):
     server = servers(*SETTINGS)
     tailing.prepare(server)
-    rows = load(server)
-    while rows < ROWS:
-        rows += load(server)
+    rows, horizons = load(server)
+    while rows < ROWS or horizons < HORIZONS:
+        more = load(server)
+        rows, horizons = rows + more[0], horizons + more[1]
+    print(f"{rows} rows, {horizons} horizons of single statements")
 
 
 @pytest.mark.parametrize("round", range(ROUNDS))

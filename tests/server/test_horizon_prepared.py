@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from horizon import OUTBOX, PARALLEL, WIDE, holds, insert, insert_in_transactions, one, passes, take_snapshot, wait_for_next_tick
+from horizon import OUTBOX, holds, insert, insert_in_transactions, one, passes, take_snapshot, wait_for_next_tick
 from standing_clock import fail_over
 from waiting import wait_until
 
@@ -13,7 +13,7 @@ MOST = 10
 @pytest.fixture(scope="module")
 def server(servers):
     server = servers(f"max_prepared_transactions={MOST}")
-    server.sql(f"{OUTBOX}; {WIDE}")
+    server.sql(OUTBOX)
     return server
 
 
@@ -72,20 +72,13 @@ def test_prepared_and_ended_after_the_snapshot(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_savepoints_and_workers(writer, tailer):
-    """The IDs of both belong to the transaction that is prepared."""
+def test_savepoints(writer, tailer):
     writer.execute("BEGIN; SAVEPOINT s")
     id = one(writer, "SELECT flake_next('twitter')")
     writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
     writer.execute("PREPARE TRANSACTION 'savepoints'")
     assert holds(tailer, id)
     tailer.execute("COMMIT PREPARED 'savepoints'")
-    writer.execute(f"{PARALLEL}; BEGIN; CREATE TABLE made AS SELECT make_anywhere() AS id FROM wide")
-    assert passes(tailer, id)
-    id = one(writer, "SELECT min(id) FROM made")
-    writer.execute("PREPARE TRANSACTION 'workers'")
-    assert holds(tailer, id)
-    tailer.execute("ROLLBACK PREPARED 'workers'")
     assert passes(tailer, id)
 
 
@@ -120,6 +113,37 @@ def test_many_one_after_another(writer, tailer):
     assert holds(tailer, first)
     tailer.execute("COMMIT")
     assert passes(tailer, last)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_many_of_another_database(server, tailer, first):
+    """Meanwhile a transaction with a number and without an ID is open, so none of them is forgotten."""
+    server.sql("DROP DATABASE IF EXISTS other")
+    server.sql("CREATE DATABASE other")
+    with server.connect() as idle, server.connect(dbname="other") as other:
+        other.execute(f"CREATE EXTENSION flake; {OUTBOX}")
+        for number in range(300):
+            if number == first:
+                idle.execute("BEGIN; SELECT pg_current_xact_id()")
+            prepare(other, f"other {number}")
+            assert passes(tailer, one(tailer, "SELECT flake_next('twitter')"))
+            assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+            other.execute(f"COMMIT PREPARED 'other {number}'")
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_many_of_this_database(server, writer, tailer, end):
+    """Those that have ended hold nothing although none of them is forgotten, and those that have not ended are never merged."""
+    with server.connect() as idle:
+        idle.execute("BEGIN; SELECT pg_current_xact_id()")
+        id = prepare(writer, "first")
+        for number in range(300):
+            last = prepare(writer, f"more {number}")
+            writer.execute(f"{end} PREPARED 'more {number}'")
+        assert holds(tailer, id)
+        assert tailer.execute("SELECT gid FROM flake_open").fetchall() == [("first",)]
+        writer.execute(f"{end} PREPARED 'first'")
+        assert passes(tailer, last)
 
 
 @pytest.mark.parametrize("mode", ["immediate", "fast"])

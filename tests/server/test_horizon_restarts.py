@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
+from horizon import OUTBOX, holds, horizon, insert, one, passes, take_snapshot
 from waiting import wait_until
 
 TOO_LATE = psycopg.errors.ObjectNotInPrerequisiteState
@@ -14,14 +14,14 @@ MODES = pytest.mark.parametrize("mode", ["fast", "immediate"])
 def server(own_servers):
     # A transaction of autovacuum that commits while the first one asks would be an error.
     server = own_servers("max_prepared_transactions=2", "max_connections=20", "autovacuum=off")
-    server.sql(f"{OUTBOX}; {WIDE}")
+    server.sql(OUTBOX)
     return server
 
 
-def prepare(server, made=insert, **options):
+def prepare(server, **options):
     with server.connect(**options) as db:
         db.execute("BEGIN")
-        id = made(db)
+        id = insert(db)
         db.execute("PREPARE TRANSACTION 'left'")
     return id
 
@@ -88,35 +88,6 @@ def test_a_snapshot_that_is_older_than_the_end_of_what_was_learned(restarted):
     assert passes(new, id)
 
 
-def made_by_workers(db):
-    """An ID that only workers of this transaction have made."""
-    db.execute(PARALLEL)
-    ids = [id for id, in db.execute("SELECT make_anywhere() FROM wide").fetchall()]
-    one(db, "INSERT INTO outbox VALUES (%s) RETURNING id", ids[0])
-    return min(ids)
-
-
-def made_by_workers_first(db):
-    ids = made_by_workers(db)
-    insert(db)
-    return ids
-
-
-@pytest.mark.parametrize("made", [made_by_workers, made_by_workers_first])
-def test_ids_of_workers_in_a_prepared_transaction(server, made):
-    with server.connect() as db:
-        db.execute("LOAD 'flake'")
-    id = prepare(server, made, options="-c session_preload_libraries=flake")
-    with server.connect() as db:
-        assert holds(db, id)
-        assert db.execute("SELECT gid FROM flake_open").fetchall() == [("left",)]
-    server.restart(mode="immediate")
-    with server.connect() as db:
-        assert holds(db, id)
-        db.execute("COMMIT PREPARED 'left'")
-        assert passes(db, id)
-
-
 def test_prepared_in_another_database(server):
     server.sql("CREATE DATABASE other")
     server.sql("CREATE EXTENSION IF NOT EXISTS flake")
@@ -130,16 +101,3 @@ def test_prepared_in_another_database(server):
         assert holds(there, id)
         there.execute("COMMIT PREPARED 'left'")
         assert passes(there, id)
-
-
-def test_many_statements_of_workers_before_the_first_horizon(server):
-    """What has ended makes room for what was prepared before."""
-    id = prepare(server)
-    server.restart(mode="immediate")
-    with server.connect() as db:
-        db.execute(PARALLEL)
-        for _ in range(150):
-            db.execute("SELECT count(make_anywhere()) FROM wide WHERE n < 3")
-        assert holds(db, id)
-        db.execute("COMMIT PREPARED 'left'")
-        assert passes(db, id)

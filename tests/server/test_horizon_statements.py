@@ -1,5 +1,6 @@
-"""A statement has one horizon, whichever plan it has and however often it asks. Parallel workers make IDs for their leader, and
-do not ask."""
+"""A statement has one horizon, whichever plan it has and however often it asks. Parallel workers neither ask nor make IDs."""
+
+import re
 
 import psycopg
 import pytest
@@ -17,6 +18,9 @@ def server(servers):
         CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 0);
         CREATE TABLE parts_1 PARTITION OF parts FOR VALUES WITH (MODULUS 2, REMAINDER 1);
         INSERT INTO parts SELECT flake_next('twitter'), n FROM generate_series(1, 20) n""")
+    server.sql("""SELECT flake_create_layout('tagged', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
+        {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 5, "role": "worker"},
+        {"name": "k", "bits": 4, "role": "tag"}, {"name": "s", "bits": 12, "role": "sequence"}]}')""")
     return server
 
 
@@ -104,74 +108,50 @@ def test_workers_do_not_cover(db):
         db.execute("SELECT count(*) FROM wide WHERE cover_anywhere() IS NOT NULL")
 
 
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_ids_of_workers_are_held_until_the_leader_ends(server, db, end):
-    with server.connect() as leader:
-        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
-        assert one(leader, "SELECT count(*) FROM flake_generators") == 0, "the leader has made IDs itself"
-        id, last = leader.execute("SELECT min(id), max(id) FROM made").fetchone()
-        assert holds(db, id)
-        assert db.execute("SELECT pid FROM flake_open").fetchall() == [(leader.info.backend_pid,)]
-        # Those of the leader come later, and do not raise it.
-        leader.execute("INSERT INTO outbox SELECT id FROM made; INSERT INTO outbox DEFAULT VALUES")
-        assert holds(db, id)
-        leader.execute(end)
-        assert passes(db, last)
+# Each is called for each row of `wide`.
+MAKING = {
+    "flake_next": "flake_next('twitter')", "with a tag": "flake_next('tagged', 7)", "sno_next": "sno_next()::text",
+    "flake_batch": "(SELECT max(id) FROM flake_batch('twitter', 3) id)",
+}  # fmt: skip
 
 
-def test_a_leader_that_has_never_called_flake(server, db):
-    """It does not even load the library, and does not know of its workers' IDs."""
-    server.sql("CREATE TABLE IF NOT EXISTS plain (id bigint)")
-    with server.connect() as leader:
-        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
-        leader.execute("INSERT INTO plain SELECT id FROM made")
-        id, last = leader.execute("SELECT min(id), max(id) FROM made").fetchone()
-        assert holds(db, id)
-        take_snapshot(db)
-        leader.execute("COMMIT")
-        assert holds(db, id)
-        db.execute("COMMIT")
-        assert passes(db, last)
-        # Without an ID, and without the number of a transaction.
-        leader.execute("BEGIN; SELECT 1")
-        assert passes(db, insert(db))
+@pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
+def test_workers_make_no_ids(server, db, call):
+    """The leader does not know of them, and would not hold horizons at them."""
+    db.execute(f"{PARALLEL}; BEGIN")
+    db.execute(f"""CREATE FUNCTION call_anywhere() RETURNS text VOLATILE PARALLEL SAFE
+                       LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
+    error = pytest.raises(psycopg.errors.InvalidTransactionState, db.execute, "SELECT call_anywhere() FROM wide").value.diag
+    assert error.message_primary == "cannot make IDs in a parallel worker"
+    assert "Horizons would not wait" in error.message_detail
+    assert "PARALLEL RESTRICTED" in error.message_hint
+    db.execute("ROLLBACK")
+    assert passes(db, insert(db))
+    assert db.execute("SELECT * FROM flake_open").fetchall() == []
 
 
-def test_ids_of_workers_after_one_of_the_leader(server, db):
+@pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
+def test_the_leader_of_workers_makes_ids(db, call):
+    """A function that is parallel restricted is called above Gather, while workers scan."""
+    db.execute(f"{PARALLEL}; SET max_parallel_workers_per_gather = 2; BEGIN")
+    db.execute(f"""CREATE FUNCTION call_in_leader() RETURNS text VOLATILE PARALLEL RESTRICTED
+                       LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
+    query = "SELECT count(DISTINCT made) FROM (SELECT call_in_leader() AS made FROM wide OFFSET 0) s"
+    plan = "\n".join(line for line, in db.execute(f"EXPLAIN (ANALYZE, VERBOSE) {query}"))
+    assert re.search("call_in_leader.*Gather .*Workers Launched: [12]", plan, re.S), plan
+    assert one(db, query) == 10000
+    db.execute("ROLLBACK")
+
+
+def test_a_transaction_whose_workers_failed_goes_on(server, db):
     with server.connect() as leader:
         leader.execute(f"{PARALLEL}; BEGIN")
         id = insert(leader)
+        leader.execute("SAVEPOINT here")
+        with pytest.raises(psycopg.errors.InvalidTransactionState):
+            leader.execute("SELECT make_anywhere() FROM wide")
+        leader.execute("ROLLBACK TO here")
         assert holds(db, id)
-        leader.execute("CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
-        assert holds(db, id)
-        take_snapshot(db)
+        last = insert(leader)
         leader.execute("COMMIT")
-        assert holds(db, id)
-
-
-def test_ids_of_workers_that_ended_after_the_snapshot(server, db):
-    with server.connect() as leader:
-        leader.execute(f"{PARALLEL}; BEGIN; CREATE TEMP TABLE made AS SELECT make_anywhere() AS id FROM wide")
-        leader.execute("INSERT INTO outbox SELECT id FROM made")
-        id = one(leader, "SELECT min(id) FROM made")
-        take_snapshot(db)
-        leader.execute("COMMIT")
-        for _ in range(100):
-            insert(leader)
-        assert holds(db, id)
-        db.execute("COMMIT")
-        assert passes(db, id)
-
-
-def test_many_transactions_whose_workers_make_ids(server, db):
-    """Nobody asks for a horizon meanwhile."""
-    query = "SELECT min(id), max(id) FROM (SELECT make_anywhere() AS id FROM wide OFFSET 0) s"
-    with server.connect() as leader:
-        leader.execute(PARALLEL)
-        for _ in range(300):
-            id, last = leader.execute(query).fetchone()
-        leader.execute("BEGIN")
-        id, last = leader.execute(query).fetchone()
-        assert holds(db, id)
-        leader.execute("COMMIT")
-    assert passes(db, last)
+        assert passes(db, last)

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from horizon import PARALLEL
+from waiting import wait_until
 
 NODES = [0, 2]
 # Beside built-in ones, layouts of four workers, of which each of three nodes has one, and of workers in two fields.
@@ -22,6 +23,7 @@ CUSTOM = {
 SNOS = {"automatic": "sno_next(n % 256)", "caller's": "sno_next(n % 256, 7)"}
 # The first ID of a worker of layout twitter.
 WORKER = "flake_make('2026-01-01Z', jsonb_build_object('datacenter', {0} / 32, 'worker', {0} % 32))"
+LAST_WORKER = f"CREATE FUNCTION last_worker() RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN {WORKER.format(1023)}"
 
 
 def made_by(server):
@@ -63,7 +65,7 @@ def test_each_node_knows_what_each_has_made(servers):
 def server(servers):
     """Node 1 of 4, where a test does not say otherwise. The last worker is that of node 3 of 4, and of node 1 of 2."""
     server = servers("flake.node_count=4", "flake.node_id=1")
-    server.sql(f"CREATE FUNCTION last_worker() RETURNS bigint IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN {WORKER.format(1023)}")
+    server.sql(LAST_WORKER)
     return server
 
 
@@ -112,26 +114,40 @@ def test_an_impossible_pair_is_an_error(server):
     assert server.value("SELECT flake_node(last_worker())") == 3
 
 
-def test_parallel_workers_know_the_same(server):
-    """Before something is in force, and where something else is by now than the configuration says."""
+def found_by_workers(server):
+    """The least and the greatest node of the last worker's IDs. The leader takes no part, so workers have called it."""
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT last_worker() AS id FROM generate_series(1, 20000)")
     query = "SELECT min(flake_node(id)), max(flake_node(id)) FROM big"
+    with server.connect() as db:
+        db.execute(f"{PARALLEL}; SET max_parallel_workers_per_gather = 2")
+        plan = "\n".join(line for line, in db.execute(f"EXPLAIN (ANALYZE, VERBOSE) {query}"))
+        below = plan.partition("Gather")[2]
+        assert re.search("Workers Launched: [12]", below) and "PARTIAL min(flake_node(" in below, plan
+        return db.execute(query).fetchone()
 
-    def found():
-        with server.connect() as db:
-            db.execute(f"{PARALLEL}; SET max_parallel_workers_per_gather = 2")
-            plan = "\n".join(line for line, in db.execute(f"EXPLAIN (ANALYZE, VERBOSE) {query}"))
-            # The leader takes no part, so workers have called it.
-            below = plan.partition("Gather")[2]
-            assert re.search("Workers Launched: [12]", below) and "PARTIAL min(flake_node(" in below, plan
-            return db.execute(query).fetchone()
 
+def test_parallel_workers_know_the_same(server):
+    """Before something is in force, and where something else is by now than the configuration says."""
     server.restart("flake.node_count=4")
-    assert found() == (3, 3)
+    assert found_by_workers(server) == (3, 3)
     assert counted(server) is None
     server.sql("SELECT flake_next('twitter')")
     server.reload("flake.node_count=2")
-    assert found() == (3, 3)
+    assert found_by_workers(server) == (3, 3)
+
+
+def test_parallel_workers_where_the_settings_have_been_removed(servers):
+    """The boot values are the configuration's then, as nobody else can set what a preloaded library has defined."""
+    server = servers("shared_preload_libraries=flake", "flake.node_count=4", "flake.node_id=1")
+    server.sql(LAST_WORKER)
+    server.restart()
+    configuration = server.dir / "data" / "postgresql.conf"
+    configuration.write_text(re.sub(r"^flake\..*\n", "", configuration.read_text(), flags=re.M))
+    server.reload()
+    wait_until(lambda: server.value("SHOW flake.node_count") == "1")
+    assert server.value("SELECT flake_node(last_worker())") == 0
+    assert found_by_workers(server) == (0, 0)
+    assert counted(server) is None
 
 
 def test_a_standby_has_its_own_number_of_nodes(servers):

@@ -57,16 +57,18 @@ def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
 
 
 def test_parallel_workers(server_of_node_1):
-    """They start with the leader's settings, of which a shadowed one is not among those that it hands on. They make IDs where
-    somebody has labeled flake_next so."""
+    """They start with the leader's settings, of which a shadowed one is not among those that it hands on. They do not take the
+    boot value for the server's."""
     server = server_of_node_1
-    server.sql("ALTER FUNCTION flake_next(text) PARALLEL SAFE")
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
     server.restart()
-    with server.connect(options="-c flake.node_id=0") as db:
+    query = "SELECT min(flake_node(n)) FROM big"
+    with server.connect(options="-c flake.node_count=1") as db:
         db.execute(PARALLEL)
-        query = "SELECT min((flake_decode(flake_next('twitter'))).worker / 512 + 0 * n) FROM big"
-        assert db.execute(query).fetchone() == (1,)
+        error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, query).value.diag
+        assert error.context == "parallel worker"
+        assert db.execute(f"{WORKERS}").fetchone() == (1,)
+        assert db.execute(query).fetchone() == (0,)
 
 
 def test_a_server_without_the_settings_is_node_0_of_1(servers):

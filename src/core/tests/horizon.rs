@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flake_core::horizon::detached::{self, Detached, Identity, Transactions};
 use flake_core::horizon::{NONE, SlotTransactions, Snapshot, widened};
 use proptest::prelude::*;
 
@@ -15,32 +14,6 @@ static NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
 /// A snapshot that sees the transactions before this one as ended.
 fn seeing(before: u64) -> Snapshot<'static> {
     Snapshot { xmin: before, xmax: before, running: &[] }
-}
-
-/// What a server knows of transactions.
-struct Known {
-    running: Vec<u64>,
-    next: u64,
-    oldest: u64,
-    in_slots: Vec<(u32, u32)>,
-}
-
-impl Transactions for Known {
-    fn is_running(&self, xid: u64) -> bool {
-        self.running.contains(&xid)
-    }
-    fn is_in_slot(&self, slot: u32, number: u32) -> bool {
-        self.in_slots.contains(&(slot, number))
-    }
-    fn next(&self) -> u64 {
-        self.next
-    }
-    fn latest_ended(&self) -> u64 {
-        (0..self.next).rev().find(|xid| !self.running.contains(xid)).unwrap_or(0)
-    }
-    fn oldest(&self) -> u64 {
-        self.oldest
-    }
 }
 
 /// A transaction in a slot, from its first ID on.
@@ -67,6 +40,10 @@ fn numbers_of_transactions_do_not_wrap_around() {
     assert_eq!(before(7 << 32 | 4), [7 << 32 | 3, 6 << 32 | 0xffff_fff1]);
     assert_eq!(before(7 << 32 | 3), [6 << 32 | 0xffff_fff1]);
     assert!(before(6 << 32 | 0xffff_fff1).is_empty());
+    let is_any = |first: u64, last: u64| snapshot.is_any_running(first..=last);
+    assert!(is_any(6 << 32, 6 << 32 | 0xffff_fff1) && is_any(6 << 32 | 0xffff_fff2, 7 << 32 | 3));
+    assert!(is_any(6 << 32, 7 << 32 | 4) && is_any(7 << 32 | 4, 7 << 32 | 4));
+    assert!(!is_any(6 << 32, 6 << 32 | 0xffff_fff0) && !is_any(6 << 32 | 0xffff_fff2, 7 << 32 | 2));
 }
 
 #[test]
@@ -151,81 +128,6 @@ proptest! {
             }
         }
     }
-
-    /// Transactions without a slot may be merged when there are many, but never hold too little, whenever the snapshot was taken.
-    #[test]
-    fn detached_transactions_never_hold_too_little(
-        steps in prop::collection::vec((1..50_i64, prop::option::of(0..12_usize)), 1..60),
-        taken in 0..60_usize,
-    ) {
-        let mut table = [Detached::default(); 8];
-        // Their bounds, and whether they run; their places are their numbers.
-        let mut all: Vec<(i64, bool)> = Vec::new();
-        let mut snapshot: Option<(u64, u64, Vec<u32>)> = None;
-        for (step, (bound, ends)) in steps.iter().enumerate() {
-            let next = all.len() as u64 + 1;
-            let running: Vec<u64> = (0..).zip(&all).filter(|(_, one)| one.1).map(|(xid, _)| xid).collect();
-            let latest_ended = (0..all.len() as u64).rev().find(|&xid| !all[xid as usize].1);
-            if step == taken {
-                let xmax = latest_ended.map_or(0, |xid| xid + 1);
-                let before = running.iter().copied().filter(|&xid| xid < xmax);
-                snapshot = Some((before.clone().min().unwrap_or(xmax), xmax, before.map(|xid| xid as u32).collect()));
-            }
-            let oldest = running.first().copied().unwrap_or(next - 1).min(snapshot.as_ref().map_or(u64::MAX, |one| one.0));
-            let xid = all.len() as u64;
-            let known = Known { running: [&running[..], &[xid]].concat(), next, oldest, in_slots: Vec::new() };
-            let new = Detached { identity: Identity::Xid(xid), bound: *bound, database: DATABASE };
-            if detached::add(&mut table, new, &known).is_none() {
-                prop_assert!(running.len() >= table.len() - 1);
-                break;
-            }
-            all.push((*bound, true));
-            if let Some(back) = ends && let Some(at) = all.len().checked_sub(1 + back) {
-                all[at].1 = false;
-            }
-        }
-        if let Some((xmin, xmax, running)) = &snapshot {
-            let snapshot = Snapshot { xmin: *xmin, xmax: *xmax, running };
-            let really = (0..).zip(&all).filter(|(xid, _)| snapshot.is_running(*xid)).map(|(_, one)| one.0).min();
-            prop_assert!(detached::holds(&table, &snapshot, DATABASE) <= really.unwrap_or(NONE));
-        }
-    }
-}
-
-#[test]
-fn the_end_of_a_transaction_that_only_its_slot_knows_is_noticed() {
-    let local = Identity::Local { slot: 3, number: 7 };
-    let mut known = Known { running: Vec::new(), next: 20, oldest: 0, in_slots: vec![(3, 7)] };
-    let mut table = [Detached { identity: local, bound: 50, database: DATABASE }, Detached::default()];
-    detached::settle(&mut table, &known);
-    assert_eq!(detached::holds(&table, &seeing(u64::MAX), DATABASE), 50);
-    known.in_slots.clear();
-    detached::settle(&mut table, &known);
-    assert_eq!(detached::holds(&table, &seeing(19), DATABASE), 50);
-    assert_eq!(detached::holds(&table, &seeing(20), DATABASE), NONE);
-    assert_eq!(detached::holds(&table, &seeing(19), DATABASE + 1), NONE);
-}
-
-/// Nobody has to ask for a horizon for the table to have room, and old transactions that make no IDs hold nothing for long.
-#[test]
-fn those_that_have_ended_make_room() {
-    let mut table = [Detached::default(); 4];
-    for number in 0..100 {
-        let local = Identity::Local { slot: 3, number };
-        let known = Known { running: Vec::new(), next: 20, oldest: 10, in_slots: vec![(3, number)] };
-        assert!(
-            detached::add(&mut table, Detached { identity: local, bound: 50, database: DATABASE }, &known).is_some()
-        );
-    }
-    let mut table = [Detached::default(); 4];
-    for xid in 10..100 {
-        // The one before the first runs on.
-        let known = Known { running: vec![9, xid], next: xid + 1, oldest: 9, in_slots: Vec::new() };
-        let new = Detached { identity: Identity::Xid(xid), bound: xid as i64, database: DATABASE };
-        assert!(detached::add(&mut table, new, &known).is_some());
-    }
-    let snapshot = Snapshot { xmin: 9, xmax: 101, running: &[9] };
-    assert_eq!(detached::holds(&table, &snapshot, DATABASE), NONE);
 }
 
 /// A transaction that begins and a horizon that is asked for at the same moment, for a second.

@@ -53,8 +53,7 @@ impl Chance {
         match self.below(120) {
             0..36 => Event::Make { slot, kind, count: 1 + self.below(23) },
             36..39 => Event::MakeOfMany { slot, exits: self.is(2) },
-            39..41 => Event::Work { slot, worker: self.below(SLOTS), kind, count: 1 + self.below(5) },
-            41..44 => Event::Connect { slot, database: self.below(2), is_traced: !self.is(8) },
+            39..44 => Event::Connect { slot, database: self.below(2), is_traced: !self.is(8) },
             44..53 => Event::Exit { slot, in_order: !self.is(10) },
             53..59 => Event::Begin { slot, writes: self.is(4), has_one_snapshot: self.is(3) },
             59..65 => {
@@ -62,7 +61,7 @@ impl Chance {
                 Event::End { slot, how, stops: self.is(4) }
             }
             65..67 => Event::EndPrepared { which: self.below(2), commits: !self.is(3) },
-            67..71 => Event::Ask { slot, stops: self.is(3) },
+            67..71 => Event::Ask { slot, is_newer: self.is(6), stops: self.is(3) },
             71 => Event::Finish { slot },
             72..82 => Event::Pass { by: self.step().abs() },
             82..88 => Event::Step { by: self.step() },

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use flake_core::horizon::detached::{self, Detached, Identity, Transactions};
+use flake_core::horizon::prepared::{self, Prepared, Transactions};
 use flake_core::horizon::{NONE, Snapshot};
 use flake_core::resume::Grant;
 use flake_core::timeline::MARGIN;
@@ -14,7 +14,7 @@ use crate::transaction::Transaction;
 use crate::wal::Change;
 
 /// Which transactions a query sees as running.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Snap {
     xmin: u64,
     xmax: u64,
@@ -34,8 +34,6 @@ pub struct Asking {
 /// What a server knows of its transactions.
 pub struct Seen {
     running: Vec<u64>,
-    in_slots: Vec<(u32, u32)>,
-    next: u64,
     latest_ended: u64,
     oldest: u64,
 }
@@ -43,12 +41,6 @@ pub struct Seen {
 impl Transactions for Seen {
     fn is_running(&self, xid: u64) -> bool {
         self.running.contains(&xid)
-    }
-    fn is_in_slot(&self, slot: u32, number: u32) -> bool {
-        self.in_slots.contains(&(slot, number))
-    }
-    fn next(&self) -> u64 {
-        self.next
     }
     fn latest_ended(&self) -> u64 {
         self.latest_ended
@@ -66,19 +58,12 @@ fn running(server: &Server) -> Vec<u64> {
 impl Seen {
     pub fn of(server: &Server) -> Self {
         let running = running(server);
-        let sessions = || (0..).zip(&server.sessions).filter_map(|(slot, one)| Some((slot, one.as_ref()?)));
-        let transactions = || sessions().filter_map(|(slot, one)| Some((slot, one.transaction.as_ref()?)));
-        let held = transactions().filter_map(|(_, one)| one.snapshot.as_ref());
-        let asking = sessions().filter_map(|(_, one)| one.asking.as_ref()).map(|asking| &asking.snapshot);
+        let sessions = || server.sessions.iter().flatten();
+        let held = sessions().filter_map(|one| one.transaction.as_ref()?.snapshot.as_ref());
+        let asking = sessions().filter_map(|one| one.asking.as_ref()).map(|asking| &asking.snapshot);
         let latest_ended = server.wal.latest_ended;
         let oldest = held.chain(asking).map(|snapshot| snapshot.xmin).chain(running.iter().copied());
-        Self {
-            in_slots: transactions().map(|(slot, one)| (slot, one.number)).collect(),
-            next: server.wal.next_xid,
-            latest_ended,
-            oldest: oldest.fold(latest_ended + 1, u64::min),
-            running,
-        }
+        Self { latest_ended, oldest: oldest.fold(latest_ended + 1, u64::min), running }
     }
 }
 
@@ -118,14 +103,14 @@ impl Server {
         let memory = &mut self.memory;
         if !memory.prepared_are_known {
             for &(row, bound) in self.wal.prepared.iter().filter(|(_, bound)| *bound != NONE) {
-                let new = Detached { identity: Identity::Xid(row.xid), bound, database: row.database as u32 + 1 };
-                detached::add(&mut memory.detached, new, &seen).ok_or(Refused::HorizonNotYet)?;
+                let new = Prepared::new(row.xid, bound, row.database as u32 + 1);
+                prepared::add(&mut memory.prepared, new, &seen);
             }
             memory.prepared_are_known = true;
         }
         let snapshot = snapshot.transactions();
         let has_committed = |xid: u64| self.wal.committed.iter().any(|row| row.xid == xid);
-        let is_known = |xid| memory.detached.iter().any(|detached| detached.identity == Identity::Xid(xid));
+        let is_known = |xid| memory.prepared.iter().any(|one| one.xid() == Some(xid));
         let is_missed = |xid| !seen.is_running(xid) && has_committed(xid) && !is_known(xid);
         let is_any = snapshot.xmin < memory.first_xid && snapshot.running_before(memory.first_xid).any(is_missed);
         if is_any { Err(Refused::HorizonNotYet) } else { Ok(()) }
@@ -137,24 +122,24 @@ impl Server {
         if self.memory.unpublished > 0 || snapshot.xmin < self.memory.unpublished_until {
             return Err(Refused::Unpublished);
         }
-        let seen = Seen::of(self);
         let database = database as u32 + 1;
         let of_slots = self.memory.slots.iter().map(|slot| slot.holds(&snapshot, database).unwrap());
         let least = of_slots.min().unwrap_or(NONE);
-        detached::settle(&mut self.memory.detached, &seen);
-        Ok(least.min(detached::holds(&self.memory.detached, &snapshot, database)))
+        Ok(least.min(prepared::holds(&self.memory.prepared, &snapshot, database)))
     }
 }
 
 impl Play {
-    /// A session asks for a horizon. It may be stopped after it has announced the clock.
-    pub fn ask(&mut self, at: usize, slot: usize, stops: bool) -> Result<Option<i64>, Failure> {
+    /// A session asks for a horizon, of a newer snapshot than its transaction's if that is the action of a foreign key. It may
+    /// be stopped after it has announced the clock.
+    pub fn ask(&mut self, at: usize, slot: usize, is_newer: bool, stops: bool) -> Result<Option<i64>, Failure> {
         if self.servers[at].recovers() {
             return Ok(None);
         }
         let mut session = self.take(at, slot)?;
         let server = &mut self.servers[at];
         let kept = session.transaction.as_ref().and_then(|transaction| transaction.snapshot.clone());
+        let kept = kept.filter(|_| !is_newer);
         let snapshot = kept.unwrap_or_else(|| Snap::of(server));
         let recalls = server.memory.recalls;
         let announced = server.join(slot, &mut session).and_then(|()| {
@@ -189,7 +174,9 @@ impl Play {
         let Ok(least) = server.scan(&asking.snapshot, database) else { return Ok(None) };
         let mut horizon = least.min(asking.announced);
         let transaction = server.sessions[slot].as_mut().and_then(|session| session.transaction.as_mut());
-        if let Some(Transaction { last, snapshot: Some(_), .. }) = transaction {
+        if let Some(Transaction { last, snapshot: Some(own), .. }) = transaction
+            && *own == asking.snapshot
+        {
             if last.0 == asking.recalls {
                 horizon = horizon.max(last.1);
             }

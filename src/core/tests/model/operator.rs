@@ -191,7 +191,7 @@ impl Play {
         self.make_all(at)?;
         self.exit_all(at)?;
         let before = self.servers[at].clock();
-        match self.ask(at, 0, false)? {
+        match self.ask(at, 0, false, false)? {
             Some(horizon) if horizon > before => Ok(()),
             found => Err(Failure(format!("the horizon is held although nothing runs: {found:?}"))),
         }

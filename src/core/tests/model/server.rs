@@ -4,18 +4,19 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::detached::Detached;
+use flake_core::horizon::prepared::Prepared;
 use flake_core::opening::Opening;
 use flake_core::record::{ExitNote, Owner, Record};
 use flake_core::{Ledger, Node, SlotProgress};
 
 use crate::session::Session;
+use crate::transaction::MOST_PREPARED;
 use crate::wal::{Change, DATABASES, Wal, World};
 
 /// Slots that sessions of stories use; servers have some more.
 pub const SLOTS: usize = 3;
-/// Entries for transactions without a slot: few, so that they have to be merged.
-const DETACHED: usize = 6;
+/// Entries for prepared transactions: no more than there have to be, so that they are merged.
+const PREPARED: usize = SLOTS + MOST_PREPARED + 1;
 
 pub struct Server {
     pub world: Rc<World>,
@@ -81,13 +82,11 @@ pub struct Memory {
     pub announced: AtomicI64,
     /// What binds every node in the pages that were compared.
     pub bound: i64,
-    pub detached: [Detached; DETACHED],
+    pub prepared: [Prepared; PREPARED],
     pub first_xid: u64,
     pub prepared_are_known: bool,
     pub unpublished: usize,
     pub unpublished_until: u64,
-    /// Counts transactions, for those that only their slot knows.
-    pub numbers: u32,
 }
 
 impl Memory {
@@ -108,12 +107,11 @@ impl Memory {
             slots: Default::default(),
             announced: AtomicI64::new(i64::MIN),
             bound: i64::MIN,
-            detached: Default::default(),
+            prepared: Default::default(),
             first_xid: 0,
             prepared_are_known: false,
             unpublished: 0,
             unpublished_until: 0,
-            numbers: 0,
         }
     }
 

@@ -1,15 +1,14 @@
 //! Sessions: they join, make IDs in transactions, and leave: what src/session and src/ledger/membership.rs do.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
-use flake_core::horizon::detached::{self, Detached, Identity};
-use flake_core::horizon::{NONE, SlotTransactions};
+use flake_core::horizon::SlotTransactions;
 use flake_core::record::ExitNote;
 use flake_core::{FinalProgress, Slot};
 
 use crate::access::Access;
-use crate::horizon::{Asking, Seen};
+use crate::horizon::Asking;
 use crate::layouts::{self, KINDS, Own};
 use crate::oracle::{Failure, time};
 use crate::server::{Refused, SLOTS, Server};
@@ -51,10 +50,6 @@ impl Session {
         self.unpublished.as_deref().unwrap_or(&slots[slot])
     }
 }
-
-/// In whose transaction IDs are made, if it is not the session's own.
-#[derive(Clone, Copy)]
-struct Leader(Identity);
 
 impl Server {
     pub fn join(&mut self, slot: usize, session: &mut Session) -> Result<(), Refused> {
@@ -148,7 +143,7 @@ impl Play {
         let mut session = self.take(at, slot)?;
         let is_single = session.transaction.is_none();
         let mut transaction = session.transaction.take().unwrap_or_else(|| Transaction::new(&mut self.servers[at]));
-        let made = self.make_in(at, slot, &mut session, &mut transaction, None, (kind, count))?;
+        let made = self.make_in(at, slot, &mut session, &mut transaction, (kind, count))?;
         let clock = time(self.servers[at].clock());
         let (name, kind) = (self.name(at), layouts::name(kind));
         tell!(self, "server {name}: session {slot} makes {made} of {count} IDs of {kind} until its clock says {clock}");
@@ -161,39 +156,12 @@ impl Play {
         Ok(made)
     }
 
-    /// A parallel worker in another slot makes IDs for a session's transaction, and exits.
-    pub fn work(&mut self, at: usize, slot: usize, worker: usize, kind: usize, count: usize) -> Result<(), Failure> {
-        let is_possible = slot != worker && self.servers[at].sessions[worker].is_none() && !self.servers[at].recovers();
-        if !is_possible {
-            return Ok(());
-        }
-        let mut leader = self.take(at, slot)?;
-        let server = &mut self.servers[at];
-        let mut transaction = leader.transaction.take().unwrap_or_else(|| Transaction::new(server));
-        let local = Identity::Local { slot: slot as u32, number: transaction.number };
-        let identity = transaction.xid.map_or(local, Identity::Xid);
-        // Whether a worker's IDs have been admitted, it knows itself.
-        let admitted = std::mem::replace(&mut transaction.admitted, NONE);
-        let mut session = Session::new(leader.database, true);
-        leader.transaction = Some(transaction);
-        server.sessions[slot] = Some(leader);
-        let mut transaction = server.sessions[slot].as_ref().and_then(|leader| leader.transaction.clone()).unwrap();
-        let made = self.make_in(at, worker, &mut session, &mut transaction, Some(Leader(identity)), (kind, count))?;
-        transaction.admitted = admitted;
-        self.servers[at].leave(worker, &session, true);
-        self.servers[at].sessions[slot].as_mut().unwrap().transaction = Some(transaction);
-        let (name, kind) = (self.name(at), layouts::name(kind));
-        tell!(self, "server {name}: a worker in slot {worker} makes {made} IDs of {kind} for session {slot}");
-        Ok(())
-    }
-
     fn make_in(
         &mut self,
         at: usize,
         slot: usize,
         session: &mut Session,
         transaction: &mut Transaction,
-        leader: Option<Leader>,
         (kind, count): (usize, usize),
     ) -> Result<usize, Failure> {
         let server = &mut self.servers[at];
@@ -205,7 +173,6 @@ impl Play {
         }
         let (node, number) = (server.node, Slot::new(slot as u32, server.slots).unwrap());
         let (database, is_traced) = (session.database, session.unpublished.is_none());
-        let leader = leader.map(|Leader(identity)| (identity, Seen::of(server)));
         let granted_in_recovery = Cell::new(None);
         let access = Access { server: RefCell::new(server), slot, database, is_traced, granted_in_recovery };
         let mut made = 0;
@@ -217,14 +184,8 @@ impl Play {
                 if now >= transaction.admitted {
                     return (now, Ok(()));
                 }
-                let memory = &mut server.memory;
-                let admitted = match &leader {
-                    None => session.transactions(&memory.slots, slot).admit(&memory.announced, now),
-                    Some((identity, seen)) => {
-                        let new = Detached { identity: *identity, bound: now, database: database as u32 + 1 };
-                        admit_for_leader(&memory.announced, &mut memory.detached, new, seen)
-                    }
-                };
+                let memory = &server.memory;
+                let admitted = session.transactions(&memory.slots, slot).admit(&memory.announced, now);
                 if admitted.is_ok() {
                     transaction.admitted = now;
                 }
@@ -259,14 +220,4 @@ impl Play {
         tell!(self, "server {}: session {slot} exits{way}", self.name(at));
         Ok(())
     }
-}
-
-/// What `admit_for_leader` in src/ledger/transactions.rs does.
-fn admit_for_leader(announced: &AtomicI64, all: &mut [Detached], new: Detached, seen: &Seen) -> Result<(), i64> {
-    let known = announced.load(Ordering::Acquire);
-    if new.bound < known {
-        return Err(known);
-    }
-    // Where there is no room, the statement raises an error.
-    detached::add(all, new, seen).map(|_| ()).ok_or(i64::MAX)
 }

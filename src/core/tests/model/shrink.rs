@@ -80,12 +80,12 @@ fn rounded(event: Event) -> Vec<Event> {
         Event::Make { slot, kind, count } if count > 1 => {
             [1, count / 2, count - 1].map(|count| Event::Make { slot, kind, count }).to_vec()
         }
-        Event::Work { slot, worker, kind, count } if count > 1 => vec![Event::Work { slot, worker, kind, count: 1 }],
         Event::End { slot, how, stops: true } => vec![Event::End { slot, how, stops: false }],
         Event::Begin { slot, writes: true, has_one_snapshot } => {
             vec![Event::Begin { slot, writes: false, has_one_snapshot }]
         }
-        Event::Ask { slot, stops: true } => vec![Event::Ask { slot, stops: false }],
+        Event::Ask { slot, is_newer, stops: true } => vec![Event::Ask { slot, is_newer, stops: false }],
+        Event::Ask { slot, is_newer: true, stops } => vec![Event::Ask { slot, is_newer: false, stops }],
         Event::Pass { by } => rounder(by).map(|by| Event::Pass { by }).collect(),
         Event::Step { by } => rounder(by).map(|by| Event::Step { by }).collect(),
         Event::ToSkipped { by } => rounder(by).map(|by| Event::ToSkipped { by }).collect(),

@@ -25,13 +25,12 @@ pub struct Story {
 pub enum Event {
     Make { slot: usize, kind: usize, count: usize },
     MakeOfMany { slot: usize, exits: bool },
-    Work { slot: usize, worker: usize, kind: usize, count: usize },
     Connect { slot: usize, database: usize, is_traced: bool },
     Exit { slot: usize, in_order: bool },
     Begin { slot: usize, writes: bool, has_one_snapshot: bool },
     End { slot: usize, how: How, stops: bool },
     EndPrepared { which: usize, commits: bool },
-    Ask { slot: usize, stops: bool },
+    Ask { slot: usize, is_newer: bool, stops: bool },
     Finish { slot: usize },
     Pass { by: i64 },
     Step { by: i64 },
@@ -123,13 +122,12 @@ impl Play {
                     self.exit(at, slot, true)?;
                 }
             }
-            Event::Work { slot, worker, kind, count } => self.work(at, slot, worker, kind, count)?,
             Event::Connect { slot, database, is_traced } => self.connect(at, slot, database, is_traced),
             Event::Exit { slot, in_order } => self.exit(at, slot, in_order)?,
             Event::Begin { slot, writes, has_one_snapshot } => self.begin(at, slot, writes, has_one_snapshot)?,
             Event::End { slot, how, stops } => self.end(at, slot, how, stops)?,
             Event::EndPrepared { which, commits } => self.end_prepared(at, which, commits)?,
-            Event::Ask { slot, stops } => self.ask(at, slot, stops).map(|_| ())?,
+            Event::Ask { slot, is_newer, stops } => self.ask(at, slot, is_newer, stops).map(|_| ())?,
             Event::Finish { slot } => self.finish(at, slot)?,
             Event::Pass { by } => {
                 self.world.time.set(self.world.time.get() + by);

@@ -1,7 +1,7 @@
 //! Transactions: how they begin and end, and what is left of them: what src/ledger/transactions.rs does.
 
 use flake_core::horizon::NONE;
-use flake_core::horizon::detached::{self, Detached, Identity};
+use flake_core::horizon::prepared::{self, Prepared};
 
 use crate::horizon::{Seen, Snap};
 use crate::oracle::{Failure, Row};
@@ -10,13 +10,11 @@ use crate::story::{Play, tell};
 use crate::wal::Change;
 
 /// max_prepared_transactions
-const MOST_PREPARED: usize = 2;
+pub const MOST_PREPARED: usize = 2;
 
 #[derive(Clone)]
 pub struct Transaction {
     pub xid: Option<u64>,
-    /// Its number among those of its server, which only its slot knows.
-    pub number: u32,
     pub writes: bool,
     /// From this instant on, readings of the clock are admitted.
     pub admitted: i64,
@@ -36,10 +34,8 @@ pub enum How {
 
 impl Transaction {
     pub fn new(server: &mut Server) -> Self {
-        server.memory.numbers += 1;
         Self {
             xid: None,
-            number: server.memory.numbers,
             writes: !server.recovers(),
             admitted: NONE,
             earliest: i64::MAX,
@@ -65,22 +61,15 @@ impl Server {
         self.wal.ended(xid);
     }
 
-    /// What a session does when it is about to prepare its transaction. Returns the bound; none if there is no room.
-    fn prepare(&mut self, slot: usize, xid: u64, transaction: &Transaction, database: usize) -> Option<i64> {
-        if self.wal.prepared.len() >= MOST_PREPARED {
-            return None;
-        }
+    /// What a session does when it is about to prepare its transaction. Returns the bound; none if PostgreSQL has no room for it.
+    fn prepare(&mut self, slot: usize, xid: u64, database: usize) -> Option<i64> {
         let session = self.sessions[slot].as_ref()?;
-        let own = [Identity::Xid(xid), Identity::Local { slot: slot as u32, number: transaction.number }];
-        let of_workers = self.memory.detached.iter().filter(|detached| own.contains(&detached.identity));
-        let of_workers = of_workers.map(|detached| detached.bound).min().unwrap_or(NONE);
-        let bound = session.transactions(&self.memory.slots, slot).bound().min(of_workers);
+        let bound = session.transactions(&self.memory.slots, slot).bound();
         if bound != NONE {
-            let new = Detached { identity: Identity::Xid(xid), bound, database: database as u32 + 1 };
             let seen = Seen::of(self);
-            detached::add(&mut self.memory.detached, new, &seen)?;
+            prepared::add(&mut self.memory.prepared, Prepared::new(xid, bound, database as u32 + 1), &seen);
         }
-        Some(bound)
+        (self.wal.prepared.len() < MOST_PREPARED).then_some(bound)
     }
 }
 
@@ -116,7 +105,7 @@ impl Play {
         let Some(transaction) = session.transaction.take() else { return Ok(()) };
         let row = transaction.xid.map(|xid| Row { xid, database, earliest: transaction.earliest });
         if how == How::Prepare {
-            match row.and_then(|row| Some((row, server.prepare(slot, row.xid, &transaction, database)?))) {
+            match row.and_then(|row| Some((row, server.prepare(slot, row.xid, database)?))) {
                 Some((row, bound)) => {
                     server.write(Change::Prepared { row, bound });
                     server.memory.running.retain(|&running| running != row.xid);

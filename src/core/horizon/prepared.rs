@@ -1,0 +1,128 @@
+//! Prepared transactions, which hold horizons without a slot that says so.
+
+use std::ops::RangeInclusive;
+
+use super::{NONE, Snapshot};
+
+/// A transaction that may be prepared or has ended since, or several that have ended and are kept as one.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prepared {
+    /// Its number, or the least one of several; 0 in a free entry.
+    first: u64,
+    /// Its number, or the greatest one.
+    last: u64,
+    /// Snapshots with a greater `xmax` see it as ended.
+    seen_before: u64,
+    /// All its IDs lie in ticks that end after this instant.
+    pub bound: i64,
+    /// Its database; 0 for several.
+    pub database: u32,
+}
+
+/// What is known of transactions elsewhere.
+pub trait Transactions {
+    /// Returns whether the transaction with a number has not ended.
+    fn is_running(&self, xid: u64) -> bool;
+    /// Returns the greatest number of a transaction that has ended.
+    fn latest_ended(&self) -> u64;
+    /// Returns a number such that all snapshots see the transactions before it as ended.
+    fn oldest(&self) -> u64;
+}
+
+impl Prepared {
+    /// Creates the entry of a transaction that has not ended.
+    pub const fn new(xid: u64, bound: i64, database: u32) -> Self {
+        Self { first: xid, last: xid, seen_before: u64::MAX, bound, database }
+    }
+
+    /// Returns the number of a single transaction; none in a free entry, or one of several.
+    pub fn xid(&self) -> Option<u64> {
+        (self.last != 0 && self.first == self.last).then_some(self.first)
+    }
+
+    fn is_free(&self) -> bool {
+        self.last == 0
+    }
+
+    fn has_ended(&self) -> bool {
+        self.seen_before < u64::MAX && !self.is_free()
+    }
+
+    fn xids(&self) -> RangeInclusive<u64> {
+        self.first..=self.last
+    }
+
+    /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`].
+    fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
+        let is_running = !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.xids());
+        if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
+    }
+
+    /// Returns one for two that have ended. It holds the horizons of more snapshots than it has to.
+    fn merged(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            seen_before: self.seen_before.max(other.seen_before),
+            bound: self.bound.min(other.bound),
+            database: if self.database == other.database { self.database } else { 0 },
+        }
+    }
+}
+
+/// Returns the least bound of those that have not ended for a snapshot in a database, or [`NONE`].
+pub fn holds(all: &[Prepared], snapshot: &Snapshot<'_>, database: u32) -> i64 {
+    all.iter().map(|one| one.holds(snapshot, database)).min().unwrap_or(NONE)
+}
+
+/// Adds a transaction, unless it is there. Returns its index. There has to be room for all that are running at once, and for
+/// one more.
+pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> usize {
+    if let Some(present) = all.iter().position(|one| one.xid() == new.xid()) {
+        return present;
+    }
+    let free = |all: &[Prepared]| all.iter().position(Prepared::is_free);
+    let at = free(all)
+        .or_else(|| {
+            forget_ended(all, known);
+            free(all)
+        })
+        .or_else(|| {
+            // Transactions of another database are not to hold the horizons of this one.
+            merge_ended(all, |one, other| one.database == other.database);
+            free(all)
+        })
+        .or_else(|| {
+            merge_ended(all, |_, _| true);
+            free(all)
+        });
+    let Some(at) = at else { unreachable!("there is room for all that are running") };
+    all[at] = new;
+    at
+}
+
+/// Finds out which have ended, and forgets those that have ended for all snapshots.
+fn forget_ended(all: &mut [Prepared], known: &impl Transactions) {
+    let oldest = known.oldest();
+    for one in all.iter_mut().filter(|one| !one.is_free()) {
+        if one.last < oldest {
+            *one = Prepared::default();
+        } else if !one.has_ended() && !known.is_running(one.first) {
+            // Read after it had ended.
+            one.seen_before = known.latest_ended() + 1;
+        }
+    }
+}
+
+/// Keeps those as one that have ended and that belong together.
+fn merge_ended(all: &mut [Prepared], are_together: impl Fn(&Prepared, &Prepared) -> bool) {
+    for at in 0..all.len() {
+        let one = all[at];
+        let joins = |other: &Prepared| one.has_ended() && other.has_ended() && are_together(&one, other);
+        if let Some(other) = all[..at].iter_mut().find(|other| joins(other)) {
+            *other = other.merged(one);
+            all[at] = Prepared::default();
+        }
+    }
+}
