@@ -4,7 +4,13 @@
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
+COMMENT ON FUNCTION flake_horizon() IS
+    'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
+
 COMMENT ON COLUMN flake_open.since IS
     'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
+
+COMMENT ON COLUMN flake_stats.mark IS
+    'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
 
 SELECT flake_record_mark();

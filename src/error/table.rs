@@ -160,8 +160,8 @@ pub fn row(error: &Error) -> Row {
         // Horizons.
         HorizonInRecovery => row!(ERRCODE_READ_ONLY_SQL_TRANSACTION,
             "A standby does not know which transactions of the primary may still commit rows.",
-            "Ask the primary for flake_horizon(), then for pg_current_wal_insert_lsn(), and use that horizon here once \
-             pg_last_wal_replay_lsn() has reached that position."),
+            "Store flake_min(flake_horizon()) in a table on the primary, and read here what is below the value that this \
+             server has replayed."),
         HorizonInWorker => row!(ERRCODE_INVALID_TRANSACTION_STATE,
             "A statement has one horizon, which its leader asks for.",
             "Declare functions that call flake_horizon() PARALLEL RESTRICTED."),

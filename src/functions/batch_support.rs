@@ -10,7 +10,10 @@ entry_point!(flake_batch_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is a node, whose tag says of which kind.
     let is_answered = unsafe {
         is_a(request, pg_sys::NodeTag::T_SupportRequestRows)
-            && pg_sys::panic::pgrx_extern_c_guard(|| tell_rows(&mut *request.cast()).is_some())
+            && pg_sys::panic::pgrx_extern_c_guard(|| {
+                pgrx::check_for_interrupts!();
+                tell_rows(&mut *request.cast()).is_some()
+            })
     };
     pg_sys::Datum::from(if is_answered { request } else { std::ptr::null_mut() })
 });

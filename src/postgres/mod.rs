@@ -5,6 +5,7 @@ pub mod backtrace;
 pub mod call;
 pub mod encoding;
 pub mod entry_point;
+pub mod expressions;
 pub mod extension;
 pub mod interrupts;
 pub mod interval;

@@ -8,6 +8,7 @@ use std::ptr;
 use pgrx::{PgBox, PgList, is_a, pg_sys};
 
 use super::call::{Argument, Text};
+use super::expressions::{self, depends_on_row, is_below_sub_query, is_cheap, is_small};
 
 /// The column of pg_proc with a function's OID.
 const PROC_OID: i16 = 1;
@@ -31,6 +32,7 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     let condition = unsafe {
         is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify).then(|| {
             pg_sys::panic::pgrx_extern_c_guard(|| {
+                pgrx::check_for_interrupts!();
                 let request = &*request.cast::<pg_sys::SupportRequestSimplify>();
                 range_condition(request.root, &*request.fcall, ends)
             })
@@ -39,7 +41,8 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     pg_sys::Datum::from(condition.flatten().unwrap_or(ptr::null_mut()))
 }
 
-/// Returns the condition, or none if the call has to stay: in the condition, every argument is written twice.
+/// Returns the condition, or none if the call has to stay. In the condition, small expressions are written twice; were
+/// larger ones too, calls in the arguments of calls would double at each level. Others that no row changes are evaluated once.
 ///
 /// # Safety
 /// As for [`answer`].
@@ -59,26 +62,27 @@ unsafe fn range_condition(
                 return None;
             }
         }
-        if pg_sys::contain_volatile_functions(all)
-            || pg_sys::expression_returns_set(all)
-            || !is_cheap(root, key)
-            || is_grouped(root, call)
-        {
+        // A call that no row changes gains nothing: no index serves it.
+        if !is_cheap(root, key) || !depends_on_row(all) {
             return None;
         }
         let mut evaluated_once = SubSelect { arguments: PgList::new() };
         let mut span = PgList::<pg_sys::Node>::new();
         for (number, argument) in arguments.iter_ptr().enumerate().skip(1) {
-            if pg_sys::contain_subplans(argument) {
-                if root.is_null() || depends_on_row(argument) || is_below_sub_query(all) {
-                    return None;
-                }
+            let is_fixed = !depends_on_row(argument);
+            if is_cheap(root, argument) && (is_fixed || number == 1) {
+                span.push(argument);
+            // Of two sub-queries, the parameters of one would be confused with those of the other.
+            } else if is_fixed && takes_sub_query(root, argument) && !is_below_sub_query(all) {
                 span.push(evaluated_once.add(argument));
-            } else if !depends_on_row(argument) || number == 1 && is_cheap(root, argument) {
+            } else if is_fixed && is_small(argument) {
                 span.push(argument);
             } else {
                 return None;
             }
+        }
+        if pg_sys::contain_volatile_functions(all) || pg_sys::expression_returns_set(all) || is_grouped(root, call) {
+            return None;
         }
         let mut comparisons = PgList::<pg_sys::Node>::new();
         for (end, strategy) in
@@ -93,35 +97,28 @@ unsafe fn range_condition(
     }
 }
 
-/// Returns whether evaluating an expression twice for a row costs little: PostgreSQL's own rule for functions in SQL.
-unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: it is an expression; the planner cannot yet tell what a sub-query costs.
+/// Returns whether an argument can move into a sub-query, which the planner is told of: whether it still looks for sub-queries,
+/// and in the query that the argument is part of.
+unsafe fn takes_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
+    // SAFETY: the planner's query and its list of planned sub-queries are complete.
     unsafe {
-        let mut cost = pg_sys::QualCost::default();
-        !pg_sys::contain_subplans(expression) && {
-            pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
-            cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
+        // It lists the tables once all expressions are prepared.
+        if root.is_null() || !(*root).simple_rel_array.is_null() {
+            return false;
         }
+        // When it has planned an EXISTS, of which the columns are left out, it simplifies that one's condition again as if it were
+        // part of the query around it. If there are sub-queries in it, it knows of them.
+        let planned = PgList::<pg_sys::PlannerInfo>::from_pg((*(*root).glob).subroots);
+        let is_exists = planned
+            .iter_ptr()
+            .last()
+            .is_some_and(|last| (*last).parent_root == root && (*(*last).parse).targetList.is_null());
+        if is_exists && !pg_sys::contain_subplans(argument) {
+            return false;
+        }
+        (*(*root).parse).hasSubLinks = true;
+        true
     }
-}
-
-/// Returns whether an expression may have another value in another row of the query. Then no range of an index serves it.
-unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: it is an expression.
-    unsafe {
-        pg_sys::contain_vars_of_level(expression, 0)
-            || pg_sys::contain_agg_clause(expression)
-            || pg_sys::contain_window_function(expression)
-    }
-}
-
-/// Returns whether an expression refers to a sub-query that it is compared with, as in `x = ANY (SELECT …)`. Another one
-/// within it would be confused with that.
-unsafe fn is_below_sub_query(expression: *mut pg_sys::Node) -> bool {
-    let kinds = [pg_sys::ParamKind::PARAM_SUBLINK, pg_sys::ParamKind::PARAM_MULTIEXPR];
-    // SAFETY: it is an expression.
-    let text = unsafe { written(expression) };
-    kinds.iter().any(|kind| text.contains(&format!("{{PARAM :paramkind {kind} ")))
 }
 
 /// Returns whether the query may group by the call in several ways. Before version 18, PostgreSQL finds the grouped
@@ -132,18 +129,7 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
         let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
         cfg!(not(feature = "pg18"))
             && !query.groupingSets.is_null()
-            && written(query.targetList.cast()).contains(&format!("{{FUNCEXPR :funcid {} ", call.funcid.to_u32()))
-    }
-}
-
-/// Returns how PostgreSQL writes an expression.
-unsafe fn written(node: *mut pg_sys::Node) -> String {
-    // SAFETY: it is a node; the result is a palloc'd C string.
-    unsafe {
-        let text = pg_sys::nodeToString(node.cast());
-        let written = CStr::from_ptr(text).to_string_lossy().into_owned();
-        pg_sys::pfree(text.cast());
-        written
+            && expressions::is_sorted_by_call(query.targetList, call.funcid)
     }
 }
 
@@ -205,8 +191,8 @@ unsafe fn copy<T>(node: *mut T) -> *mut T {
     unsafe { pg_sys::copyObjectImpl(node.cast()).cast() }
 }
 
-/// The arguments with sub-queries. They move into a sub-query, as in `(a, b) = (SELECT x, y)`, where both comparisons of the
-/// range see the result of one evaluation: two could differ, as in `(SELECT span FROM spans LIMIT 1)`.
+/// The arguments that are not cheap. They move into a sub-query, as in `(a, b) = (SELECT x, y)`, where both comparisons of the
+/// range see the result of one evaluation: those of a sub-query could differ, as in `(SELECT span FROM spans LIMIT 1)`.
 struct SubSelect {
     arguments: PgList<pg_sys::Node>,
 }

@@ -9,6 +9,9 @@ CHARACTERS = {
     "SQL_ASCII": ["'é'", "chr(128)", "chr(195)", "chr(255)", "chr(1)"],
 }  # fmt: skip
 
+# The text forms of layouts.
+FORMS = ["decimal", "hex", "crockford32", "base36", "base58", "base62", "base64url", "base64url_reversed", "base64ordered"]
+
 HELPERS = """
     CREATE SCHEMA fuzz;
     CREATE FUNCTION fuzz.below(n int) RETURNS int LANGUAGE sql VOLATILE AS 'SELECT floor(random() * n)::int';
@@ -57,8 +60,6 @@ def helpers():
         "4ms", "10ms", "1s", "1us", "17us", "3600s", "0ms", "-1ms", "1m", "9223372036854775807us", "9223372036854775807s",
         "99999999999999999999s", " 1ms", "",
     ]
-    forms = ["decimal", "hex", "crockford32", "base36", "base58", "base62", "base64url", "base64url_reversed", "base64ordered",
-             ""]
     roles = ["worker", "worker", "sequence", "random", "tag", "reserved", "reserved"] * 5 + ["timestamp", "flag", "Worker"]
     parts = {
         "names": one_of(*["'f' || fuzz.below(90)"] * 30, *quoted("f1", "t", "", "a b", "x" * 64)),
@@ -70,7 +71,7 @@ def helpers():
         "likes": one_of("NULL", "NULL", *quoted(*likes)),
         "epochs": one_of("NULL", *quoted(*epochs)),
         "ticks": one_of("NULL", *quoted(*ticks)),
-        "forms": one_of(*["NULL"] * 9, *quoted(*forms)),
+        "forms": one_of(*["NULL"] * 9, *quoted(*FORMS, "")),
         "rules": one_of(*["NULL"] * 9, *quoted("reset", "rolling", "other")),
     }  # fmt: skip
     text = HELPERS

@@ -16,6 +16,28 @@ DEPENDENCIES = """
     WHERE (d.classid, d.objid) IN (TABLE member) OR (d.refclassid, d.refobjid) IN (TABLE member)"""
 
 
+# Where defaults are these, PUBLIC may do only what a script grants, and `grantee` keeps what it does not revoke.
+DEFAULT_PRIVILEGES = "".join(
+    f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO grantee;"
+    for kind in ("TABLES", "FUNCTIONS", "SEQUENCES", "TYPES")
+)
+
+# Who may do what with its objects, whether a script says so or PostgreSQL does by default.
+PRIVILEGES = """
+    SELECT format('%s has %s on %s', COALESCE(r.rolname, 'PUBLIC'), a.privilege_type, pg_describe_object(d.classid, d.objid, 0))
+    FROM pg_depend d CROSS JOIN LATERAL (
+        SELECT COALESCE(proacl, acldefault('f', proowner)) FROM pg_proc WHERE d.classid = 'pg_proc'::regclass AND oid = d.objid
+        UNION ALL SELECT COALESCE(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner))
+        FROM pg_class WHERE d.classid = 'pg_class'::regclass AND oid = d.objid
+        UNION ALL SELECT COALESCE(typacl, acldefault('T', typowner)) FROM pg_type
+        WHERE d.classid = 'pg_type'::regclass AND oid = d.objid
+        UNION ALL SELECT COALESCE(fdwacl, acldefault('F', fdwowner)) FROM pg_foreign_data_wrapper
+        WHERE d.classid = 'pg_foreign_data_wrapper'::regclass AND oid = d.objid
+    ) o(acl) CROSS JOIN aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+    WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+        AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
+
+
 def statements(server, database):
     """What would make the objects of the extension one by one, with labels, comments and privileges."""
     dump = server.run("pg_dump", "--binary-upgrade", "--schema-only", database).stdout
@@ -23,11 +45,13 @@ def statements(server, database):
 
 
 def catalog(server, database):
-    """All of that, and the dependencies."""
+    """All of that, the dependencies, and the privileges once more in words."""
     with server.connect(dbname=database) as db:
-        return statements(server, database) | {line for line, in db.execute(DEPENDENCIES).fetchall()}
+        lines = db.execute(DEPENDENCIES).fetchall() + db.execute(PRIVILEGES).fetchall()
+    return statements(server, database) | {line for line, in lines}
 
 
 def differences(server, one, other):
     """What one database has and the other has not, either way."""
-    return sorted(catalog(server, one) ^ catalog(server, other))
+    first, second = catalog(server, one), catalog(server, other)
+    return sorted([f"only {one}: {line}" for line in first - second] + [f"only {other}: {line}" for line in second - first])

@@ -232,13 +232,13 @@ class Server:
 
 @contextlib.contextmanager
 def made_servers():
-    """Makes servers that end with the block."""
+    """Makes servers that end with the block. `extension` is whether they have it, or in which version."""
     made = []
 
     def make(*settings, extension=True, **options):
         made.append(Server(*settings, **options))
         if extension and options.keys().isdisjoint(["standby_of", "copy_of", "snapshot_of", "upgrade_of"]):
-            made[-1].sql("CREATE EXTENSION flake")
+            made[-1].sql("CREATE EXTENSION flake" if extension is True else f"CREATE EXTENSION flake VERSION '{extension}'")
         return made[-1]
 
     with clock_lock.guarded(made):

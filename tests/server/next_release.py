@@ -11,6 +11,13 @@ VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.
 NEXT = f"99.{os.getpid()}"
 RELEASES = ROOT / "sql/releases"
 
+# The versions that were released.
+RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
+
+NEW_FUNCTION = """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
+               LANGUAGE sql RETURN flake_timestamp(id, 'twitter');"""
+NEW_GRANT = "GRANT EXECUTE ON FUNCTION flake_later(bigint) TO PUBLIC;"
+
 # One change of every kind: what the present script says, what the next one says instead, and how an upgrade gets there.
 CHANGES = {
     "comment": (
@@ -52,14 +59,9 @@ CHANGES = {
                FROM flake_open() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
                WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;""",
     ),
-    "new function": (
-        """-- Text ---""",
-        """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
-               LANGUAGE sql RETURN flake_timestamp(id, 'twitter');
-           -- Text ---""",
-        """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
-               LANGUAGE sql RETURN flake_timestamp(id, 'twitter');""",
-    ),
+    "new function": ("-- Text ---", f"{NEW_FUNCTION}\n-- Text ---", NEW_FUNCTION),
+    # Without which nobody but superusers may call it, where default privileges say so.
+    "its privileges": ("-- IDs of an instant ---", f"{NEW_GRANT}\n-- IDs of an instant ---", NEW_GRANT),
     "privilege": (
         "GRANT USAGE ON TYPE flake_parts TO PUBLIC;",
         "GRANT USAGE ON TYPE flake_parts TO PUBLIC; GRANT SELECT ON flake_mark TO pg_monitor;",

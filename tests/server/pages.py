@@ -1,8 +1,9 @@
 """The blocks of code on a page of the documentation, and what they print.
 
-FLAKE_ACCEPT=1 replaces the `text` blocks that differ by what was printed.
+FLAKE_ACCEPT replaces the `text` blocks that differ by what was printed; those with new errors if it is "errors".
 """
 
+import collections
 import os
 import re
 import subprocess
@@ -36,6 +37,11 @@ def normal(output):
     return [re.sub(r"\s+", " ", line).strip() for line in output.strip().splitlines()]
 
 
+def errors(output):
+    """How often there is which."""
+    return collections.Counter(line for line in normal(output) if line.startswith(("ERROR:", "FATAL:", "PANIC:")))
+
+
 def accept(page, text, output):
     """Writes to the page what was printed, instead of a text block that differs from it."""
     lines = (line.rstrip() for line in output.strip("\n").splitlines())
@@ -47,7 +53,10 @@ def compare(page, sql, text, output):
     if text is None:
         assert "ERROR" not in output, f"{sql}\n{output}"
     elif normal(output) != normal(text):
-        assert "FLAKE_ACCEPT" in os.environ, f"{sql}\n{output}\ninstead of\n{text}"
+        accepting = os.environ.get("FLAKE_ACCEPT")
+        assert accepting, f"{sql}\n{output}\ninstead of\n{text}"
+        new = errors(output) - errors(text)
+        assert accepting == "errors" or not new, f"{page.name}: scripts/test accept --errors stores {list(new)}"
         accept(page, text, output)
 
 

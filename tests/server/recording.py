@@ -1,7 +1,7 @@
 """Readers that note the horizon of each statement and what it found below: when all is over, the table has the same there.
 
-They read in all the ways in which a statement can ask, by snapshots of all ages, while foreign keys act, and after they have locked
-the table, as it is written anew meanwhile.
+They read in all the ways in which a statement can ask, by snapshots of all ages, while foreign keys act, and after they have
+locked the table, as it is written anew meanwhile.
 """
 
 import bisect
@@ -16,7 +16,8 @@ import psycopg
 # Rows that foreign keys act on: each action asks for a horizon by a snapshot of its own, and makes a row of its own.
 FAMILIES = """
     CREATE TABLE parents (id bigint PRIMARY KEY);
-    CREATE TABLE children (parent bigint REFERENCES parents ON DELETE CASCADE ON UPDATE CASCADE, made timestamptz DEFAULT '-infinity');
+    CREATE TABLE children (
+        parent bigint REFERENCES parents ON DELETE CASCADE ON UPDATE CASCADE, made timestamptz DEFAULT '-infinity');
     CREATE INDEX ON children (parent);
     CREATE FUNCTION note_child() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO of_bigint DEFAULT VALUES;

@@ -41,9 +41,9 @@ def running(seconds):
     return f"{START.timestamp() + seconds - time.time():+f}"
 
 
-def server_at_0(servers, *settings):
+def server_at_0(servers, *settings, **options):
     """A server with the extension and a table, which made its first ID two hours ago."""
-    server = servers(*SETTINGS, *settings, clock=running(-7200))
+    server = servers(*SETTINGS, *settings, clock=running(-7200), **options)
     server.sql(TABLE)
     server.sql("SELECT flake_next('twitter')")
     server.set_clock(at(0))

@@ -10,8 +10,10 @@ import re
 import subprocess
 import sys
 
+import psycopg
 import pytest
 
+import arguments
 from conftest import LAYOUTS, LIKE, ROOT
 from pages import blocks, compare
 
@@ -48,6 +50,20 @@ def test_sql(servers, page):
     assert len(outputs) == len(pairs) + 1
     for (sql, text), output in zip(pairs, outputs[:-1], strict=True):
         compare(page, sql, text, output)
+
+
+def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):
+    page, text = tmp_path / "page.md", "ERROR:  division by zero\n"
+    page.write_text(f"```text\n{text}```\n")
+    monkeypatch.setenv("FLAKE_ACCEPT", "output")
+    with pytest.raises(AssertionError, match="scripts/test accept --errors"):
+        compare(page, "", text, f"{text}ERROR:  function flake_forgotten() does not exist\n")
+    assert page.read_text() == f"```text\n{text}```\n"
+    compare(page, "", text, "a division\n")
+    assert page.read_text() == "```text\na division\n```\n"
+    monkeypatch.setenv("FLAKE_ACCEPT", "errors")
+    compare(page, "", "a division\n", text)
+    assert page.read_text() == f"```text\n{text}```\n"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -142,6 +158,15 @@ def test_every_layout_is_documented_and_tested(server):
         if form != "decimal":
             named[f"the row {form} in docs/text-forms.md"] = quoted(built_in)
             belonging[f"the row {form} in docs/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
+    # The error for a form that does not exist lists all that do.
+    misspelt = """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')"""
+    refused = pytest.raises(psycopg.Error, server.sql, misspelt).value
+    known = set(quoted(refused.diag.message_primary)) - {"none"}
+    for place, found in [
+        ("the table in docs/text-forms.md", re.findall(r"^\| `(\w+)` \|", forms, re.M)),
+        ("forms in tests/server/arguments.py", arguments.FORMS),
+    ]:
+        named[place], belonging[place] = found, known
     wrong = {
         place: {"missing": sorted(belonging[place] - set(found)), "too many": sorted(set(found) - belonging[place])}
         for place, found in named.items()

@@ -68,7 +68,8 @@ def spans(million):
 @pytest.mark.parametrize("span", [
     "(SELECT span FROM spans WHERE n = 7)", "(SELECT s.span FROM spans s ORDER BY n OFFSET 7 LIMIT 1)",
     "tstzrange((SELECT lower(span) FROM spans WHERE n = 7), (SELECT lower(span) FROM spans WHERE n = 7) + interval '1 hour')",
-], ids=["scalar", "limited", "ends"])  # fmt: skip
+    "CASE WHEN 7 IN (SELECT n FROM spans) THEN '[2026-01-08Z,2026-01-08 01:00Z)'::tstzrange END",
+], ids=["scalar", "limited", "ends", "compared"])  # fmt: skip
 def test_a_sub_query_is_a_range_too(spans, table, condition, span):
     query = f"SELECT count(*) FROM {table} WHERE {condition.format(span)}"
     text = plan(spans, query)
@@ -101,6 +102,79 @@ def test_one_evaluation_serves_both_ends(spans):
             SELECT count(*) FROM ids WHERE flake_during(id, (SELECT span FROM spans TABLESAMPLE bernoulli (20) LIMIT 1))
             """).fetchone()  # fmt: skip
         assert count in (211, 212), "rows of an hour"
+
+
+@pytest.fixture(scope="module")
+def dear(spans):
+    """Functions that tell when they are called, and a list of what they told; and a table of fewer IDs."""
+    told = []
+    spans.execute("""
+        CREATE TABLE near (id bigint PRIMARY KEY);
+        INSERT INTO near SELECT id FROM ids WHERE flake_during(id, '[2026-01-07Z,2026-01-10Z)');
+        ANALYZE near""")
+    for name, type, result in [("span", "tstzrange", "[2026-01-08Z,2026-01-08 01:00Z)"), ("layout", "text", "twitter")]:
+        spans.execute(f"""
+            CREATE FUNCTION dear_{name}(n integer) RETURNS {type} STABLE LANGUAGE plpgsql
+                AS $$BEGIN RAISE NOTICE 'called'; RETURN '{result}'; END$$""")
+    spans.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    return told
+
+
+@pytest.mark.parametrize("index", ["on", "off"])
+@pytest.mark.parametrize("condition, calls", [
+    ("flake_during(id, dear_span(7))", 1), ("flake_during(id, dear_span(7), 'twitter')", 1),
+    ("flake_during(id, dear_span(7), dear_layout(7))", 2), ("flake_during(id, (SELECT dear_span(7)), dear_layout(7))", 2),
+    ("flake_during(id, dear_span(7)) AND flake_during(id, dear_span(8))", 2),
+])  # fmt: skip
+def test_a_dear_function_is_called_once(spans, dear, condition, calls, index):
+    query = f"SELECT count(*) FROM near WHERE {condition}"
+    with spans.transaction():
+        for method in "indexscan", "indexonlyscan", "bitmapscan":
+            spans.execute(f"SET LOCAL enable_{method} = {index}")
+        text = plan(spans, query)
+        assert ("Index Cond: ((id >= flake_first(" in text) == (index == "on") and "flake_during" not in text, text
+        dear.clear()
+        assert spans.execute(query).fetchone() == (212,)
+    assert dear == ["called"] * calls
+
+
+def test_a_dear_function_of_an_outer_row(spans, dear):
+    query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
+    assert "Index Cond: ((id >= flake_first(" in plan(spans, query)
+    dear.clear()
+    assert spans.execute(query).fetchall() == [(n, 212) for n in range(3)]
+    assert len(dear) == 3
+
+
+def test_what_no_row_changes_stays_a_call(spans, dear):
+    assert "One-Time Filter: flake_during(" in plan(spans, "SELECT FROM ids WHERE flake_during(1, dear_span(7))")
+    spans.execute("PREPARE fixed(bigint) AS SELECT FROM ids WHERE flake_during($1, dear_span(7))")
+    spans.execute("SET plan_cache_mode = force_generic_plan")
+    assert "One-Time Filter: flake_during(" in plan(spans, "EXECUTE fixed(1)")
+    spans.execute("RESET plan_cache_mode; DEALLOCATE fixed")
+
+
+@pytest.mark.parametrize("span", [
+    "dear_span(u.n)", "(SELECT span FROM spans WHERE spans.n = u.n)", "(SELECT dear_span(u.n))", "dear_span(7)",
+])  # fmt: skip
+def test_below_union_all(spans, dear, span):
+    """In each branch, a column is a constant, which the planner learns when it has no place for new sub-queries any more."""
+    query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
+                WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
+    text = plan(spans, query)
+    assert text.count("Index Cond: ((id >= flake_first(") == (0 if "u.n)" in span and "SELECT" in span else 2), text
+    assert spans.execute(query).fetchall() == [(7, 212), (8, 212)]
+
+
+@pytest.mark.parametrize("span", ["dear_span(7)", "(SELECT dear_span(7))"])
+@pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
+def test_below_exists(spans, dear, span, more):
+    """The planner plans it twice, and simplifies it a third time between."""
+    query = f"""SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, {span})){more})
+                FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
+    assert "Index Cond: ((id >= flake_first(" in plan(spans, query), plan(spans, query)
+    expected = 0 if more else 106
+    assert spans.execute(query).fetchone() == (expected,)
 
 
 @pytest.mark.parametrize("span", [

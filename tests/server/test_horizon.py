@@ -7,7 +7,19 @@ import pytest
 
 from clients import EXIT, wait_for_server
 from conftest import LAYOUTS
-from horizon import OUTBOX, holds, holds_sno, horizon, insert, insert_in_transactions, one, passes, passes_sno, take_snapshot, wait_for_next_tick
+from horizon import (
+    OUTBOX,
+    holds,
+    holds_sno,
+    horizon,
+    insert,
+    insert_in_transactions,
+    one,
+    passes,
+    passes_sno,
+    take_snapshot,
+    wait_for_next_tick,
+)
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]

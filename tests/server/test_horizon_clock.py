@@ -240,7 +240,7 @@ def test_standbys_refuse(own_servers, makes_ids):
     primary = own_servers("flake.node_count=2")
     standby = own_servers("flake.node_id=1", f"flake.allow_in_recovery={makes_ids}", standby_of=primary)
     error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, "SELECT flake_horizon()").value.diag
-    for named in "primary", "flake_horizon()", "pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()":
+    for named in "primary", "flake_min(flake_horizon())", "in a table":
         assert named in error.message_hint
     fail_over(primary, standby)
     assert standby.value("SELECT flake_horizon() <= clock_timestamp()")

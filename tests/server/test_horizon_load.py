@@ -20,8 +20,8 @@ SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_s
 
 
 def load(server, faults=()):
-    """The tailers by the horizon miss nothing; what the others miss is chance. Nor do statements, of what is below their horizons.
-    Says how many rows there were, and how many statements."""
+    """The tailers by the horizon miss nothing; what the others miss is chance. Nor do single statements, of what is below their
+    horizons. Says how many rows there were, and how many statements."""
     found = tailing.run(server, SECONDS, faults)
     print(f"\n{found.rows} rows, {found.terminated} sessions terminated")
     for tailer, seen in found.seen.items():

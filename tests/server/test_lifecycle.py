@@ -1,6 +1,7 @@
 """Install, dump and restore, privileges: what happens to an extension besides being called."""
 
 import json
+import re
 
 import psycopg
 import pytest
@@ -117,3 +118,8 @@ def test_versions_agree(server):
     meta = json.loads((ROOT / "META.json").read_text())
     assert (meta["version"], meta["provides"]["flake"]["version"]) == (VERSION, VERSION)
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text()
+    # What is typed to install it, and the programs that fuzz it.
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        named = re.findall(r"(?:flake[_-]|git tag -s v|version \")(\d+\.\d+\.\d+)", page.read_text())
+        assert set(named) <= {VERSION}, page.name
+    assert f'name = "flake-core"\nversion = "{VERSION}"' in (ROOT / "src/core/fuzz/Cargo.lock").read_text()

@@ -1,6 +1,7 @@
 """The commands that people type."""
 
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -34,7 +35,8 @@ def test_run_again_and_stop():
 def test_install_and_uninstall(tmp_path):
     make("install", f"DESTDIR={tmp_path}")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    assert files == [f"flake--{VERSION}.sql", "flake.control", "flake.so"]
+    scripts = {f"flake--{VERSION}.sql", *(path.name for path in (ROOT / "sql").glob("*/flake--*.sql"))}
+    assert files == sorted({*scripts, "flake.control", "flake.so"})
     make("uninstall", f"DESTDIR={tmp_path}")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -44,6 +46,36 @@ def test_installcheck_on_a_running_server(server):
     output = make("installcheck", **named)
     tests = len(list((ROOT / "tests/regress/sql").glob("*.sql")))
     assert f"All {tests} tests passed." in output, output
+
+
+def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
+    """What is forgotten prints an error, which nobody wants to expect."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name, text in {
+        "sql/meant.sql": "SELECT 1 AS one;\nSELECT 1/0;\n",
+        "expected/meant.out": "SELECT 1 AS one;\nSELECT 1/0;\nERROR:  division by zero\n",
+        "sql/forgotten.sql": "SELECT flake_forgotten(1);\n",
+        "expected/forgotten.out": "",
+    }.items():
+        (tmp_path / "tests/regress" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tests/regress" / name).write_text(text)
+    (tmp_path / "target").mkdir()
+    expected = {name: tmp_path / f"tests/regress/expected/{name}.out" for name in ["meant", "forgotten"]}
+
+    def accept(what, *tests):
+        environment = server.client_environment | {"FLAKE_ACCEPT": what}
+        command = [tmp_path / "scripts/test", "installcheck", *tests]
+        return subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
+
+    refused = accept("output", "meant", "forgotten")
+    assert refused.returncode != 0
+    assert "scripts/test accept --errors\nforgotten: ERROR:  function flake_forgotten(integer) does not exist\n" in refused.stderr
+    assert expected["forgotten"].read_text() == "" and "(1 row)" not in expected["meant"].read_text()
+    # Those that were expected before are no obstacle.
+    assert accept("output", "meant").returncode == 0
+    assert "(1 row)" in expected["meant"].read_text() and expected["forgotten"].read_text() == ""
+    assert accept("errors", "forgotten").returncode == 0
+    assert "ERROR:  function flake_forgotten(integer) does not exist" in expected["forgotten"].read_text()
 
 
 def test_a_pg_config_that_is_not_there_is_said():

@@ -67,10 +67,14 @@ def test_what_the_library_is_made_of():
         assert {use["ref"], *use["dependsOn"]} <= named
 
 
+# The script of this version, that of one before, and what leads from that to this one.
+SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}.sql", "flake.control"]
+
+
 @pytest.fixture
 def tarball(tmp_path):
     """What a tarball for PostgreSQL 15 unpacks to, with other files than the library's."""
-    for name in ("lib/flake.so", "share/extension/flake.control", f"share/extension/flake--{VERSION}.sql"):
+    for name in ("lib/flake.so", *(f"share/extension/{name}" for name in SHARED)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     script = tmp_path / "install.sh"
@@ -97,7 +101,7 @@ def test_a_tarball_installs_and_removes(tarball, tmp_path, version):
     for _ in range(2):
         assert install(tarball, pg_config(tmp_path, version)).returncode == 0
     files = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "a b").rglob("*") if path.is_file())
-    assert files == ["a b/lib/flake.so", f"a b/share/extension/flake--{VERSION}.sql", "a b/share/extension/flake.control"]
+    assert files == sorted(["a b/lib/flake.so", *(f"a b/share/extension/{name}" for name in SHARED)])
     assert install(tarball, "--remove", pg_config(tmp_path, version)).returncode == 0
     assert [path for path in (tmp_path / "a b").rglob("*") if path.is_file()] == []
 
@@ -117,5 +121,6 @@ def test_the_archive_has_no_tests_of_servers(tmp_path):
     with tarfile.open(archive) as opened:
         names = set(opened.getnames())
     assert {"META.json", "Makefile", "README.md", "Cargo.lock", "rustfmt.toml", "tests/regress", "tests/vectors"} <= names
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / "sql").glob("*/flake--*.sql")} <= names
     assert not names & {"tests/server", "tests/engines", "tests/libraries", "tests/nemesis", "bench", "src/core/fuzz"}
     assert not names & {"packaging/rpm", ".ci", ".github", ".gitattributes", "deny.toml"}

@@ -4,6 +4,9 @@ import psycopg
 import psycopg.types.json
 import pytest
 
+from catalog import DEFAULT_PRIVILEGES
+from next_release import RELEASED
+
 # What PUBLIC may do with the objects of the extension, by their kind.
 PUBLIC = {
     "function": {"EXECUTE"},
@@ -13,38 +16,39 @@ PUBLIC = {
     "foreign-data wrapper": {"USAGE"},
 }
 
-# The roles of the table below: one without anything, a member of pg_monitor, a member of the owner's role, the owner of the
-# extension (who owns the database and is no superuser), a superuser.
-ROLES = ["stranger", "watcher", "deputy", "keeper", "postgres"]
+# The roles of the table below: one without anything, a member of pg_monitor and of the owner's role who does not inherit what
+# they may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is no
+# superuser), a superuser.
+ROLES = ["stranger", "substitute", "watcher", "deputy", "keeper", "postgres"]
 
-# call | by stranger | watcher | deputy | keeper | postgres; "-" is 42501.
+# call | by stranger | substitute | watcher | deputy | keeper | postgres; "-" is 42501.
 CALLS = """
-    SELECT flake_next('twitter')                                          yes yes yes yes yes
-    SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes
-    SELECT sno_next()                                                     yes yes yes yes yes
-    SELECT flake_decode(1)                                                yes yes yes yes yes
-    SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes
-    SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes
-    SELECT count(*) FROM flake_generators                                 yes yes yes yes yes
-    SELECT count(*) FROM flake_check()                                    yes yes yes yes yes
-    SELECT last_value FROM flake_mark                                     yes yes yes yes yes
-    SELECT flake_layout_validator(ARRAY[]::text[], 'pg_class'::regclass)  yes yes yes yes yes
-    SELECT count(*) FROM flake_stats                                      -   yes -   -   yes
-    SELECT count(*) FROM flake_stats()                                    -   yes -   -   yes
-    SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   yes yes yes
-    SELECT flake_drop_layout('old')                                       -   -   yes yes yes
-    COMMENT ON SERVER old IS 'ours'                                       -   -   yes yes yes
-    CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - yes yes yes
-    SELECT flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass)  - - yes yes yes
-    SELECT flake_accept_clock()                                           -   -   -   -   yes
-    SELECT flake_record_mark()                                            -   -   -   -   yes
-    SELECT flake_start_above(1, 'twitter')                                -   -   -   -   yes
-    SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   yes
-    SELECT nextval('flake_mark')                                          -   -   -   -   yes
-    SELECT setval('flake_mark', 1)                                        -   -   -   -   yes
-    ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   yes
-    ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   yes
-    ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   yes
+    SELECT flake_next('twitter')                                          yes yes yes yes yes yes
+    SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes yes
+    SELECT sno_next()                                                     yes yes yes yes yes yes
+    SELECT flake_decode(1)                                                yes yes yes yes yes yes
+    SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
+    SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
+    SELECT count(*) FROM flake_generators                                 yes yes yes yes yes yes
+    SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
+    SELECT last_value FROM flake_mark                                     yes yes yes yes yes yes
+    SELECT flake_layout_validator(ARRAY[]::text[], 'pg_class'::regclass)  yes yes yes yes yes yes
+    SELECT count(*) FROM flake_stats                                      -   -   yes -   -   yes
+    SELECT count(*) FROM flake_stats()                                    -   -   yes -   -   yes
+    SELECT flake_create_layout('new', '{"like": "twitter"}')              -   -   -   yes yes yes
+    SELECT flake_drop_layout('old')                                       -   -   -   yes yes yes
+    COMMENT ON SERVER old IS 'ours'                                       -   -   -   yes yes yes
+    CREATE SERVER x FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "si"}')  - - - yes yes yes
+    SELECT flake_layout_validator(ARRAY['definition={"like": "si"}'], 'pg_foreign_server'::regclass)  - - - yes yes yes
+    SELECT flake_accept_clock()                                           -   -   -   -   -   yes
+    SELECT flake_record_mark()                                            -   -   -   -   -   yes
+    SELECT flake_start_above(1, 'twitter')                                -   -   -   -   -   yes
+    SELECT flake_start_above(sno_min('2020-01-01'))                       -   -   -   -   -   yes
+    SELECT nextval('flake_mark')                                          -   -   -   -   -   yes
+    SELECT setval('flake_mark', 1)                                        -   -   -   -   -   yes
+    ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   -   yes
+    ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
+    ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
 """
 CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
 
@@ -66,6 +70,7 @@ OBJECTS = """
     WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
       AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
 
+DATABASES = {"kept": None} | {f"upgraded_{number}": version for number, version in enumerate(RELEASED)}
 EVERYTHING = ["TABLES", "FUNCTIONS", "SEQUENCES"]
 
 
@@ -75,21 +80,27 @@ def create(db, name, **definition):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """A database whose owner, no superuser, has created the extension, and the roles."""
+    """A database whose owner, no superuser, has created the extension, others where he has upgraded that of a release and default
+    privileges grant nothing, and the roles."""
     server = servers()
     server.sql("""CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE keeper LOGIN;
-                  CREATE ROLE deputy LOGIN IN ROLE keeper""")
-    server.sql("CREATE DATABASE kept OWNER keeper")
-    with server.connect(dbname="kept", user="keeper") as db:
-        db.execute("CREATE EXTENSION flake")
-        create(db, "old", like="twitter")
+                  CREATE ROLE deputy LOGIN IN ROLE keeper; CREATE ROLE grantee;
+                  CREATE ROLE substitute LOGIN NOINHERIT IN ROLE keeper, pg_monitor""")
+    for database, version in DATABASES.items():
+        server.sql(f"CREATE DATABASE {database} OWNER keeper")
+        if version:
+            server.connect(dbname=database).execute(DEFAULT_PRIVILEGES)
+        with server.connect(dbname=database, user="keeper") as db:
+            db.execute("CREATE EXTENSION flake" + (f" VERSION '{version}'; ALTER EXTENSION flake UPDATE" if version else ""))
+            create(db, "old", like="twitter")
     return server
 
 
+@pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("role", ROLES)
-def test_who_may_call_what(server, role):
+def test_who_may_call_what(server, role, database):
     wrong = []
-    with server.connect(dbname="kept", user=role, autocommit=False) as db:
+    with server.connect(dbname=database, user=role, autocommit=False) as db:
         for call, *expected in CALLS:
             try:
                 db.execute(call.strip())
@@ -102,13 +113,27 @@ def test_who_may_call_what(server, role):
     assert not wrong
 
 
+@pytest.mark.parametrize(("role", "call"), [
+    ("keeper", "SELECT flake_create_layout('new', '{\"like\": \"si\"}')"), ("pg_monitor", "SELECT FROM flake_stats"),
+])  # fmt: skip
+def test_members_who_do_not_inherit_set_the_role(server, role, call):
+    with server.connect(dbname="kept", user="substitute", autocommit=False) as db:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute(call)
+        db.rollback()
+        db.execute(f"SET ROLE {role}")
+        db.execute(call)
+        db.rollback()
+
+
 def test_what_public_may(server):
-    with server.connect(dbname="kept") as db:
-        objects = db.execute(OBJECTS).fetchall()
-    assert len(objects) > 60
-    # Row types have the privileges of their relation.
-    wrong = [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
-    assert not wrong
+    for database in DATABASES:
+        with server.connect(dbname=database) as db:
+            objects = db.execute(OBJECTS).fetchall()
+        assert len(objects) > 60
+        # Row types have the privileges of their relation.
+        wrong = [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
+        assert not wrong, database
 
 
 def test_the_messages_say_who_may(server):

@@ -201,6 +201,16 @@ def test_exports(server):
         assert consume(server, process, export) == written(server)
 
 
+def test_an_export_that_cannot_be_written(server):
+    """The next run has the rows."""
+    prepare, repeated = recipe("Export what is new")
+    server.sql(f"{prepare}; INSERT INTO outbox SELECT FROM generate_series(1, 1000)")
+    wait_until_complete(server)
+    with open("/dev/full", "w") as full, pytest.raises(subprocess.CalledProcessError):
+        server.run("psql", "-X", "-q", input=repeated, stdout=full)
+    assert len(server.run("psql", "-X", "-q", input=repeated).stdout.splitlines()) == 1000
+
+
 def test_being_woken(server):
     """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
     server.sql(recipe("Being woken")[0])
@@ -225,9 +235,19 @@ def test_being_woken(server):
 def test_a_consumer_on_a_standby(own_servers):
     read = python("A consumer on a standby", "read_on_standby")
     primary = with_outbox(own_servers())
+    primary.sql(recipe("A consumer on a standby")[0])
     standby = own_servers(standby_of=primary)
     with writers(primary) as process, primary.connect() as there, standby.connect() as here:
-        assert read_on(primary, process, lambda last: read(there, here, last)) == written(primary)
+        taken = read_on(primary, process, lambda last: read(there, here, last))
+
+        def go_on():
+            taken.extend(id for id, _ in read(there, here, max(taken, default=0)))
+            return taken
+
+        # What the standby has replayed meanwhile.
+        last = written(primary)[-1]
+        wait_until(lambda: go_on()[-1:] == [last])
+    assert taken == written(primary)
 
 
 def read_on(server, process, read):

@@ -5,36 +5,76 @@ import contextlib
 import threading
 
 import psycopg
+import pytest
 
 from standing_clock import stop_replaying
-from test_recipes import python, wait_until_complete, with_outbox, written
+from test_recipes import python, recipe, wait_until_complete, with_outbox, written
 from waiting import Background, wait_until
 
-# Somebody asks how far a standby has come.
-ASKS = "SELECT FROM pg_stat_activity WHERE query LIKE '%pg_last_wal_replay_lsn%' AND pid <> pg_backend_pid()"
+READS = "A consumer on a standby"
+# Somebody waits for a standby to replay something.
+WAITS = "SELECT FROM pg_stat_activity WHERE query LIKE '%replay_lsn%' AND pid <> pg_backend_pid()"
 
 
 def test_a_consumer_on_a_standby_that_is_promoted(own_servers):
     """It does not wait for what the old primary has written and the standby never gets."""
-    read = python("A consumer on a standby", "read_on_standby")
+    read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers())
+    primary.sql("".join(recipe(READS)))
     standby = own_servers(standby_of=primary)
     with primary.connect() as there, standby.connect() as here:
         there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 100)")
+        wait_until_complete(primary)
+        read(there, here, 0)
         standby.wait_for_replay(primary)
         stop_replaying(standby)
         there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 100)")
         wait_until_complete(primary)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            reading = pool.submit(read, there, here, 0)
-            wait_until(lambda: standby.sql(ASKS))
-            standby.promote()
-            rows = reading.result()
+        rows = read(there, here, 0)
+        standby.promote()
     assert [id for id, _ in rows] == written(standby) and len(rows) == 100
     standby.sql("INSERT INTO outbox DEFAULT VALUES")
     wait_until_complete(standby)
     with standby.connect() as here:
         assert len(read(here, here, rows[-1][0])) == 1
+
+
+@pytest.mark.parametrize("reads_on", ["the standby", "a standby of it"])
+def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
+    """The old primary has committed the transaction, which the standby never gets to know; the new one commits it later."""
+    read = python(READS, "read_on_standby")
+    primary = with_outbox(own_servers("max_prepared_transactions=5"))
+    primary.sql("".join(recipe(READS)))
+    standby = own_servers(standby_of=primary)
+    reader = own_servers(standby_of=standby) if reads_on == "a standby of it" else standby
+    with primary.connect() as there, reader.connect() as here:
+        there.execute("BEGIN; INSERT INTO outbox (event) VALUES ('prepared'); PREPARE TRANSACTION 'two'")
+        there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 10)")
+        read(there, here, 0)
+        standby.wait_for_replay(primary)
+        stop_replaying(standby)
+        there.execute("COMMIT PREPARED 'two'")
+        wait_until_complete(primary)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            reading = pool.submit(read, there, here, 0)
+            wait_until(lambda: reading.done() or reader.sql(WAITS))
+            primary.stop("immediate")
+            standby.promote()
+            # What the new primary writes takes the place of what the old one has.
+            wait_until(lambda: standby.sql("INSERT INTO outbox DEFAULT VALUES") or reading.done())
+            taken = [id for id, _ in reading.result()]
+    with standby.connect() as there, reader.connect() as here:
+
+        def go_on():
+            taken.extend(id for id, _ in read(there, here, max(taken, default=0)))
+            return taken
+
+        go_on()
+        there.execute("COMMIT PREPARED 'two'")
+        there.execute("INSERT INTO outbox (event) VALUES ('end')")
+        last = written(standby)[-1]
+        wait_until(lambda: go_on()[-1:] == [last])
+    assert taken == written(standby)
 
 
 def test_a_consumer_that_survives_a_failover(own_servers):

@@ -65,8 +65,9 @@ def version_17():
     found = [place / "bin/pg_config" for place in map(pathlib.Path, places) if (place / "bin/initdb").exists()]
     if not found:
         return None, "there is no PostgreSQL 17 to upgrade from"
-    scripts = [sorted((ROOT / f"target/stage-{major}").rglob("flake--*.sql")) for major in [17, 18]]
-    if not all(scripts) or scripts[0][0].read_bytes() != scripts[1][0].read_bytes():
+    installed = [(ROOT / f"target/stage-{major}").rglob("flake--*.sql") for major in [17, 18]]
+    scripts = [{path.name: path.read_bytes() for path in paths} for paths in installed]
+    if not scripts[0] or scripts[0] != scripts[1]:
         return None, "flake was not built for PostgreSQL 17 from the same sources"
     return found[0], None
 

@@ -92,10 +92,9 @@ def test_a_standby_takes_over_another_number(own_servers, has_made_ids):
     fast_enough(is_played)
 
 
-@pytest.fixture
-def parted(own_servers):
+def part(own_servers, **options):
     """A primary with IDs from when its clock was ahead, a standby with another number that was promoted, and those IDs."""
-    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
+    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on", **options), Made()
     second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
     first.set_clock(at(40))
     insert(first, made)
@@ -107,6 +106,11 @@ def parted(own_servers):
     second.promote()
     first.sql("CREATE TABLE lost ()")
     return first, second, made
+
+
+@pytest.fixture
+def parted(own_servers):
+    return part(own_servers)
 
 
 def rewind_and_switch_back(first, second):

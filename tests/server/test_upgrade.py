@@ -5,22 +5,10 @@ import subprocess
 import psycopg
 import pytest
 
-from catalog import differences
+from catalog import DEFAULT_PRIVILEGES, differences, statements
 from conftest import ROOT
-from next_release import CHANGES, NEXT, RELEASES, VERSION, extension_directory, script, upgrade
-from test_lifecycle import SCHEMA
-
-RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
-MORE = """
-    CREATE TABLE things (id sno PRIMARY KEY DEFAULT sno_next(),
-                         at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
-    CREATE INDEX ON things USING hash (id);
-    CREATE INDEX ON things USING brin (id);
-    CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
-    CREATE VIEW still_open AS SELECT * FROM flake_open;
-    INSERT INTO things SELECT FROM generate_series(1, 1000);
-"""
-CONTENT = "SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(t ORDER BY id) FROM things t)"
+from next_release import CHANGES, NEXT, RELEASED, RELEASES, VERSION, extension_directory, script, upgrade
+from used_database import CONTENT, USED, members
 
 
 def test_what_was_released_does_not_change():
@@ -32,27 +20,14 @@ def test_what_was_released_does_not_change():
         assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
 
 
-def test_every_release_leads_to_the_present_version(server):
-    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
-    for number, version in enumerate(RELEASED):
-        server.sql(f"CREATE DATABASE released_{number}")
-        server.sql(f"CREATE DATABASE present_{number}")
-        with server.connect(dbname=f"present_{number}") as db:
-            db.execute("CREATE EXTENSION flake")
-        with server.connect(dbname=f"released_{number}") as db:
-            db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
-            db.execute("ALTER EXTENSION flake UPDATE")
-        assert differences(server, f"released_{number}", f"present_{number}") == []
-
-
 @pytest.fixture
 def next_release(own_servers):
     """A server that knows the scripts of the next release, once it was given the changes: all, or those of the upgrade."""
     server = own_servers()
     directory, made = extension_directory(server), []
 
-    def make(of_upgrade):
-        for name, text in [(NEXT, script(*CHANGES)), (f"{VERSION}--{NEXT}", upgrade(*of_upgrade))]:
+    def make(of_upgrade, more=""):
+        for name, text in [(NEXT, script(*CHANGES)), (f"{VERSION}--{NEXT}", upgrade(*of_upgrade) + more)]:
             path = directory / f"flake--{name}.sql"
             made.append(path)
             path.write_text(text)
@@ -64,23 +39,43 @@ def next_release(own_servers):
         path.unlink(missing_ok=True)
 
 
-def upgraded_and_new(server):
+def upgraded_and_new(server, version, to, defaults=""):
     """A database of each kind, and what is different in them."""
-    for name, begins, ends in [("upgraded", VERSION, f"ALTER EXTENSION flake UPDATE TO '{NEXT}'"), ("new", NEXT, "SELECT 1")]:
+    for name, begins, ends in [("upgraded", version, f"ALTER EXTENSION flake UPDATE TO '{to}'"), ("new", to, "SELECT 1")]:
         server.sql(f"CREATE DATABASE {name}")
         with server.connect(dbname=name) as db:
+            db.execute(defaults)
             db.execute(f"CREATE EXTENSION flake VERSION '{begins}'")
             db.execute(ends)
     return differences(server, "upgraded", "new")
 
 
-def test_an_upgraded_database_is_like_a_new_one(next_release):
-    assert upgraded_and_new(next_release(CHANGES)) == []
+@pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
+@pytest.mark.parametrize("version", RELEASED)
+def test_every_release_leads_to_the_present_version(own_servers, version, defaults):
+    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
+    server = own_servers()
+    server.sql("CREATE ROLE grantee")
+    assert upgraded_and_new(server, version, VERSION, defaults) == []
+
+
+@pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
+def test_an_upgraded_database_is_like_a_new_one(next_release, defaults):
+    server = next_release(CHANGES)
+    server.sql("CREATE ROLE grantee")
+    assert upgraded_and_new(server, VERSION, NEXT, defaults) == []
 
 
 @pytest.mark.parametrize("forgotten", CHANGES)
 def test_what_an_upgrade_forgets_is_seen(next_release, forgotten):
-    assert upgraded_and_new(next_release([name for name in CHANGES if name != forgotten])) != []
+    """Its privileges follow a new function."""
+    gone = ["new function", "its privileges"] if forgotten == "new function" else [forgotten]
+    server = next_release([name for name in CHANGES if name not in gone])
+    server.sql("CREATE ROLE grantee")
+    different = upgraded_and_new(server, VERSION, NEXT, DEFAULT_PRIVILEGES)
+    assert different
+    if forgotten == "its privileges":
+        assert "only new: PUBLIC has EXECUTE on function flake_later(bigint)" in different
 
 
 # They fit what the scripts call without a schema better than what PostgreSQL has, and are called by a superuser.
@@ -115,7 +110,7 @@ def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
         server.sql(f"CREATE DATABASE {database} OWNER keeper")
     with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept") as other:
         db.execute("CREATE EXTENSION flake")
-        db.execute(SCHEMA + MORE)
+        db.execute(USED)
         made = set(other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall())
         server.run("pg_dump", "-Fc", "-f", tmp_path / "dump", "kept")
         before = db.execute(CONTENT).fetchone()
@@ -134,3 +129,26 @@ def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
         assert db.execute(CONTENT).fetchone() == before
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             db.execute(f"ALTER EXTENSION flake UPDATE TO '{VERSION}'")
+
+
+# What PostgreSQL looks for in the library of the session that upgrades, which may have loaded it before the package was upgraded.
+NOT_IN_THE_LIBRARY = "CREATE FUNCTION flake_newest() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'flake_newest';"
+
+
+def test_an_upgrade_by_a_session_whose_library_is_too_old(next_release):
+    """It says what the library lacks, and leaves the database as it was."""
+    server = next_release(CHANGES, NOT_IN_THE_LIBRARY)
+    with server.connect() as db, server.connect() as other:
+        db.execute(USED)
+        made = other.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall()
+        before, content, objects = statements(server, "postgres"), db.execute(CONTENT).fetchone(), members(db)
+        error = pytest.raises(psycopg.errors.UndefinedFunction, db.execute, f"ALTER EXTENSION flake UPDATE TO '{NEXT}'").value
+        assert error.diag.message_primary.startswith('could not find function "flake_newest" in file')
+        assert (statements(server, "postgres"), db.execute(CONTENT).fetchone(), members(db)) == (before, content, objects)
+        for session in [db, other]:
+            made += session.execute("SELECT flake_next('mine') FROM generate_series(1, 1000)").fetchall()
+        assert len(set(made)) == 3000
+        db.execute("INSERT INTO aaa DEFAULT VALUES; SELECT flake_record_mark()")
+    server.restart(mode="immediate")
+    made += server.sql("SELECT flake_next('mine') FROM generate_series(1, 1000)")
+    assert len(set(made)) == 4000

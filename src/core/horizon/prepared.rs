@@ -55,8 +55,7 @@ impl Prepared {
 
     /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`].
     fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
-        let is_running =
-            !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.xids());
+        let is_running = !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.xids());
         if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
     }
 

@@ -143,17 +143,36 @@ fn those_that_have_ended_make_room() {
     assert_eq!(world.held(0, 1), (NONE, NONE));
 }
 
+/// Nor does an open transaction that began among them, and made no ID, hold anything once another one has ended.
+#[test]
+fn an_open_transaction_among_those_that_have_ended() {
+    let mut world = World::default();
+    world.begin(None, 1);
+    for bound in 10..100 {
+        let xid = world.begin(Some(bound), 1);
+        if bound == 10 {
+            world.begin(None, 1);
+        }
+        world.end(xid);
+        world.look();
+        assert_eq!(world.held(0, 1), (NONE, NONE), "{bound}");
+        world.snapshots.clear();
+    }
+}
+
 /// Merged, they stay apart from those of another database as long as there is room for one of each.
 #[test]
 fn those_of_another_database_hold_nothing() {
     let mut world = World::default();
-    world.begin(Some(5), 1);
+    world.begin(None, 1);
+    let one = world.begin(Some(5), 1);
+    world.end(one);
     world.begin(None, 1);
     for bound in 10..100 {
         let xid = world.begin(Some(bound), 2);
         world.look();
-        assert_eq!((world.held(0, 1), world.held(0, 2)), ((5, 5), (bound, bound)));
-        assert_eq!(world.held(0, 3), (NONE, NONE));
+        assert_eq!(world.held(0, 2), (bound, bound));
+        assert_eq!((world.held(0, 1), world.held(0, 3)), ((NONE, NONE), (NONE, NONE)));
         world.snapshots.clear();
         world.end(xid);
     }

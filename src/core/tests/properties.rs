@@ -156,9 +156,10 @@ proptest! {
         let id = possible(&layout, id);
         let text = layout.encode(id).unwrap();
         prop_assert_eq!(layout.parse(&text), Ok(id));
-        let reversed = layout.text() == TextForm::Base64urlReversed || layout.text() == TextForm::Base64url;
+        // Texts of no fixed length, and those whose digits are not in the order of ASCII.
+        let unordered = [TextForm::Decimal, TextForm::Base64url, TextForm::Base64urlReversed];
         let other = possible(&layout, other);
-        if layout.text() != TextForm::Decimal && !reversed {
+        if !unordered.contains(&layout.text()) {
             prop_assert_eq!(text.cmp(&layout.encode(other).unwrap()), id.cmp(&other));
         }
     }

@@ -63,11 +63,7 @@ impl Seen {
         let asking = sessions().filter_map(|one| one.asking.as_ref()).map(|asking| &asking.snapshot);
         let latest_ended = server.wal.latest_ended;
         let oldest = held.chain(asking).map(|snapshot| snapshot.xmin).chain(running.iter().copied());
-        Self {
-            latest_ended,
-            oldest: oldest.fold(latest_ended + 1, u64::min),
-            running,
-        }
+        Self { latest_ended, oldest: oldest.fold(latest_ended + 1, u64::min), running }
     }
 }
 

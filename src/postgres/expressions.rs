@@ -1,0 +1,132 @@
+//! What the planner's expressions consist of, and what they cost.
+#![allow(unsafe_code, reason = "reads nodes of plans")]
+
+use std::ffi::c_void;
+
+use pgrx::{PgList, is_a, pg_sys};
+
+/// How many nodes a small expression has.
+const FEW: usize = 100;
+
+/// Returns whether evaluating an expression twice costs little: PostgreSQL's own rule for functions in SQL. Costs alone do not
+/// bound what is written twice, as they are settings of the session.
+///
+/// # Safety
+/// It must be an expression, and the root null or that of its query.
+pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises; the planner cannot yet tell what a sub-query costs.
+    unsafe {
+        is_small(expression) && {
+            let mut cost = pg_sys::QualCost::default();
+            pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
+            cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
+        }
+    }
+}
+
+/// Returns whether an expression has few nodes and no sub-queries.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_small(expression: *mut pg_sys::Node) -> bool {
+    let mut nodes = 0;
+    // SAFETY: as the caller promises.
+    unsafe {
+        !any(expression, &mut |_| {
+            nodes += 1;
+            found(nodes > FEW)
+        }) && !pg_sys::contain_subplans(expression)
+    }
+}
+
+/// Returns whether an expression may have another value in another row of the query. Then no range of an index serves it.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe {
+        pg_sys::contain_vars_of_level(expression, 0)
+            || pg_sys::contain_agg_clause(expression)
+            || pg_sys::contain_window_function(expression)
+    }
+}
+
+/// Returns whether an expression refers to a sub-query that it is compared with, as in `x = ANY (SELECT …)`.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_below_sub_query(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    unsafe {
+        any(expression, &mut |node| {
+            // Within another sub-query, it is that one which they refer to.
+            if is_a(node, pg_sys::NodeTag::T_SubLink) {
+                Step::Over
+            } else if is_a(node, pg_sys::NodeTag::T_Param) {
+                let kind = (*node.cast::<pg_sys::Param>()).paramkind;
+                found(matches!(kind, pg_sys::ParamKind::PARAM_SUBLINK | pg_sys::ParamKind::PARAM_MULTIEXPR))
+            } else {
+                Step::Into
+            }
+        })
+    }
+}
+
+/// Returns whether a query sorts or groups by an expression that calls a function.
+///
+/// # Safety
+/// The target list must be that of a query.
+pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys::Oid) -> bool {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    unsafe {
+        PgList::<pg_sys::TargetEntry>::from_pg(target_list).iter_ptr().any(|entry| {
+            (*entry).ressortgroupref != 0
+                && any((*entry).expr.cast(), &mut |node| {
+                    let is_call = is_a(node, pg_sys::NodeTag::T_FuncExpr);
+                    found(is_call && (*node.cast::<pg_sys::FuncExpr>()).funcid == function)
+                })
+        })
+    }
+}
+
+/// How a walk through an expression goes on from a node.
+enum Step {
+    Into,
+    Over,
+    Found,
+}
+
+fn found(is_found: bool) -> Step {
+    if is_found { Step::Found } else { Step::Into }
+}
+
+type Look<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> Step;
+
+/// Returns whether a walk through an expression, which does not go into the queries in it, finds something. Nothing in `look`
+/// may raise an error.
+unsafe fn any(expression: *mut pg_sys::Node, mut look: Look) -> bool {
+    // SAFETY: it is an expression; `step` gets `look` back. An error, when the stack is too deep, jumps over frames of `step`
+    // and PostgreSQL only.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| step(expression, (&raw mut look).cast())) }
+}
+
+unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, look: *mut c_void) -> bool {
+    // SAFETY: by `any`, this is a node of an expression, or null where there could be one, and what to look for.
+    unsafe {
+        !node.is_null()
+            && match (*look.cast::<Look>())(node) {
+                Step::Into => expression_tree_walker(node, step, look),
+                Step::Over => false,
+                Step::Found => true,
+            }
+    }
+}
+
+type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+
+unsafe extern "C-unwind" {
+    /// pgrx's own declaration is guarded: at each level, the guards would take more of the stack than the expression itself.
+    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+    fn expression_tree_walker(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
+}

@@ -1,0 +1,127 @@
+"""The library of a release and the present one on the same data: in one server, one after the other, and on servers that follow
+each other, with the objects of either version."""
+
+import re
+
+import psycopg
+import pytest
+
+from clients import Made
+from next_release import RELEASED, RELEASES, VERSION, script
+from standing_clock import at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0, sessions
+from test_replaced import LIBRARIES, has_the_old_one, replace
+from used_database import CONTENT, USED
+
+UPGRADE = "ALTER EXTENSION flake UPDATE"
+INSTALLED = "SELECT extversion FROM pg_extension WHERE extname = 'flake'"
+# A function whose C symbol no library has.
+LATER = "flake_of_a_later_version"
+DECLARE_LATER = f"""
+    CREATE FUNCTION later(text) RETURNS bigint LANGUAGE c AS '$libdir/flake', 'flake_next';
+    UPDATE pg_proc SET prosrc = '{LATER}' WHERE proname = 'later'"""
+
+
+@pytest.fixture(params=RELEASED)
+def version(request):
+    if not library(request.param).exists():
+        pytest.skip(f"this clone has no commit of version {request.param}, whose library would be built")
+    return request.param
+
+
+def library(version):
+    return LIBRARIES / f"released-{version}.so"
+
+
+def released_server(own_servers, version, *settings):
+    """A server as it was with the release: its library, its objects."""
+
+    def servers(*settings, **options):
+        server = own_servers(*settings, extension=False, **options)
+        replace(server, f"released-{version}")
+        server.sql(f"CREATE EXTENSION flake VERSION '{version}'")
+        return server
+
+    return server_at_0(servers, *settings)
+
+
+def lacking(version):
+    """The C symbols of the present objects that the released library does not have."""
+    symbols, exported = set(re.findall(r"'MODULE_PATHNAME', '(\w+)'", script())), library(version).read_bytes()
+    assert len(symbols) > 60 and b"\0pg_finfo_flake_next\0" in exported
+    assert set(re.findall(r"'MODULE_PATHNAME', '(\w+)'", (RELEASES / f"flake--{version}.sql").read_text())) <= symbols
+    return {symbol for symbol in symbols if f"\0pg_finfo_{symbol}\0".encode() not in exported}
+
+
+def update(db, version):
+    """By a session of the released library: PostgreSQL looks for the symbols of new functions in it."""
+    if lacking(version):
+        error = pytest.raises(psycopg.errors.UndefinedFunction, db.execute, UPGRADE).value.diag.message_primary
+        assert error.startswith("could not find function")
+        assert db.execute(INSTALLED).fetchone() == (version,)
+    else:
+        db.execute(UPGRADE)
+
+
+def test_its_sessions_go_on_while_the_database_is_upgraded(own_servers, version):
+    """With the objects of either version; a function that their library does not have says so."""
+    server, made = released_server(own_servers, version), Made()
+    server.sql(USED)
+    with sessions(server) as dbs:
+        old, new = dbs[:3], dbs[3:]
+        for db in old:
+            make(db, made)
+        before = old[0].execute(CONTENT).fetchone()
+        replace(server, "present")
+        for db in new:
+            attempt(db, made)
+        assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
+        update(old[0], version)
+        new[0].execute(UPGRADE)
+        new[0].execute(DECLARE_LATER)
+        for seconds in [2, 4]:
+            server.set_clock(at(seconds))
+            for db in dbs:
+                make(db, made)
+                assert db.execute(CONTENT).fetchone() == before
+                error = pytest.raises(psycopg.errors.UndefinedFunction, db.execute, "SELECT later('twitter')").value
+                assert re.fullmatch(f'could not find function "{LATER}" in file ".*/flake.so"', error.diag.message_primary)
+    server.restart()
+    pass_through(server, made, 4)
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restart_with_the_present_one(own_servers, version, mode):
+    """It reads what the released one has written into flake.mark, and into the page of the database."""
+    server, made = released_server(own_servers, version), Made()
+    server.set_clock(at(60))
+    insert(server, made)
+    server.set_clock(at(0))
+    replace(server, "present")
+    server.restart(mode=mode)
+    assert "twitter" in attempts(server, made)
+    server.sql(UPGRADE)
+    pass_through(server, made, 0, 60)
+
+
+def test_servers_that_are_upgraded_one_by_one(own_servers, version):
+    """The standby first, which becomes the primary and upgrades the database; then one goes on that has the old library."""
+    first, made = released_server(own_servers, version), Made()
+    second = own_servers(standby_of=first, clock=at(0))
+    first.set_clock(at(60))
+    insert(first, made)
+    first.set_clock(at(0))
+    first.sql("CREATE TABLE plain ()")
+    fail_over(first, second)
+    second.sql(UPGRADE)
+    assert "twitter" in attempts(second, made)
+    second.set_clock(at(63))
+    attempts(second, made)
+    third = own_servers(standby_of=second, clock=at(0))
+    replace(third, f"released-{version}")
+    second.set_clock(at(67))
+    insert(second, made)
+    second.set_clock(at(0))
+    second.sql("CREATE TABLE plain_too ()")
+    fail_over(second, third)
+    assert third.value(INSTALLED) == VERSION
+    pass_through(third, made, 0, 60, 63, 67)

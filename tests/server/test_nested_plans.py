@@ -1,0 +1,142 @@
+"""Calls in the arguments of calls: planning them takes about as long, and as much memory, as planning PostgreSQL's own
+comparisons in their place, and can be stopped. The limits are on what the server's process takes, however busy the machine is.
+FLAKE_SOAK=n plans n times as many random queries; FLAKE_SEED repeats them."""
+
+import dataclasses
+import os
+import pathlib
+import random
+import re
+import subprocess
+import time
+
+import psycopg
+import pytest
+
+from conftest import as_server
+from nested_queries import TABLES, Nested
+from waiting import processor_seconds
+
+CASES = 40 * int(os.environ.get("FLAKE_SOAK", "1"))
+# What a query may take with the calls if it does not take it with comparisons.
+SECONDS, MEGABYTES = 1.5, 100
+# Then it is stopped by force, for the sake of the machine.
+FAR_TOO_LONG, FAR_TOO_MUCH = 20, 1 << 30
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers()
+    server.sql(TABLES)
+    return server
+
+
+@dataclasses.dataclass
+class Spent:
+    """What a query took, and its rows or why there are none."""
+
+    seconds: float
+    megabytes: float
+    rows: list | None
+    why: str | None
+
+    @property
+    def is_much(self):
+        return self.seconds > SECONDS or self.megabytes > MEGABYTES
+
+
+def memory(db, which):
+    """What the system says of the memory of a session's process, in bytes."""
+    status = pathlib.Path(f"/proc/{db.info.backend_pid}/status").read_text()
+    return int(re.search(rf"^{which}:\s*(\d+) kB", status, re.M)[1]) << 10
+
+
+def spent(server, query, *ready, timeout="1s"):
+    """Of a query in a session of its own, after the commands that make it ready."""
+    with server.connect() as db:
+        for command in ready:
+            db.execute(command)
+        db.execute(f"SET max_parallel_workers_per_gather = 0; SET jit = off; SET statement_timeout = '{timeout}'")
+        seconds, most = processor_seconds(db), memory(db, "VmHWM")
+        limits = f"--as={memory(db, 'VmSize') + FAR_TOO_MUCH}", f"--cpu={FAR_TOO_LONG}"
+        subprocess.run(as_server("prlimit", "--pid", str(db.info.backend_pid), *limits), check=True)
+        rows = why = None
+        try:
+            rows = sorted(map(repr, db.execute(query).fetchall()))
+        except psycopg.Error as error:
+            assert not db.closed, f"stopped by force: {query[:1000]}"
+            why = error.sqlstate
+        return Spent(processor_seconds(db) - seconds, (memory(db, "VmHWM") - most) / (1 << 20), rows, why)
+
+
+def nested(depth, call, arguments, last):
+    """Calls in each other's arguments, of which the innermost one is the last."""
+    for _ in range(depth):
+        last = arguments.format(call.format(last))
+    return call.format(last)
+
+
+SPAN = "CASE WHEN {} THEN tstzrange('2026-01-01Z', now()) ELSE 'empty' END"
+LAYOUT = "CASE WHEN {} THEN 'twitter' ELSE 'leaf' END"
+# The planner evaluates none of these.
+FIXED, OF_ROW, LATER = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span", "CASE WHEN now() > '2026-01-01Z' THEN 'leaf' END"
+
+
+@pytest.mark.parametrize("setting", ["DEFAULT", "0", "1e308"])
+@pytest.mark.parametrize("call, plain, arguments, last", [
+    ("flake_during({key}, {{}})", "({{}}) @> flake_timestamp({key})", SPAN, FIXED),
+    ("flake_during({key}, {{}})", "({{}}) @> flake_timestamp({key})", SPAN, OF_ROW),
+    ("flake_during({key}, '(,)', {{}})", "'(,)'::tstzrange @> flake_timestamp({key}, {{}})", LAYOUT, LATER),
+    ("sno_during({sid}, {{}})", "({{}}) @> sno_timestamp({sid})", SPAN, FIXED),
+], ids=["span", "span of the row", "layout", "sno"])  # fmt: skip
+@pytest.mark.parametrize("inner", [
+    {"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"},
+], ids=["fixed", "row"])  # fmt: skip
+def test_they_do_not_double(server, call, plain, arguments, last, inner, setting):
+    """A level that is written twice would make 16 levels 65,536 times as large."""
+    for depth in 16, 300:
+        took = []
+        for form in call, plain:
+            span = nested(depth, form.format(**inner), arguments, last)
+            query = f"SELECT n FROM ids WHERE {form.format(key='id', sid='sid').format(arguments.format(span))}"
+            took.append(spent(server, query, f"SET cpu_operator_cost = {setting}"))
+        assert not took[0].is_much and not took[1].is_much, took
+
+
+@pytest.mark.parametrize("grouped", ["g", "g, " + " || ".join(["g::text"] * 2000)], ids=["by a column", "by a long text"])
+def test_many_calls_beside_grouping_sets(server, grouped):
+    condition = " OR ".join(f"flake_during(g + {n}, '[2025-01-01Z,2025-01-02Z)')" for n in range(1000))
+    query = f"""SELECT g, count(*) FILTER (WHERE {condition}) FROM (VALUES (1::bigint)) v(g)
+                GROUP BY GROUPING SETS (({grouped}), ())"""
+    took = spent(server, query)
+    assert took.rows == ["(1, 0)", "(None, 0)"] and not took.is_much, took
+
+
+def test_planning_can_be_stopped(server):
+    """Each call looks at its arguments, with all calls in them."""
+    query = f"SELECT n FROM ids WHERE flake_during(id, {SPAN.format(nested(1000, 'flake_during(1, {})', SPAN, FIXED))})"
+    whole, stopped = spent(server, query, timeout="1min"), spent(server, query, timeout="10ms")
+    assert whole.rows == [] and stopped.why == "57014", (whole, stopped)
+    assert stopped.seconds < whole.seconds / 2, (whole, stopped)
+
+
+def test_random_nests(server):
+    seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
+    print("FLAKE_SEED =", seed)
+    chance = random.Random(seed)
+    compared = much = 0
+    for number in range(CASES):
+        nest = Nested(chance)
+        took = {}
+        for form in "flake", "calls", "comparisons":
+            ready, query = nest.written(form)
+            took[form] = spent(server, query, *ready)
+        shown = (seed, number, nest.settings, took, nest.views, nest.written("flake")[1][:4000])
+        assert not took["flake"].is_much or took["comparisons"].is_much, shown
+        much += took["comparisons"].is_much
+        # What is stopped, or too deep for the stack, has no rows.
+        if took["flake"].why not in ("57014", "54001") and took["calls"].why not in ("57014", "54001"):
+            assert (took["flake"].rows, took["flake"].why) == (took["calls"].rows, took["calls"].why), shown
+            compared += took["flake"].rows is not None
+    print(CASES, "queries,", compared, "compared by their rows,", much, "that take much with comparisons too")
+    assert compared > CASES / 2

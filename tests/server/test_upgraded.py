@@ -1,0 +1,187 @@
+"""Databases that were used with the objects of a release: they go on with the present library, whether they are upgraded or not.
+
+The scripts are those that installations get, and what is compared is what a database does."""
+
+import psycopg
+import pytest
+
+import horizon
+from catalog import DEFAULT_PRIVILEGES
+from clients import Made
+from next_release import RELEASED, VERSION
+from standing_clock import (
+    SESSIONS,
+    at,
+    attempts,
+    fail_over,
+    insert,
+    make_in_all,
+    pass_through,
+    running,
+    server_at_0,
+    sessions,
+)
+from test_privileges import OBJECTS, PUBLIC
+from test_takeover import part, rewind_and_switch_back
+from used_database import CONTENT, TABLES, USED, members, replaced
+
+pytestmark = pytest.mark.parametrize("version", RELEASED)
+UPGRADE = "ALTER EXTENSION flake UPDATE"
+either_way = pytest.mark.parametrize("upgrade", ["", UPGRADE], ids=["not upgraded", "upgraded"])
+
+
+def without_privilege(db):
+    """The objects with which PUBLIC may do less than it is meant to, or more."""
+    return [(name, may) for name, kind, may in db.execute(OBJECTS).fetchall() if kind in PUBLIC and set(may) != PUBLIC[kind]]
+
+
+def use(db, made):
+    """Everything that the database has goes on."""
+    for table in TABLES:
+        db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
+    made.make(db, 100)
+    db.execute("REFRESH MATERIALIZED VIEW parts")
+    db.execute("INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next())")
+    counts = "SELECT (SELECT count(*) FROM parts) = (SELECT count(*) FROM aaa), newest() = (SELECT max(id) FROM aaa)"
+    assert db.execute(counts).fetchone() == (True, True)
+    assert db.execute("SELECT count(*) FROM flake_open").fetchone() == (0,)
+    assert db.execute("SELECT array_agg(hint) FROM flake_check() WHERE NOT ok").fetchone() == (None,)
+
+
+def test_what_was_there_stays(own_servers, version):
+    """In a database whose owner, who is no superuser, has created the extension, where default privileges grant nothing."""
+    server, made = own_servers(), Made()
+    server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
+    server.sql("CREATE DATABASE kept OWNER keeper")
+    server.connect(dbname="kept").execute(DEFAULT_PRIVILEGES)
+    with server.connect(dbname="kept", user="keeper") as db, server.connect(dbname="kept", user="stranger") as other:
+        db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
+        db.execute(USED)
+        use(db, made)
+        made.make(other, 100)
+        other.execute("PREPARE read AS SELECT flake_encode(flake_next('mine'), 'Ticks.10'), sno_next()")
+        other.execute("EXECUTE read")
+        content, objects = db.execute(CONTENT).fetchone(), members(db)
+        mark = other.execute("SELECT last_value FROM flake_mark").fetchone()
+        db.execute(UPGRADE)
+        assert db.execute("SELECT extversion FROM pg_extension WHERE extname = 'flake'").fetchone() == (VERSION,)
+        assert db.execute(CONTENT).fetchone() == content
+        assert replaced(objects, members(db)) == []
+        assert without_privilege(db) == []
+        assert other.execute("SELECT last_value FROM flake_mark").fetchone() >= mark
+        other.execute("EXECUTE read")
+        made.make(other, 100)
+        use(db, made)
+        # Layouts are what they were, for their owner too.
+        with pytest.raises(psycopg.errors.DependentObjectsStillExist):
+            db.execute("SELECT flake_drop_layout('mine')")
+        db.execute("""SELECT flake_create_layout('new', '{"like": "si"}')""")
+        db.execute("SELECT flake_drop_layout('new')")
+    with server.connect(dbname="kept", user="stranger") as new:
+        made.make(new, 100)
+        new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_generators, flake_open")
+
+
+@either_way
+@pytest.mark.parametrize("used", [True, False])
+def test_marks_of_other_nodes_stay(own_servers, version, upgrade, used):
+    """The first server comes back after another one, with another number, has upgraded the database, with and without IDs of its
+    own before."""
+    first, second, made = part(own_servers, extension=version)
+    if used:
+        attempts(second, made)
+    if upgrade:
+        second.sql(upgrade)
+    attempts(second, made)
+    rewind_and_switch_back(first, second)
+    pass_through(first, made, 3, 40)
+
+
+@either_way
+def test_a_failover_afterwards(own_servers, version, upgrade):
+    """A standby replays the upgrade while it is read; its clock is behind IDs from before and from after."""
+    primary, made = server_at_0(own_servers, extension=version), Made()
+    primary.sql(USED)
+    standby = own_servers(standby_of=primary, clock=at(0))
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    standby.wait_for_replay(primary)
+    with standby.connect() as reader:
+        before = reader.execute(CONTENT).fetchone()
+        if upgrade:
+            primary.sql(upgrade)
+        assert "twitter" in attempts(primary, made)
+        primary.set_clock(at(61))
+        make_in_all(primary, made)
+        primary.set_clock(at(0))
+        primary.sql("CREATE TABLE plain ()")
+        standby.wait_for_replay(primary)
+        assert reader.execute(CONTENT).fetchone() == before
+        assert without_privilege(reader) == []
+    fail_over(primary, standby)
+    assert standby.sql(CONTENT)[0] == before
+    pass_through(standby, made, 0, 60, 61)
+    with standby.connect() as db:
+        use(db, made)
+
+
+@either_way
+def test_horizons(own_servers, version, upgrade):
+    """Transactions that have made IDs before go on to hold them, prepared ones too."""
+    server = own_servers("max_prepared_transactions=2", extension=version)
+    server.sql(horizon.OUTBOX)
+    with server.connect() as writer, server.connect() as tailer, server.connect() as db:
+        db.execute("BEGIN")
+        prepared = horizon.insert(db)
+        db.execute("PREPARE TRANSACTION 'prepared'")
+        writer.execute("BEGIN")
+        id = horizon.insert(writer)
+        assert horizon.holds(tailer, prepared)
+        if upgrade:
+            db.execute(upgrade)
+        for asking in [tailer, db]:
+            assert horizon.holds(asking, prepared)
+        assert sorted(gid for gid, in tailer.execute("SELECT gid FROM flake_open WHERE gid IS NOT NULL")) == ["prepared"]
+        db.execute("COMMIT PREPARED 'prepared'")
+        assert horizon.passes(tailer, prepared) and horizon.holds(tailer, id)
+        later = horizon.insert(writer)
+        writer.execute("COMMIT")
+        assert horizon.passes(tailer, later)
+
+
+@either_way
+@pytest.mark.parametrize("number", ["same number", "another number"])
+def test_horizons_of_before_bind_after_a_failover(own_servers, version, upgrade, number):
+    own = ["flake.node_id=1"] if number == "another number" else []
+    primary = server_at_0(own_servers, "flake.node_count=2", extension=version)
+    standby = own_servers(*own, standby_of=primary, clock=at(0))
+    primary.set_clock(at(60))
+    announced = horizon.announce(primary)
+    primary.set_clock(at(0))
+    if upgrade:
+        primary.sql(upgrade)
+    fail_over(primary, standby)
+    horizon.goes_on(standby, announced, 0, 59, 60)
+
+
+@either_way
+def test_a_promoted_standby_is_upgraded(own_servers, version, upgrade):
+    """Before its first ID, so that it has not looked at the marks; and restored from a crash afterwards."""
+    primary, made = server_at_0(own_servers, extension=version), Made()
+    standby = own_servers(standby_of=primary, clock=at(0))
+    primary.set_clock(at(60))
+    insert(primary, made)
+    primary.set_clock(at(0))
+    primary.sql("CREATE TABLE plain ()")
+    fail_over(primary, standby)
+    if upgrade:
+        standby.sql(upgrade)
+    attempts(standby, made)
+    standby.restart(mode="immediate")
+    attempts(standby, made)
+    standby.set_clock(running(68))
+    with sessions(standby) as dbs:
+        for db in dbs:
+            made.make(db, 20)
+    assert len(dbs) == SESSIONS

@@ -1,0 +1,46 @@
+"""A database that was used: what depends on the extension there, what it contains, and which objects the extension has."""
+
+from test_lifecycle import SCHEMA
+
+MORE = """
+    CREATE TABLE things (id sno PRIMARY KEY DEFAULT sno_next(),
+                         at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
+    CREATE INDEX ON things USING hash (id);
+    CREATE INDEX ON things USING brin (id);
+    CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
+    CREATE VIEW still_open AS SELECT * FROM flake_open;
+    CREATE MATERIALIZED VIEW parts AS SELECT (flake_decode(id, 'mine')).* FROM aaa;
+    CREATE TABLE whole (parts flake_parts, other sno_parts);
+    INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next());
+    CREATE FUNCTION newest() RETURNS bigint LANGUAGE sql
+        BEGIN ATOMIC SELECT max(id) FROM aaa WHERE flake_node(id, 'mine') = 0; END;
+    INSERT INTO things SELECT FROM generate_series(1, 1000);
+"""
+USED = SCHEMA + MORE
+CONTENT = """SELECT (SELECT array_agg(a ORDER BY id) FROM aaa a), (SELECT array_agg(t ORDER BY id) FROM things t),
+                    (SELECT array_agg(t ORDER BY id) FROM tweets t), (SELECT array_agg(e ORDER BY id) FROM events e),
+                    (SELECT array_agg(s ORDER BY id) FROM slices s), (SELECT array_agg(p ORDER BY p::text) FROM parts p),
+                    (SELECT array_agg(w) FROM whole w), newest(),
+                    (SELECT array_agg(l ORDER BY name) FROM flake_layouts l WHERE source = 'custom')"""
+TABLES = ["tweets", "events", "aaa", "slices", "things"]
+
+MEMBERS = """
+    SELECT pg_describe_object(classid, objid, 0), objid,
+           CASE classid WHEN 'pg_class'::regclass THEN pg_relation_filenode(objid) END
+    FROM pg_depend
+    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
+
+
+def members(db):
+    """The objects of the extension, by their description: which object each is, and its file."""
+    return {name: (oid, file) for name, oid, file in db.execute(MEMBERS).fetchall()}
+
+
+def replaced(before, after):
+    """What was made anew. flake_mark has the marks of all nodes in its file, which a server that has not looked at them yet loses
+    with it."""
+    return [
+        f"{name}: {'its file was replaced' if oid == after[name][0] else 'it was dropped and created again'}"
+        for name, (oid, file) in before.items() if name in after and after[name] != (oid, file)
+    ]  # fmt: skip
