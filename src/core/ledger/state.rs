@@ -151,7 +151,7 @@ impl Ledger {
             // Where nothing was used since the open stretch ended, its era goes on.
             if !self.is_open || free.from != self.until {
                 new.era += 1;
-                new.floor = free.from.max(self.known_since);
+                new.floor = free.from.max(self.known_since.min(now));
             }
             new.is_open = true;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
@@ -185,9 +185,8 @@ impl Ledger {
         let mut new = *self;
         let is_present = self.is_open && self.from <= now && now < self.until;
         if !is_present {
-            if self.is_open {
-                new.close();
-            }
+            // Also of generators that have begun above a time that was not accepted.
+            new.close();
             new.used = self.used.accepting(now);
             new.known_since = now;
         }

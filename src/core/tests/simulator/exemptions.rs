@@ -83,7 +83,8 @@ fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> b
 fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_new = |(old, branch): (&Made, &Branch)| {
         let is_set = branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last;
-        one.node != other.node || old.node != branch.node || is_set
+        let is_known = old.node == branch.node && branch.is_known[old.database];
+        one.node != other.node || !is_known || is_set
     };
     !known.is_replayed(one, other) && known.parted(one, other).is_some_and(is_new)
 }

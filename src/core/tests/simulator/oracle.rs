@@ -48,6 +48,8 @@ pub struct Branch {
     pub delay: i64,
     /// In which databases the old primary's mark was above its clock.
     pub is_active: [bool; crate::wal::DATABASES],
+    /// In which databases the old primary's number was known.
+    pub is_known: [bool; crate::wal::DATABASES],
     /// The number of the old primary's node, and when its clock had been set.
     pub node: (u32, u32),
     pub stepped: i64,

@@ -71,6 +71,11 @@ impl Play {
             let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
             Some(mark.used.free_at(last.saturating_add(old.offset())).is_none())
         };
+        let is_known = |database: usize| {
+            let page = new.wal.databases[database].0.as_ref()?;
+            let marks = page.bytes.as_ref().map_or(Ok((Marks::default(), None)), |bytes| Marks::decode(bytes)).ok()?;
+            Some(page.bytes.is_none() || marks.0.of(old.node).is_some())
+        };
         let branch = Branch {
             parent: Some((old.branch, end)),
             promoted: now,
@@ -78,6 +83,7 @@ impl Play {
             lag,
             delay: old.offset() - new.offset(),
             is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
+            is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
             node: old.node,
             stepped: old.last_step,
         };
