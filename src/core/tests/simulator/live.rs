@@ -58,6 +58,8 @@ impl Play {
                 node: (0, 2),
                 stepped: i64::MIN,
             });
+            world.oracle.databases = (0..DATABASES).map(|database| (database, 0, 0)).collect();
+            world.machines[0].wal.numbers = std::array::from_fn(|database| database);
             world.machines[0].exists = true;
         }
         self.start_server(0, false);

@@ -214,8 +214,15 @@ impl Play {
         let time = self.time();
         let machine = &mut world.machines[at];
         let template = machine.wal.databases[1 - database].0.clone();
+        let parent = machine.wal.numbers[1 - database];
+        let branch = machine.branch;
+        let number = world.oracle.databases.len();
+        let machine = &mut world.machines[at];
+        machine.wal.write(time, Record::Database(database, number));
         let record = machine.wal.write(time, Record::Extension(database, template));
         machine.wal.flush(record);
+        world.oracle.databases.push((parent, branch, record));
+        let machine = &mut world.machines[at];
         machine.promises.retain(|promise| promise.database != Some(database));
         let name = world.name(at);
         tell!(world, "server {name}: database {database} is created anew from database {}", 1 - database);

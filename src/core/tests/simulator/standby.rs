@@ -6,7 +6,7 @@ use crate::disk::File;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
-use crate::wal::{DATABASES, Record};
+use crate::wal::DATABASES;
 use flake_core::ledger::marks::Marks;
 
 impl World {
@@ -43,10 +43,7 @@ impl Play {
         let records = world.machines[upstream].wal.records[from..upto].to_vec();
         let wal = &mut world.machines[at].wal;
         for (time, record) in records {
-            if let Record::Extension(database, extension) = &record {
-                wal.databases[*database] = (extension.clone(), wal.records.len() + 1);
-            }
-            wal.records.push((time, record));
+            wal.write(time, record);
         }
         wal.flushed = upto;
         tell!(world, "server {} replays {} records of server {}", world.name(at), upto - from, world.name(upstream));
