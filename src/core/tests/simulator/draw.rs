@@ -115,6 +115,7 @@ impl Chance {
             29 => Event::NewDatabase { database: self.below(DATABASES) },
             30 => Event::MakeOfMany { slot },
             _ if self.is(3) => Event::Upgrade,
+            _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
             _ => Event::DiskFails(false),
         }
     }

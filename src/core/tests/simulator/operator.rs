@@ -227,4 +227,17 @@ impl Play {
         let name = world.name(at);
         tell!(world, "server {name}: database {database} is created anew from database {}", 1 - database);
     }
+
+    /// The extension is dropped in a database.
+    pub fn drop_extension(self: &Arc<Self>, at: usize, database: usize) {
+        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let is_ready = machine.is_up && !machine.recovers() && machine.recreating.is_none();
+        if is_ready && machine.has_looked[database] && machine.wal.databases[database].0.is_some() {
+            let record = machine.wal.write(self.time(), Record::Extension(database, None));
+            machine.wal.flush(record);
+            tell!(world, "server {}: the extension is dropped in database {database}", world.name(at));
+        }
+    }
 }
