@@ -228,8 +228,8 @@ impl Ledger {
 
     /// Returns the note that the last session leaves: of the open stretch, time from `free_from` on was not used.
     pub fn exit_note(&self, boot: u64, free_from: i64) -> Option<ExitNote> {
-        // A tick may have begun before the stretch did.
-        let free_from = free_from.max(self.floor).max(self.from);
+        // A tick that has begun before the stretch did is used as long as an instant of it is.
+        let free_from = free_from.max(self.floor).max(self.from.saturating_add(1));
         self.is_open.then_some(ExitNote { boot, free_from, until: self.until })
     }
 

@@ -301,3 +301,20 @@ fn a_unit_that_reaches_into_used_time() {
         ],
     )]);
 }
+
+/// A tick that was used began before time was granted: what an exit note gives back does not hold it.
+#[test]
+fn a_tick_that_began_before_its_stretch() {
+    goes_well([on(
+        A,
+        [
+            Event::Pass { by: SECOND / 4 },
+            make(1),
+            RESTART,
+            Event::Step { by: -250 },
+            ACCEPT,
+            Event::ToUsed { which: 0, by: -1, waits: false },
+            make(1),
+        ],
+    )]);
+}
