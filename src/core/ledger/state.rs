@@ -155,7 +155,7 @@ impl Ledger {
             }
             new.is_open = true;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
-            new.used = self.used.with(new.from, new.until, now).forgetting(now);
+            new.used = self.used.with(new.from, new.until, now).forgetting(now, AHEAD + 2 * MARGIN);
         }
         new.bind();
         Ok(new)

@@ -73,12 +73,13 @@ fn a_window_ends_where_used_time_begins() {
 #[test]
 fn gaps_are_forgotten_after_as_much_used_time() {
     let used = Used::before(0).with(10, 20, 10);
-    assert_eq!(used.forgetting(19).gaps(), [gap(0, 10)]);
-    assert_eq!(used.forgetting(20).gaps(), []);
+    assert_eq!(used.forgetting(19, 0).gaps(), [gap(0, 10)]);
+    assert_eq!(used.forgetting(20, 0).gaps(), []);
+    assert_eq!(used.forgetting(20, 1).gaps(), [gap(0, 10)], "the clock has jumped by more than the gap");
     let jumped = used.with(40, 43, 40);
-    assert_eq!(jumped.forgetting(40).gaps(), [gap(20, 40)]);
+    assert_eq!(jumped.forgetting(40, 0).gaps(), [gap(20, 40)]);
     let jumped = Used::before(0).with(10, 13, 10).with(40, 43, 40);
-    assert_eq!(jumped.forgetting(43).gaps(), [gap(0, 10), gap(13, 40)], "the clock has jumped twice");
+    assert_eq!(jumped.forgetting(43, 0).gaps(), [gap(0, 10), gap(13, 40)], "the clock has jumped twice");
 }
 
 /// Where there is no room for a gap, the one before all used time goes first, then the shortest; the present one stays.
@@ -120,7 +121,7 @@ proptest! {
     fn what_is_used_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
         let to = from + length;
         let with = one.with(from, to, now);
-        let (later, accepting, forgetting) = (one.later(by), one.accepting(now), one.forgetting(now));
+        let (later, accepting, forgetting) = (one.later(by), one.accepting(now), one.forgetting(now, by));
         for instant in instants() {
             prop_assert_eq!(is_used(&with, instant), is_used(&one, instant) || (from..to).contains(&instant));
             let is_later = is_used(&one, instant) || (0..=by).any(|by| is_used(&one, instant.saturating_sub(by)));

@@ -253,6 +253,15 @@ fn a_clock_that_jumps_twice() {
     assert!(world.oracle.made[3].clock < world.oracle.made[1].clock);
 }
 
+/// The same, and the file is lost twice meanwhile.
+#[test]
+fn a_clock_that_jumps_twice_and_files_that_are_lost() {
+    let jump = Event::Step { by: 15 * SECOND };
+    let lose = Event::LoseFile { ending: Ending::InOrder };
+    let late = Event::Make { slot: 1, kind: 0, count: 1, waits: true, stop: None };
+    goes_well([on(A, [jump, make(0), jump, make(0), lose, late, Event::Step { by: 3 * SECOND / 2 }, lose, late])]);
+}
+
 /// Of what the exit note and later buffered records had written, a crash of the machine keeps any sectors.
 #[test]
 fn a_disk_that_tears() {
