@@ -159,11 +159,11 @@ impl Ledger {
             // Where nothing was used since the open stretch ended, its era goes on.
             if !self.is_open || free.from != self.until {
                 new.era += 1;
-                new.floor = free.from.max(self.known_since);
+                new.floor = free.from.max(self.known_since.min(now));
             }
             new.is_open = true;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
-            new.used = self.used.leaving(now).with(new.from, new.until, now).forgetting(now);
+            new.used = self.used.leaving(now).with(new.from, new.until, now).forgetting(now, AHEAD + 2 * MARGIN);
         }
         new.bind();
         Ok(new)
@@ -193,9 +193,8 @@ impl Ledger {
         let mut new = *self;
         let is_present = self.is_open && self.from <= now && now < self.until;
         if !is_present {
-            if self.is_open {
-                new.close();
-            }
+            // Also of generators that have begun above a time that was not accepted.
+            new.close();
             new.used = self.used.accepting(now);
             new.known_since = now;
         }
@@ -235,8 +234,8 @@ impl Ledger {
 
     /// Returns the note that the last session leaves: of the open stretch, time from `free_from` on was not used.
     pub fn exit_note(&self, boot: u64, free_from: i64) -> Option<ExitNote> {
-        // A tick may have begun before the stretch did.
-        let free_from = free_from.max(self.floor).max(self.from);
+        // A tick that has begun before the stretch did is used as long as an instant of it is.
+        let free_from = free_from.max(self.floor).max(self.from.saturating_add(1));
         self.is_open.then_some(ExitNote { boot, free_from, until: self.until })
     }
 

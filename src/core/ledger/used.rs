@@ -222,18 +222,18 @@ impl Used {
     }
 
     /// Returns the set without the gaps that are shorter than the used time since: a clock that was ahead by so little has passed
-    /// them. Other gaps do not count as time, as the clock may have jumped again.
+    /// them. Other gaps do not count as time, as the clock may have jumped again. A jump may be longer than its gap by `more`.
     #[must_use]
-    pub fn forgetting(&self, now: i64) -> Self {
+    pub fn forgetting(&self, now: i64, more: i64) -> Self {
         let mut gaps = self.gaps().to_vec();
         let mut skipped = 0i64;
         for at in (0..gaps.len()).rev() {
             let Gap { from, to, .. } = gaps[at];
-            let length = to.saturating_sub(from);
+            let length = to.saturating_sub(from).saturating_add(more);
             if to <= now && length <= now.saturating_sub(to).saturating_sub(skipped) {
                 gaps.remove(at);
             }
-            skipped = skipped.saturating_add(length.min(now.saturating_sub(from).max(0)));
+            skipped = skipped.saturating_add(length);
         }
         Self::except(self.until, gaps)
     }

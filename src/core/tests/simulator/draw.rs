@@ -37,7 +37,8 @@ impl Chance {
 
     /// Where a session stops, if it does.
     fn stop(&mut self) -> Option<u16> {
-        self.is(8).then(|| 1 + self.below(40) as u16)
+        let most = if self.is(2) { 8 } else { 64 };
+        self.is(6).then(|| 1 + self.below(most) as u16)
     }
 
     fn slot(&mut self) -> usize {
@@ -114,6 +115,7 @@ impl Chance {
             29 => Event::NewDatabase { database: self.below(DATABASES) },
             30 => Event::MakeOfMany { slot },
             _ if self.is(3) => Event::Upgrade,
+            _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
             _ => Event::DiskFails(false),
         }
     }

@@ -9,6 +9,7 @@ use crate::oracle::{Branch, Made};
 /// What there is to judge by: the histories, and when each server's clock was last set.
 pub struct Known<'a> {
     branches: &'a [Branch],
+    databases: &'a [(usize, usize, usize)],
     last_steps: &'a [i64],
 }
 
@@ -24,12 +25,17 @@ pub const ALL: [(&str, Exemption); 6] = [
 ];
 
 /// Returns the number of the exemption that covers two makers of the same ID.
-pub fn of(branches: &[Branch], last_steps: &[i64], one: &Made, other: &Made) -> Option<usize> {
+pub fn of(
+    (branches, databases): (&[Branch], &[(usize, usize, usize)]),
+    last_steps: &[i64],
+    one: &Made,
+    other: &Made,
+) -> Option<usize> {
     // Nothing is forgiven to a server that has its file.
     if one.server == other.server && one.life == other.life {
         return None;
     }
-    let known = Known { branches, last_steps };
+    let known = Known { branches, databases, last_steps };
     ALL.iter().position(|(_, covers)| covers(&known, one, other))
 }
 
@@ -59,9 +65,14 @@ impl Known<'_> {
     }
 }
 
-/// After a failover, a recovery to a point in time or the loss of the file, the guarantee holds for each database.
-fn another_database(_: &Known<'_>, one: &Made, other: &Made) -> bool {
-    one.database != other.database
+/// After a failover, a recovery to a point in time or the loss of the file, the guarantee holds for each database, to which
+/// the rows of its template belong.
+fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    let is_template = |old: &Made, new: &Made| {
+        let (template, branch, record) = known.databases[new.number];
+        old.number == template && old.branch == branch && old.record <= record
+    };
+    one.number != other.number && !is_template(one, other) && !is_template(other, one)
 }
 
 /// A standby cannot write the page, so once its file is lost nobody knows of its IDs.
@@ -83,7 +94,8 @@ fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> b
 fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_new = |(old, branch): (&Made, &Branch)| {
         let is_set = branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last;
-        one.node != other.node || old.node != branch.node || is_set
+        let is_known = old.node == branch.node && branch.is_known[old.database];
+        one.node != other.node || !is_known || is_set
     };
     !known.is_replayed(one, other) && known.parted(one, other).is_some_and(is_new)
 }

@@ -7,6 +7,7 @@
 mod baton;
 mod disk;
 mod draw;
+mod exhaustive;
 mod exemptions;
 mod host;
 mod layouts;
@@ -18,6 +19,7 @@ mod play;
 mod session;
 mod shrink;
 mod standby;
+mod stories;
 mod story;
 mod wal;
 

@@ -214,10 +214,30 @@ impl Play {
         let time = self.time();
         let machine = &mut world.machines[at];
         let template = machine.wal.databases[1 - database].0.clone();
+        let parent = machine.wal.numbers[1 - database];
+        let branch = machine.branch;
+        let number = world.oracle.databases.len();
+        let machine = &mut world.machines[at];
+        machine.wal.write(time, Record::Database(database, number));
         let record = machine.wal.write(time, Record::Extension(database, template));
         machine.wal.flush(record);
+        world.oracle.databases.push((parent, branch, record));
+        let machine = &mut world.machines[at];
         machine.promises.retain(|promise| promise.database != Some(database));
         let name = world.name(at);
         tell!(world, "server {name}: database {database} is created anew from database {}", 1 - database);
+    }
+
+    /// The extension is dropped in a database.
+    pub fn drop_extension(self: &Arc<Self>, at: usize, database: usize) {
+        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let is_ready = machine.is_up && !machine.recovers() && machine.recreating.is_none();
+        if is_ready && machine.has_looked[database] && machine.wal.databases[database].0.is_some() {
+            let record = machine.wal.write(self.time(), Record::Extension(database, None));
+            machine.wal.flush(record);
+            tell!(world, "server {}: the extension is dropped in database {database}", world.name(at));
+        }
     }
 }

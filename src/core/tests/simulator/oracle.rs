@@ -19,6 +19,8 @@ pub struct Made {
     pub slot: usize,
     pub kind: usize,
     pub database: usize,
+    /// The number of the database, which does not come again.
+    pub number: usize,
     pub node: (u32, u32),
     /// A number that lasts as long as nobody but the server changes its file.
     pub life: u64,
@@ -48,6 +50,8 @@ pub struct Branch {
     pub delay: i64,
     /// In which databases the old primary's mark was above its clock.
     pub is_active: [bool; crate::wal::DATABASES],
+    /// In which databases the old primary's number was known.
+    pub is_known: [bool; crate::wal::DATABASES],
     /// The number of the old primary's node, and when its clock had been set.
     pub node: (u32, u32),
     pub stepped: i64,
@@ -58,6 +62,8 @@ pub struct Oracle {
     pub made: Vec<Made>,
     of_bits: HashMap<u128, Vec<u32>, BuildHasherDefault<Mixed>>,
     pub branches: Vec<Branch>,
+    /// Which database was the template of another, in which history, and at which record.
+    pub databases: Vec<(usize, usize, usize)>,
     pub forgiven: [u64; exemptions::ALL.len()],
 }
 
@@ -90,7 +96,7 @@ impl Oracle {
         let mut wrong = None;
         for &other in same.iter() {
             let other = &self.made[other as usize];
-            match exemptions::of(&self.branches, last_steps, other, &made) {
+            match exemptions::of((&self.branches, &self.databases), last_steps, other, &made) {
                 Some(which) => self.forgiven[which] += 1,
                 None => wrong = Some(format!("the same ID was made by\n  {other}\nand by\n  {made}")),
             }

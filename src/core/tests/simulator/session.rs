@@ -230,6 +230,7 @@ impl Play {
                 slot: host.slot,
                 kind,
                 database: session.database,
+                number: machine.wal.numbers[session.database],
                 node: machine.node,
                 life: machine.life,
                 in_recovery: in_recovery.get() || machine.recovers(),

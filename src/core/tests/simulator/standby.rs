@@ -6,7 +6,7 @@ use crate::disk::File;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
-use crate::wal::{DATABASES, Record};
+use crate::wal::DATABASES;
 use flake_core::ledger::marks::Marks;
 
 impl World {
@@ -43,10 +43,7 @@ impl Play {
         let records = world.machines[upstream].wal.records[from..upto].to_vec();
         let wal = &mut world.machines[at].wal;
         for (time, record) in records {
-            if let Record::Extension(database, extension) = &record {
-                wal.databases[*database] = (extension.clone(), wal.records.len() + 1);
-            }
-            wal.records.push((time, record));
+            wal.write(time, record);
         }
         wal.flushed = upto;
         tell!(world, "server {} replays {} records of server {}", world.name(at), upto - from, world.name(upstream));
@@ -71,6 +68,11 @@ impl Play {
             let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
             Some(mark.used.free_at(last.saturating_add(old.offset())).is_none())
         };
+        let is_known = |database: usize| {
+            let page = new.wal.databases[database].0.as_ref()?;
+            let marks = page.bytes.as_ref().map_or(Ok((Marks::default(), None)), |bytes| Marks::decode(bytes)).ok()?;
+            Some(page.bytes.is_none() || marks.0.of(old.node).is_some())
+        };
         let branch = Branch {
             parent: Some((old.branch, end)),
             promoted: now,
@@ -78,6 +80,7 @@ impl Play {
             lag,
             delay: old.offset() - new.offset(),
             is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
+            is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
             node: old.node,
             stepped: old.last_step,
         };

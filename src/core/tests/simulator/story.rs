@@ -23,6 +23,7 @@ pub enum Event {
     Begin { slot: usize },
     End { slot: usize, commits: bool },
     Recreate { slot: usize, stop: Option<u16> },
+    Drop { database: usize },
     Accept { slot: usize, stop: Option<u16> },
     StartAbove { slot: usize, ahead: i64, stop: Option<u16> },
     Ask { slot: usize, stop: Option<u16> },
@@ -66,7 +67,7 @@ impl Event {
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
             | Self::Ask { slot, .. } => Needs::Session(slot),
-            Self::Restart { .. } | Self::Stop { ending: Ending::InOrder } | Self::NewDatabase { .. } | Self::Upgrade => {
+            Self::Restart { .. } | Self::Stop { ending: Ending::InOrder } | Self::NewDatabase { .. } | Self::Drop { .. } | Self::Upgrade => {
                 Needs::AllSessions
             }
             Self::LoseFile { ending: Ending::InOrder } | Self::RestoreFile => Needs::AllSessions,
@@ -105,6 +106,7 @@ impl Play {
             Event::Begin { slot } => self.begin_transaction(at, slot),
             Event::End { slot, commits } => self.commit_or_roll_back(at, slot, commits),
             Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
+            Event::Drop { database } => self.drop_extension(at, database),
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
             Event::Ask { slot, stop } => self.ask(at, slot, stop),

@@ -14,6 +14,8 @@ pub type Extension = Option<Arc<Page>>;
 pub enum Record {
     /// A transaction that has committed.
     Commit,
+    /// A database is created, with this number.
+    Database(usize, usize),
     /// The extension of a database is this from now on.
     Extension(usize, Extension),
 }
@@ -26,13 +28,19 @@ pub struct Wal {
     pub flushed: usize,
     /// What they come to, and the number of the record that says so.
     pub databases: [(Extension, usize); DATABASES],
+    /// The numbers of the databases, which do not come again as OIDs do.
+    pub numbers: [usize; DATABASES],
 }
 
 impl Wal {
     /// Writes a record; returns its number.
     pub fn write(&mut self, time: i64, record: Record) -> usize {
-        if let Record::Extension(database, extension) = &record {
-            self.databases[*database] = (extension.clone(), self.records.len() + 1);
+        match &record {
+            Record::Extension(database, extension) => {
+                self.databases[*database] = (extension.clone(), self.records.len() + 1);
+            }
+            Record::Database(database, number) => self.numbers[*database] = *number,
+            Record::Commit => {}
         }
         self.records.push((time, record));
         self.records.len()
