@@ -159,7 +159,7 @@ impl Ledger {
             // Where nothing was used since the open stretch ended, its era goes on.
             if !self.is_open || free.from != self.until {
                 new.era += 1;
-                new.floor = free.from.max(self.known_since.min(now));
+                new.floor = free.from.max(self.known_since.min(now.saturating_add(1)));
             }
             new.is_open = true;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
