@@ -15,10 +15,8 @@ use crate::wal::DATABASES;
 
 /// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
 const KIND: usize = 1;
-/// How long servers may need where nobody has set a clock ahead.
+/// How long servers may need where nobody has set a clock ahead, and after a promotion or where the file is lost.
 const USUAL: i64 = 5 * SECOND;
-/// The same where the file is lost right after a promotion.
-const LONGEST: i64 = 7 * SECOND;
 /// The next tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
@@ -110,7 +108,7 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            if self.makes_within(at, LONGEST) {
+            if self.makes_within(at, self.longest()) {
                 continue;
             }
             let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
@@ -124,6 +122,13 @@ impl Play {
             }
         }
         self.restarts_are_cheap(at);
+    }
+
+    /// Each promotion and each loss of the file in a row takes its time.
+    fn longest(&self) -> i64 {
+        let world = self.world();
+        let renewed = world.renewed + world.oracle.branches.len() as i64 - 1;
+        USUAL.max(AHEAD + MARGIN * renewed)
     }
 
     fn connects(self: &Arc<Self>, at: usize, database: usize) -> bool {

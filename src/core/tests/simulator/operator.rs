@@ -42,6 +42,7 @@ impl World {
     /// Its file is not the one that it has written itself.
     fn has_another_file(&mut self, at: usize) {
         let life = self.number();
+        self.renewed += 1;
         let machine = &mut self.machines[at];
         machine.life = life;
         machine.has_looked = [false; DATABASES];
