@@ -246,7 +246,8 @@ impl Ledger {
     /// Returns whether marks say all that this server has to say.
     pub fn is_in(&self, marks: &Marks) -> bool {
         let is_mine = |mark: &&Mark| mark.by == self.me && mark.used.contains(&self.used);
-        marks.of(self.me.node).filter(is_mine).is_some() && (!self.binds || marks.bound.united(self.bound) == marks.bound)
+        marks.of(self.me.node).filter(is_mine).is_some()
+            && (!self.binds || marks.bound.united(self.bound) == marks.bound)
     }
 
     /// The time that is used.

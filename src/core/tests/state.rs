@@ -89,7 +89,10 @@ fn who_a_server_is() {
     let me = |beginnings: Beginnings<'_>| Ledger::begin(&beginnings).me();
     let start = 60;
     assert_eq!(me(beginnings(Some(&known))), Writer { node: NODE, incarnation: 5, start });
-    assert_eq!(me(Beginnings { node: (1, 2), ..beginnings(Some(&known)) }), Writer { node: (1, 2), incarnation: 5, start });
+    assert_eq!(
+        me(Beginnings { node: (1, 2), ..beginnings(Some(&known)) }),
+        Writer { node: (1, 2), incarnation: 5, start }
+    );
     assert_eq!(me(beginnings(None)), Writer { node: NODE, incarnation: 50, start });
     // A promotion.
     assert_eq!(me(Beginnings { wal_timeline: 2, ..beginnings(Some(&known)) }).incarnation, 50);
@@ -113,7 +116,9 @@ fn a_new_incarnation_that_meets_another_waits() {
 #[test]
 fn a_page_that_touches_the_open_stretch_ends_its_era() {
     let ledger = open();
-    let meets = |from, to| ledger.with(&of(Writer { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40);
+    let meets = |from, to| {
+        ledger.with(&of(Writer { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
+    };
     assert!(!meets(NOON + 1, NOON + HOUR).is_open());
     assert!(!meets(NOON - HOUR, NOON + 1).is_open());
     let ahead = meets(NOON - HOUR, NOON + HOUR);

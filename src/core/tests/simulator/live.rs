@@ -144,7 +144,9 @@ impl Play {
         let told = if std::env::var_os("DBG").is_some() { None } else { self.world().told.take() };
         let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
         let mut world = self.world();
-        if told.is_some() { world.told = told; }
+        if told.is_some() {
+            world.told = told;
+        }
         let after = if is_made { "makes IDs" } else { "makes none" };
         tell!(world, "server {}: session 0 tries for {}, and {after}", world.name(at), seconds(limit));
         is_made

@@ -99,7 +99,9 @@ impl Play {
         let how = match ending {
             Ending::InOrder => "is shut down".to_owned(),
             Ending::Crash => "crashes".to_owned(),
-            Ending::Reboot(sectors) => format!("and its machine crash; of what was not flushed, {sectors:x} is on disk"),
+            Ending::Reboot(sectors) => {
+                format!("and its machine crash; of what was not flushed, {sectors:x} is on disk")
+            }
         };
         tell!(world, "server {} {how}", world.name(at));
     }

@@ -82,7 +82,6 @@ impl World {
         self.machines[at].name
     }
 
-
     pub fn fail(&mut self, sentence: String) {
         self.failure.get_or_insert(Failure(sentence));
     }
