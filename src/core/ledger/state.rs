@@ -109,6 +109,8 @@ impl Ledger {
         let meets_another = self.is_new && concern.is_of_another && steady < self.born.saturating_add(MARGIN);
         if meets_another {
             new.waits_until = self.born.saturating_add(MARGIN);
+            // Ticks that begin before may have been used.
+            new.known_since = self.known_since.max(now.saturating_add(new.waits_until.saturating_sub(steady)));
         }
         if self.is_open && (meets_another || concern.used.touches(self.floor, self.until)) {
             new.close();

@@ -359,3 +359,15 @@ fn a_tick_that_began_before_its_stretch() {
         ],
     )]);
 }
+
+/// An old primary goes on until just before a new one has waited for it: its last tick is not gone on with.
+#[test]
+fn a_tick_in_which_an_old_primary_has_ended() {
+    let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
+    goes_well([
+        on(B, [follow(FIRST), Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
+        on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 20 }, make(1)]),
+        on(B, [later, make(1)]),
+        on(B, again(1, false)),
+    ]);
+}
