@@ -366,7 +366,7 @@ fn a_tick_in_which_an_old_primary_has_ended() {
     let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
     goes_well([
         on(B, [follow(FIRST), Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
-        on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 20 }, make(1)]),
+        on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 50 }, make(1)]),
         on(B, [later, make(1)]),
         on(B, again(1, false)),
     ]);
