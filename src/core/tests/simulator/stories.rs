@@ -371,3 +371,21 @@ fn a_tick_in_which_an_old_primary_has_ended() {
         on(B, again(1, false)),
     ]);
 }
+
+/// What the old primary has made last had not come across: it is covered while it is less than two seconds.
+#[test]
+fn what_had_not_come_across() {
+    for eighths in 1..15 {
+        let pass = Event::Pass { by: eighths * SECOND / 8 };
+        let go_on = |kind| Event::Make { slot: 0, kind, count: 1, waits: false, stop: None };
+        goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 19 * SECOND / 10 }, go_on(0)]),
+            on(B, [REPLAY]),
+            on(A, [pass, go_on(0), CRASH]),
+            on(B, [Event::Promote, go_on(0)]),
+            on(B, again(0, true)),
+        ]);
+    }
+}
