@@ -195,10 +195,6 @@ impl Writer for FileWriter<'_> {
         if self.is_absent() { Ok(None) } else { file::read() }
     }
 
-    fn flush(&self) -> Result<(), Error> {
-        file::flush()
-    }
-
     fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Error> {
         if self.is_absent() { Ok(true) } else { file::write(half, bytes, durability) }
     }

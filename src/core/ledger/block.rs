@@ -191,8 +191,7 @@ impl Marks {
             })
             .collect();
         let folded = (bytes[20] != 0).then(|| used(FOLDED, i64_at(bytes, 40)));
-        let bound =
-            Bound { recalls: u32_at(bytes, 24), incarnation: u32_at(bytes, 28), instant: i64_at(bytes, 32) };
+        let bound = Bound { recalls: u32_at(bytes, 24), incarnation: u32_at(bytes, 28), instant: i64_at(bytes, 32) };
         let file = (bytes[21] != 0).then(|| FilePart {
             number: u64_at(bytes, 48),
             node: (u32_at(bytes, 56), u32_at(bytes, 60)),

@@ -143,8 +143,6 @@ pub trait Writer: Server {
     type Error: From<Fault>;
     /// Reads the file; none if there is none.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
-    /// Waits until the file is on disk.
-    fn flush(&self) -> Result<(), Self::Error>;
     /// Writes one half of the file; returns false if there is no file.
     fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Self::Error>;
     /// Replaces the file by a new one, which is on disk when the call returns, or has changed nothing.

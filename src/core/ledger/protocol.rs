@@ -55,10 +55,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             return Ok(ledger);
         }
         let file = match writer.read()? {
-            Some(bytes) => {
-                writer.flush()?;
-                Some(newest(&bytes)?)
-            }
+            Some(bytes) => Some(newest(&bytes)?),
             None => None,
         };
         let now = writer.now();

@@ -65,9 +65,7 @@ impl SlotProgress {
         }
         match self.stored[..self.count].iter().find(|(of, _)| *of == key) {
             None => Start { free_from: floor.max(self.floor), resumed: None },
-            Some((_, progress)) if progress.start >= floor => {
-                Start { free_from: floor, resumed: Some(*progress) }
-            }
+            Some((_, progress)) if progress.start >= floor => Start { free_from: floor, resumed: Some(*progress) },
             Some((_, progress)) => Start { free_from: floor.max(progress.free_from()), resumed: None },
         }
     }

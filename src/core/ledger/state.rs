@@ -117,6 +117,8 @@ impl Ledger {
         let meets_another = self.is_new && concern.is_of_another && steady < self.born.saturating_add(MARGIN);
         if meets_another {
             new.waits_until = self.born.saturating_add(MARGIN);
+            // Ticks that begin before may have been used.
+            new.known_since = self.known_since.max(now.saturating_add(new.waits_until.saturating_sub(steady)));
         }
         if self.is_open && (meets_another || concern.used.touches(self.floor, self.until)) {
             new.close();
@@ -252,7 +254,8 @@ impl Ledger {
     /// Returns whether marks say all that this server has to say.
     pub fn is_in(&self, marks: &Marks) -> bool {
         let is_mine = |mark: &&Mark| mark.by == self.me && mark.used.contains(&self.used);
-        marks.of(self.me.node).filter(is_mine).is_some() && (!self.binds || marks.bound.united(self.bound) == marks.bound)
+        marks.of(self.me.node).filter(is_mine).is_some()
+            && (!self.binds || marks.bound.united(self.bound) == marks.bound)
     }
 
     /// The time that is used.

@@ -66,7 +66,8 @@ impl Used {
 
     /// Everything before an instant is used, except these gaps, in order.
     pub fn except(until: i64, gaps: impl IntoIterator<Item = Gap>) -> Self {
-        let mut free: Vec<Free> = gaps.into_iter().map(|Gap { from, to, accepted }| Free { from, to, accepted }).collect();
+        let mut free: Vec<Free> =
+            gaps.into_iter().map(|Gap { from, to, accepted }| Free { from, to, accepted }).collect();
         free.push(Free { from: until, to: i64::MAX, accepted: true });
         Self::of(free, i64::MIN)
     }
@@ -185,7 +186,10 @@ impl Used {
     /// Returns the set with free time that begins later: for IDs that a server made after it was last heard of.
     #[must_use]
     pub fn later(&self, by: i64) -> Self {
-        let later = |free: Free| Free { from: if free.from == i64::MIN { i64::MIN } else { free.from.saturating_add(by) }, ..free };
+        let later = |free: Free| Free {
+            from: if free.from == i64::MIN { i64::MIN } else { free.from.saturating_add(by) },
+            ..free
+        };
         Self::of(self.free().map(later).collect(), i64::MIN)
     }
 

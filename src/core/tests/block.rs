@@ -22,7 +22,11 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 fn some() -> (Marks, FilePart) {
     let mut marks = Marks::of_all(Used::except(70, [Gap { from: 30, to: 40, accepted: true }]));
-    marks.set(mark(0, 1000, &[Gap { from: i64::MIN, to: 10, accepted: false }, Gap { from: 20, to: 30, accepted: true }]));
+    marks.set(mark(
+        0,
+        1000,
+        &[Gap { from: i64::MIN, to: 10, accepted: false }, Gap { from: 20, to: 30, accepted: true }],
+    ));
     marks.set(mark(3, i64::MIN, &[]));
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
     let exit_note = Some(ExitNote { boot: 11, free_from: -12, until: 13 });

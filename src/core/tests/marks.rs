@@ -102,6 +102,7 @@ fn horizons_count_by_recalls_then_instants() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     /// However many nodes there are and in whatever order they come, what is known to concern a node is all that was used.
     #[test]
     fn full_marks_forget_nobody(

@@ -49,7 +49,10 @@ fn its_page_is_read_without_its_margins() {
     assert_eq!((other.by.incarnation, other.used), (0x1234_5678, Used::before(BEGAN + 5 * SECOND - MARGIN)));
     assert!(marks.of((0, 2)).unwrap().used.covers(i64::MIN, BEGAN + 7 * SECOND), "as the margin is added again");
     assert_eq!(marks.bound, Bound { recalls: 0, instant: BEGAN + 6 * SECOND, incarnation: 77 });
-    assert_eq!(marks.concern(Writer { node: (0, 9), incarnation: 1, start: 1 }, &(0, Used::NONE)).used.until(), BEGAN + 9 * SECOND);
+    assert_eq!(
+        marks.concern(Writer { node: (0, 9), incarnation: 1, start: 1 }, &(0, Used::NONE)).used.until(),
+        BEGAN + 9 * SECOND
+    );
 }
 
 #[test]

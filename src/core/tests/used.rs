@@ -7,7 +7,8 @@ use proptest::prelude::*;
 const END: i64 = 60;
 
 fn any_gaps() -> impl Strategy<Value = Vec<Gap>> {
-    let gap = (0..END, 1..9i64, any::<bool>()).prop_map(|(from, length, accepted)| Gap { from, to: from + length, accepted });
+    let gap =
+        (0..END, 1..9i64, any::<bool>()).prop_map(|(from, length, accepted)| Gap { from, to: from + length, accepted });
     prop::collection::vec(gap, 0..6).prop_map(|mut gaps| {
         gaps.sort_by_key(|gap| gap.from);
         let mut apart: Vec<Gap> = Vec::new();

@@ -30,14 +30,6 @@ pub fn read() -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Waits until the file is on disk.
-pub fn flush() -> Result<(), Error> {
-    if !is_fsync_on() {
-        return Ok(());
-    }
-    File::open(FILE).and_then(|file| file.sync_data()).map_err(|error| file_error("flush", &error))
-}
-
 /// Writes one of the halves; returns false if there is no file.
 pub fn write(half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Error> {
     let write = |file: File| {

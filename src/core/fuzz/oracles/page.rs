@@ -25,7 +25,8 @@ pub fn page(data: &[u8]) {
         let me = Writer { node, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
         let known = marks.of(node).map_or(Used::NONE, |mark| mark.used);
         let (instant, until) = (choices.instant(&[0]), marks.until());
-        let concern = marks.concern(Writer { incarnation: me.incarnation.wrapping_add(1), ..me }, &(0, Used::NONE)).used;
+        let concern =
+            marks.concern(Writer { incarnation: me.incarnation.wrapping_add(1), ..me }, &(0, Used::NONE)).used;
         let own = marks.of(node).filter(|mark| mark.by.incarnation != me.incarnation.wrapping_add(1));
         assert!(own.is_none_or(|own| concern.contains(&own.used)));
         let used = known.united(&Used::before(instant), instant);

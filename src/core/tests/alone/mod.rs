@@ -23,7 +23,6 @@ impl From<Fault> for Trouble {
     }
 }
 
-
 pub struct Alone {
     pub now: Cell<i64>,
     pub steady: Cell<i64>,

@@ -198,11 +198,23 @@ impl Chance {
             let follow = self.follow(0);
             events.push((2, follow));
         }
+        if self.is(3) {
+            events.push((1, Event::Step { by: -self.length() }));
+        }
         for _ in 0..self.below(25) {
             let event = if self.is(4) { (1, Event::Replay { most: self.below(6) }) } else { (0, self.use_of()) };
             events.push(event);
             if self.is(3) {
                 events.push((1, Event::Replay { most: usize::MAX }));
+            }
+        }
+        // The last of it is not replayed.
+        for _ in 0..self.below(8) {
+            let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
+            let slot = self.slot();
+            events.extend([(0, pass), (0, self.make(slot))]);
+            if self.is(3) {
+                events.push((1, Event::Replay { most: 1 }));
             }
         }
         events.push((1, Event::Promote));

@@ -106,6 +106,7 @@ fn every_story_of_a_failover() {
         vec![(0, Event::Connect { slot: 0, database: 1 }), (0, make(0))],
         vec![(0, Event::Step { by: 60 * SECOND }), (0, make(0))],
         vec![(0, PASS), (0, make(0))],
+        vec![(0, Event::Pass { by: SECOND }), (0, make(0))],
         vec![(1, Event::Replay { most: usize::MAX })],
         vec![(1, Event::LoseFile { ending: Ending::InOrder })],
         vec![(1, Event::Step { by: -8 * SECOND })],
@@ -119,7 +120,14 @@ fn every_story_of_a_failover() {
         for _ in 0..length {
             events.extend(&parts[choices.of(parts.len())]);
         }
-        events.extend([(1, Event::Replay { most: usize::MAX }), (1, Event::Promote)]);
+        if choices.of(2) == 1 {
+            // The last of it is not replayed.
+            events.push((1, Event::Replay { most: usize::MAX }));
+            events.extend([(0, Event::Pass { by: 3 * SECOND / 2 }), (0, make(0))]);
+        } else {
+            events.push((1, Event::Replay { most: usize::MAX }));
+        }
+        events.push((1, Event::Promote));
         // The old primary goes on for less than two seconds.
         for _ in 0..3 {
             events.extend([(1, make(0)), (0, make(0)), (0, Event::Pass { by: SECOND / 4 })]);

@@ -104,18 +104,12 @@ impl Own {
         }
         match self {
             Self::Layout(own) => {
-                let answer = own.next(host, |host, generator| {
-                    let (now, admitted) = admit(host);
-                    (now, admitted.map_or_else(|until| Answer::ClockBehind { until }, |()| generator.next(now, || 0)))
-                })?;
+                let answer = own.next(host, admit, |generator, now| generator.next(now, || 0))?;
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start }))
             }
             Self::Sno(own) => {
-                let answer = own.next(host, |host, generator| {
-                    let (now, admitted) = admit(host);
-                    (now, admitted.map_or_else(|until| Answer::ClockBehind { until }, |()| generator.next(now, 1)))
-                })?;
+                let answer = own.next(host, admit, |generator, now| generator.next(now, 1))?;
                 let start = own.generator.last_unit_start().unwrap_or(i64::MIN);
                 Ok(judged(answer, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));

@@ -15,10 +15,8 @@ use crate::wal::DATABASES;
 
 /// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
 const KIND: usize = 1;
-/// How long servers may need where nobody has set a clock ahead.
+/// How long servers may need where nobody has set a clock ahead, and after a promotion or where the file is lost.
 const USUAL: i64 = 5 * SECOND;
-/// The same where the file is lost right after a promotion.
-const LONGEST: i64 = 7 * SECOND;
 /// The next tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
@@ -110,7 +108,7 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            if self.makes_within(at, LONGEST) {
+            if self.makes_within(at, self.longest()) {
                 continue;
             }
             let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
@@ -126,6 +124,13 @@ impl Play {
         self.restarts_are_cheap(at);
     }
 
+    /// Each promotion and each loss of the file in a row takes its time.
+    fn longest(&self) -> i64 {
+        let world = self.world();
+        let renewed = world.renewed + world.oracle.branches.len() as i64 - 1;
+        USUAL.max(AHEAD + MARGIN * renewed)
+    }
+
     fn connects(self: &Arc<Self>, at: usize, database: usize) -> bool {
         self.exit(at, 0, None);
         let mut world = self.world();
@@ -139,7 +144,9 @@ impl Play {
         let told = if std::env::var_os("DBG").is_some() { None } else { self.world().told.take() };
         let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
         let mut world = self.world();
-        if told.is_some() { world.told = told; }
+        if told.is_some() {
+            world.told = told;
+        }
         let after = if is_made { "makes IDs" } else { "makes none" };
         tell!(world, "server {}: session 0 tries for {}, and {after}", world.name(at), seconds(limit));
         is_made

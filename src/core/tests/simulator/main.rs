@@ -7,8 +7,9 @@
 mod baton;
 mod disk;
 mod draw;
-mod exhaustive;
 mod exemptions;
+mod exhaustive;
+mod functions;
 mod host;
 mod layouts;
 mod live;

@@ -42,6 +42,7 @@ impl World {
     /// Its file is not the one that it has written itself.
     fn has_another_file(&mut self, at: usize) {
         let life = self.number();
+        self.renewed += 1;
         let machine = &mut self.machines[at];
         machine.life = life;
         machine.has_looked = [false; DATABASES];
@@ -98,7 +99,9 @@ impl Play {
         let how = match ending {
             Ending::InOrder => "is shut down".to_owned(),
             Ending::Crash => "crashes".to_owned(),
-            Ending::Reboot(sectors) => format!("and its machine crash; of what was not flushed, {sectors:x} is on disk"),
+            Ending::Reboot(sectors) => {
+                format!("and its machine crash; of what was not flushed, {sectors:x} is on disk")
+            }
         };
         tell!(world, "server {} {how}", world.name(at));
     }

@@ -37,6 +37,8 @@ pub struct World {
     pub switches: u64,
     /// The greatest instant that flake_start_above was asked for.
     pub above: i64,
+    /// How often files were lost or restored.
+    pub renewed: i64,
     /// What clocks said when time may have been granted.
     pub granted_at: Vec<i64>,
     numbers: u64,
@@ -79,7 +81,6 @@ impl World {
     pub fn name(&self, at: usize) -> char {
         self.machines[at].name
     }
-
 
     pub fn fail(&mut self, sentence: String) {
         self.failure.get_or_insert(Failure(sentence));
@@ -175,6 +176,7 @@ impl Play {
             failure: None,
             switches: 0,
             above: i64::MIN,
+            renewed: 0,
             granted_at: Vec::new(),
             numbers: 0,
             is_over: false,

@@ -131,6 +131,11 @@ impl Play {
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
         let allowed = if allows { ", and may make IDs in recovery" } else { "" };
         let (name, source) = (world.name(at), world.name(source));
-        tell!(world, "server {name} becomes a standby of server {source}, node {} of {}{kept}{allowed}", node.0, node.1);
+        tell!(
+            world,
+            "server {name} becomes a standby of server {source}, node {} of {}{kept}{allowed}",
+            node.0,
+            node.1
+        );
     }
 }

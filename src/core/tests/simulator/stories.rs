@@ -180,14 +180,17 @@ fn a_creation_that_is_rolled_back() {
 #[test]
 fn a_file_that_is_lost_after_an_accepted_clock() {
     for used_before in [false, true] {
-        let others = if used_before { connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect() } else { vec![] };
+        let others =
+            if used_before { connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect() } else { vec![] };
         let world = goes_well([
             on(A, [make(0), Event::Step { by: HOUR }, make(0)]),
             on(A, others),
             on(A, [Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0), Event::Pass { by: 4 * SECOND }]),
             on(A, [wait(0), Event::LoseFile { ending: Ending::InOrder }, wait(0)]),
         ]);
-        assert!(world.oracle.made.iter().filter(|made| made.kind == 1).take(3).all(|made| made.clock < made.time + SECOND));
+        assert!(
+            world.oracle.made.iter().filter(|made| made.kind == 1).take(3).all(|made| made.clock < made.time + SECOND)
+        );
         assert!(made_on(&world, A, 1) > 5, "the third is made before the epilogue");
     }
 }
@@ -207,7 +210,17 @@ fn what_a_page_says_counts_also_below_what_is_accepted() {
             on(B, [Event::Promote, wait(0), Event::Step { by: HOUR }, make(0)]),
             on(B, if restarts { vec![RESTART, make(0)] } else { vec![] }),
             on(B, connect(1)),
-            on(B, [wait(0), Event::SetRight, Event::Pass { by: 3 * SECOND }, ACCEPT, Event::Pass { by: 3 * SECOND }, wait(0)]),
+            on(
+                B,
+                [
+                    wait(0),
+                    Event::SetRight,
+                    Event::Pass { by: 3 * SECOND },
+                    ACCEPT,
+                    Event::Pass { by: 3 * SECOND },
+                    wait(0),
+                ],
+            ),
             on(B, again(if restarts { 4 } else { 3 }, true)),
             on(B, again(5, false)),
         ]);
@@ -222,7 +235,17 @@ fn an_accepted_clock_does_not_take_start_above_back() {
         goes_well([
             on(A, [Event::Step { by: HOUR }, make(0)]),
             on(A, if restarts { vec![RESTART, make(0)] } else { vec![] }),
-            on(A, [above, Event::SetRight, Event::Pass { by: 3 * SECOND }, ACCEPT, make(0), Event::Pass { by: 3 * SECOND }]),
+            on(
+                A,
+                [
+                    above,
+                    Event::SetRight,
+                    Event::Pass { by: 3 * SECOND },
+                    ACCEPT,
+                    make(0),
+                    Event::Pass { by: 3 * SECOND },
+                ],
+            ),
             on(A, [make(0), Event::Step { by: HOUR / 2 - 10 * SECOND }]),
             on(A, again(0, true)),
         ]);
@@ -234,7 +257,10 @@ fn an_accepted_clock_does_not_take_start_above_back() {
 fn a_file_that_was_restored_gives_nothing_back() {
     for ending in [Ending::InOrder, Ending::Crash] {
         goes_well([
-            on(A, [make(0), Event::Step { by: HOUR }, make(0), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT]),
+            on(
+                A,
+                [make(0), Event::Step { by: HOUR }, make(0), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT],
+            ),
             on(A, [Event::Pass { by: 3 * SECOND }, make(0), Event::SaveFile, Event::Pass { by: 10 * SECOND }, make(0)]),
             on(A, [make(1), Event::Stop { ending }, Event::RestoreFile]),
             on(A, again(1, false)),
@@ -247,7 +273,10 @@ fn a_file_that_was_restored_gives_nothing_back() {
 fn a_clock_that_jumps_twice() {
     let jump = Event::Step { by: 15 * SECOND };
     let world = goes_well([
-        on(A, [wait(0), jump, make(0), jump, make(1), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)]),
+        on(
+            A,
+            [wait(0), jump, make(0), jump, make(1), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)],
+        ),
         on(A, again(1, true)),
     ]);
     assert!(world.oracle.made[3].clock < world.oracle.made[1].clock);
@@ -286,7 +315,10 @@ fn an_exit_note_beside_another_session() {
         // Two exit at once, and a third one comes.
         let other = Event::Exit { slot: 1, stop: Some(stop / 2) };
         let last = Event::GoOn { slot: 1, stop: None };
-        goes_well([on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]), on(A, again(0, false))]);
+        goes_well([
+            on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
+            on(A, again(0, false)),
+        ]);
     }
 }
 
@@ -326,4 +358,34 @@ fn a_tick_that_began_before_its_stretch() {
             make(1),
         ],
     )]);
+}
+
+/// An old primary goes on until just before a new one has waited for it: its last tick is not gone on with.
+#[test]
+fn a_tick_in_which_an_old_primary_has_ended() {
+    let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
+    goes_well([
+        on(B, [follow(FIRST), Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
+        on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 50 }, make(1)]),
+        on(B, [later, make(1)]),
+        on(B, again(1, false)),
+    ]);
+}
+
+/// What the old primary has made last had not come across: it is covered while it is less than two seconds.
+#[test]
+fn what_had_not_come_across() {
+    for eighths in 1..15 {
+        let pass = Event::Pass { by: eighths * SECOND / 8 };
+        let go_on = |kind| Event::Make { slot: 0, kind, count: 1, waits: false, stop: None };
+        goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 19 * SECOND / 10 }, go_on(0)]),
+            on(B, [REPLAY]),
+            on(A, [pass, go_on(0), CRASH]),
+            on(B, [Event::Promote, go_on(0)]),
+            on(B, again(0, true)),
+        ]);
+    }
 }

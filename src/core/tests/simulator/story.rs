@@ -67,9 +67,11 @@ impl Event {
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
             | Self::Ask { slot, .. } => Needs::Session(slot),
-            Self::Restart { .. } | Self::Stop { ending: Ending::InOrder } | Self::NewDatabase { .. } | Self::Drop { .. } | Self::Upgrade => {
-                Needs::AllSessions
-            }
+            Self::Restart { .. }
+            | Self::Stop { ending: Ending::InOrder }
+            | Self::NewDatabase { .. }
+            | Self::Drop { .. }
+            | Self::Upgrade => Needs::AllSessions,
             Self::LoseFile { ending: Ending::InOrder } | Self::RestoreFile => Needs::AllSessions,
             _ => Needs::Nothing,
         }
