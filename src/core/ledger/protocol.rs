@@ -240,16 +240,16 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 /// The server's.
 pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
-    if !host.lock(|state| state.ledger.is_some_and(|ledger| ledger.is_open())) {
+    let ledger = begun(host)?;
+    if !ledger.is_open() {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
             // It asks again: what is waited for may be over before the clock gets there. An open stretch has another era.
             let start = Start { free_from: i64::MIN, resumed: None };
-            return Ok(Beginning { start, last_seen: i64::MIN, era: window(host).1, window: Window::NONE });
+            return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era(), window: Window::NONE });
         }
         return begin(host, key);
     }
-    let Some(ledger) = host.lock(|state| state.ledger) else { return begin(host, key) };
     let floor = ledger.floor().max(host.untraced());
     let start = host.slot(|slot| slot.start(ledger.era(), floor, key));
     // A generator that resumes may go on in its tick without asking for it.

@@ -92,7 +92,7 @@ impl Own {
         &mut self,
         host: &mut H,
         kind: usize,
-        mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+        admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
     ) -> Result<Outcome, Trouble> {
         fn judged<I>(answer: Answer<I>, made: impl FnOnce(I) -> Id) -> Outcome {
             match answer {
