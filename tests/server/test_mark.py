@@ -146,7 +146,7 @@ def test_a_restart_without_the_file_waits_for_two_seconds(own_servers, mode):
     insert(server, made)
     server.stop(mode)
     (server.dir / "data" / "flake.mark").unlink()
-    server.set_clock(at(100))
+    server.set_clock(running(100))
     server.launch()
     with server.connect() as db:
         began = time.monotonic()

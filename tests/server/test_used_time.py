@@ -8,7 +8,7 @@ import pytest
 
 from clients import Made
 from standing_clock import (
-    at, attempt, attempts, cancelled, fail_over, insert, make, make_in_all, pass_through, server_at_0, sessions,
+    at, attempt, attempts, cancelled, fail_over, insert, make, make_in_all, pass_through, running, server_at_0, sessions,
 )  # fmt: skip
 
 ACCEPT = "SELECT flake_accept_clock() < clock_timestamp() + interval '5 s'"
@@ -41,7 +41,7 @@ def test_a_clock_that_is_accepted_above_another_databases_mark(own_servers):
     old.set_clock(at(HALF_AN_HOUR))
     insert(old, made)
     fail_over(old, new)
-    new.set_clock(at(10))
+    new.set_clock(running(10))
     make_in_all(new, elsewhere, dbname="other")
     new.set_clock(at(HOUR))
     make_in_all(new, elsewhere, dbname="other")
@@ -114,7 +114,7 @@ def test_a_file_that_is_deleted_after_the_clock_was_accepted(own_servers):
     make_in_all(server, made)
     come_back(server, made, "postgres", seconds=10)
     server.restart(while_stopped=mark(server).unlink)
-    server.set_clock(at(20))
+    server.set_clock(running(20))
     make_in_all(server, made)
 
 
@@ -129,7 +129,8 @@ def test_start_above_reaches_sessions_that_go_on(own_servers):
         for seconds in [10.9, 9, 10.5]:
             server.set_clock(at(seconds))
             assert "twitter" in attempt(db, made)
-        server.set_clock(at(12))
+        # Granted time is given up too.
+        server.set_clock(at(13))
         assert attempt(db, made) == []
 
 
@@ -177,6 +178,7 @@ def test_the_mark_of_a_database_that_is_not_logged(own_servers):
         error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT flake_next('twitter')").value.diag
         assert error.message_primary == 'sequence "flake_mark" of extension "flake" is not logged'
         db.execute("ALTER SEQUENCE flake_mark SET LOGGED")
+        server.set_clock(running(0))
         db.execute("SELECT flake_next('twitter')")
 
 
