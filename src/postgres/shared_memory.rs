@@ -121,7 +121,13 @@ pub unsafe fn segment<T: Default, U: Default>(
             }
         }
         if segment.is_null() {
-            segment = pg_sys::dsm_attach(handle.load(Ordering::Acquire));
+            let handle = handle.load(Ordering::Acquire);
+            // An attempt that failed may have left its mapping, which keeps PostgreSQL from another one.
+            let left = pg_sys::dsm_find_mapping(handle);
+            if !left.is_null() {
+                pg_sys::dsm_detach(left);
+            }
+            segment = pg_sys::dsm_attach(handle);
         }
         drop(owner);
         if segment.is_null() { None } else { Some(parts(segment)) }

@@ -156,7 +156,7 @@ def test_a_session_that_outlives_the_failover_in_another_database(own_servers):
     standby = own_servers(*own, standby_of=primary, clock=at(0))
     with standby.connect() as lasting:
         attempt(lasting, Made())
-        standby.set_clock(at(20))
+        standby.set_clock(running(20))
         make(lasting, Made())
         primary.set_clock(at(22))
         make_in_all(primary, Made(), dbname="other")

@@ -25,4 +25,4 @@ def test_no_memory_for_a_session(server, call):
         with no_memory(server):
             pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, call).match(NO_MEMORY)
         db.execute(INSERT)
-        assert db.execute("SELECT bool_and(id < flake_horizon()) FROM kept").fetchone() == (True,)
+        assert db.execute("SELECT bool_and(flake_timestamp(id) < flake_horizon()) FROM kept").fetchone() == (True,)
