@@ -78,7 +78,9 @@ impl<G: Resume> Resumable<G> {
                 self.begin_anew(host)?;
                 continue;
             }
-            let until = match admitted.map_or_else(|until| Answer::ClockBehind { until }, |()| make(&mut self.generator, now)) {
+            let until = match admitted
+                .map_or_else(|until| Answer::ClockBehind { until }, |()| make(&mut self.generator, now))
+            {
                 Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, G::GOES_BACK)? {
                     Grant::Window(window, era) => {
                         if self.is_of(era) {

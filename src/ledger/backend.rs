@@ -30,7 +30,8 @@ impl Backend {
     pub fn with_slot() -> Result<Self, Error> {
         let mut backend = Self::new()?;
         if backend.attachment.foreign.is_none() {
-            let segment = segment::segment(backend.attachment.control).map_err(|reason| Error::NoSlotMemory { reason })?;
+            let segment =
+                segment::segment(backend.attachment.control).map_err(|reason| Error::NoSlotMemory { reason })?;
             backend.slot = Some(&segment.slots[slot::numbers().0 as usize]);
         }
         Ok(backend)

@@ -28,7 +28,9 @@ use crate::postgres::report;
 pub use self::attach::{counters, preload};
 pub use self::backend::Backend;
 pub use self::control::Counters;
-pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_announced, making_ids, open_transactions};
+pub use self::horizon::{
+    OpenTransaction, check as check_horizon, horizon, is_announced, making_ids, open_transactions,
+};
 pub use self::mark::page::hold as hold_page;
 pub use self::membership::{join, leave};
 pub use self::node::node_to_read;

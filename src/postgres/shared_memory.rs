@@ -161,10 +161,13 @@ fn or_message<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
         .execute()
 }
 
+/// How many bytes to reserve, and what to call once they are there.
+type Reserved = (fn() -> usize, fn());
+
 thread_local! {
     static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
     static NEXT_REQUEST_HOOK: Cell<pg_sys::shmem_request_hook_type> = const { Cell::new(None) };
-    static RESERVED: Cell<(fn() -> usize, fn())> = const { Cell::new((|| 0, || ())) };
+    static RESERVED: Cell<Reserved> = const { Cell::new((|| 0, || ())) };
 }
 
 /// If the library is being preloaded, reserves room in the main segment and has `at_startup` called once it is there. `size` is asked

@@ -7,8 +7,8 @@ use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 use std::time::Duration;
 
-use flake_core::resume::{Resumable, Resume};
 use flake_core::ledger::host::Host;
+use flake_core::resume::{Resumable, Resume};
 use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot};
 
 use super::delays::Delays;
@@ -148,8 +148,11 @@ impl<S: IdSource> SessionGenerator<S> {
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
         recovery::refuse(S::FUNCTION);
         ledger::notice_promotion(&mut self.backend)?;
-        let answer =
-            self.resumable.next(&mut self.backend, |_| transaction::admit(), |generator, now| S::next(generator, now, argument));
+        let answer = self.resumable.next(
+            &mut self.backend,
+            |_| transaction::admit(),
+            |generator, now| S::next(generator, now, argument),
+        );
         self.delays.report(self.resumable.issued());
         answer
     }

@@ -63,8 +63,8 @@ def update(db, version):
 
 
 def test_its_sessions_go_on_while_the_database_is_upgraded(own_servers, version):
-    """With the objects of either version; a function that their library does not have says so. Sessions of the present library make no
-    IDs beside them, and say that the server has to be restarted; the extension can be upgraded before that."""
+    """With the objects of either version; a function that their library does not have says so. Sessions of the present library
+    make no IDs beside them, and say that the server has to be restarted; the extension can be upgraded before that."""
     server, made = released_server(own_servers, version), Made()
     server.sql(USED)
     with sessions(server) as dbs:
@@ -119,8 +119,8 @@ def test_a_restart_with_the_present_one(own_servers, version, mode):
 
 
 def test_servers_that_are_upgraded_one_by_one(own_servers, version):
-    """The standby first, which becomes the primary and upgrades the database; one that goes on then with the old library cannot read
-    which time was used, and makes no IDs until it has the present one."""
+    """The standby first, which becomes the primary and upgrades the database; one that goes on then with the old library cannot
+    read which time was used, and makes no IDs until it has the present one."""
     first, made = released_server(own_servers, version), Made()
     second = own_servers(standby_of=first, clock=at(0))
     first.set_clock(at(60))

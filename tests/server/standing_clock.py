@@ -151,8 +151,8 @@ def pass_through(server, made, *instants, rows=ROWS, **options):
 
 
 def goes_on(old, new, made, *instants):
-    """The new primary is asked for IDs, and waits for the old one, which goes on and makes IDs at these instants. The wait lasts two
-    seconds by a clock that nobody sets, and its own clock runs meanwhile; says whether the machine was fast enough."""
+    """The new primary is asked for IDs, and waits for the old one, which goes on and makes IDs at these instants. The wait lasts
+    two seconds by a clock that nobody sets, and its own clock runs meanwhile; says whether the machine was fast enough."""
     ids = ", ".join(f"{kind}::text" for kind in made.kinds)
     with sessions(old) as dbs, new.connect() as asking:
         let_run(new)

@@ -11,12 +11,7 @@ from standing_clock import (
     PATIENCE,
     REFUSED,
     at,
-    attempt,
-    attempts,
     cancelled,
-    make,
-    make_in_all,
-    pass_through,
     server_at_0,
     sessions,
 )

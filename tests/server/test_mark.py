@@ -19,7 +19,6 @@ from standing_clock import (
     insert,
     make,
     make_in_all,
-    open_ledger,
     pass_through,
     running,
     server_at_0,

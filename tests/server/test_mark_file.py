@@ -12,7 +12,6 @@ from clients import MAKE, Made
 from standing_clock import cancelled
 from waiting import is_busy, sleeps, wait_until
 
-
 # Bytes of each of the two records, and where a record has its number.
 HALF, NUMBER = 8192, slice(48, 56)
 

@@ -6,7 +6,18 @@ import pytest
 
 from clients import Made
 from standing_clock import (
-    at, attempt, attempts, fail_over, fast_enough, goes_on, insert, make, open_ledger, pass_through, server_at_0, stop_replaying,
+    at,
+    attempt,
+    attempts,
+    fail_over,
+    fast_enough,
+    goes_on,
+    insert,
+    make,
+    open_ledger,
+    pass_through,
+    server_at_0,
+    stop_replaying,
 )  # fmt: skip
 
 

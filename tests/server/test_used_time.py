@@ -8,7 +8,18 @@ import pytest
 
 from clients import Made
 from standing_clock import (
-    at, attempt, attempts, cancelled, fail_over, insert, make, make_in_all, pass_through, running, server_at_0, sessions,
+    at,
+    attempt,
+    attempts,
+    cancelled,
+    fail_over,
+    insert,
+    make,
+    make_in_all,
+    pass_through,
+    running,
+    server_at_0,
+    sessions,
 )  # fmt: skip
 
 ACCEPT = "SELECT flake_accept_clock() < clock_timestamp() + interval '5 s'"

@@ -479,7 +479,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
 /// clock.
 pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
     let steady = server.steady();
-    let is_due = server
-        .lock(|state| until <= state.opened_at || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady)));
+    let is_due =
+        server.lock(|state| until <= state.opened_at || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady)));
     if is_due { AHEAD + super::marks::MARGIN } else { 0 }
 }

@@ -80,7 +80,11 @@ impl Ledger {
             given_back: (0, Used::NONE),
             born: known.steady,
             waits_until: i64::MIN,
-            known_since: if known.file.is_some() { i64::MIN } else { known.started_at.unwrap_or(known.now).saturating_add(1) },
+            known_since: if known.file.is_some() {
+                i64::MIN
+            } else {
+                known.started_at.unwrap_or(known.now).saturating_add(1)
+            },
             used: Used::NONE,
             bound: Bound::NONE,
             announced: i64::MIN,
@@ -320,7 +324,11 @@ impl Ledger {
 
     /// Up to this instant, horizons bind this server: another one's, or its own from before it began.
     pub fn announced(&self) -> i64 {
-        if self.bound.incarnation == self.me.incarnation { self.announced } else { self.announced.max(self.bound.instant) }
+        if self.bound.incarnation == self.me.incarnation {
+            self.announced
+        } else {
+            self.announced.max(self.bound.instant)
+        }
     }
 
     /// Returns the first instant from `now` on at which a stretch can be open.

@@ -71,7 +71,9 @@ impl One {
     /// Returns whether a session makes an ID at an instant; it has to be a new one.
     fn makes<G: Asked<Id: Debug + Hash>>(&self, session: &mut Resumable<G>, now: i64) -> bool {
         self.alone.borrow().at(now);
-        let Ok(answer) = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), |generator, now| generator.ask(now)) else {
+        let Ok(answer) =
+            session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), |generator, now| generator.ask(now))
+        else {
             return false;
         };
         let Answer::Issue(id) = answer else { return false };

@@ -39,7 +39,9 @@ fn what_was_not_flushed_is_written_over() {
     let mut alone = alone();
     alone.writes.borrow_mut().clear();
     let order = [Flushed, Buffered, Buffered, Flushed, Buffered, Flushed, Flushed];
-    order.map(|durability| write(&mut alone, durability));
+    for durability in order {
+        write(&mut alone, durability);
+    }
     let halves: Vec<usize> = alone.writes.borrow().iter().map(|write| write.unwrap().0).collect();
     let first = halves[0];
     assert_eq!(halves, [first, 1 - first, 1 - first, 1 - first, first, first, 1 - first]);

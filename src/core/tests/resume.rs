@@ -64,5 +64,8 @@ fn what_was_adopted_is_followed_in_a_new_era() {
     protocol::start_above(&mut alone, NOON + 2 * SECOND).unwrap();
     make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), |generator, now| generator.next(now, || 0));
     alone.at(end);
-    assert_eq!(own.next(&mut alone, |_| (end, Ok(())), |generator, now| generator.next(now, || 0)), Ok(Answer::Exhausted));
+    assert_eq!(
+        own.next(&mut alone, |_| (end, Ok(())), |generator, now| generator.next(now, || 0)),
+        Ok(Answer::Exhausted)
+    );
 }

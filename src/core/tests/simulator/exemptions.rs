@@ -104,7 +104,7 @@ fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let Some((old, branch)) = known.parted(one, other) else { return false };
     let new = if std::ptr::eq(old, one) { other } else { one };
-    let is_lag = branch.is_active[old.database] && old.time <= branch.last + MARGIN - 1;
+    let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
     let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
         && known.last_steps[new.server] < branch.promoted;
     !known.is_replayed(one, other) && !is_lag && !is_overlap

@@ -260,7 +260,7 @@ impl Play {
         if transaction.is_creator {
             machine.recreating = None;
         }
-        if commits && !machine.recovers() && !(transaction.made.is_empty() && !transaction.is_creator) {
+        if commits && !machine.recovers() && (transaction.is_creator || !transaction.made.is_empty()) {
             if transaction.is_creator {
                 machine.wal.write(time, Record::Extension(session.database, transaction.private));
             }
