@@ -165,7 +165,8 @@ def goes_on(old, new, made, *instants):
             for db in dbs:
                 made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING {ids}").fetchall())
         is_fast_enough = time.monotonic() - began < 1.9
-        made.add(asking.execute("SELECT flake_next('twitter')::text").fetchall(), ["twitter"])
+        with contextlib.suppress(*REFUSED):
+            made.add(asking.execute("SELECT flake_next('twitter')::text").fetchall(), ["twitter"])
         return is_fast_enough
 
 
