@@ -108,7 +108,7 @@ fn a_new_incarnation_that_meets_another_waits() {
     // A tick that began before the end of the wait is the other one's.
     let after = NOON + SECOND + 500;
     assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor(), NOON + SECOND);
-    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor(), NOON, "the clock was set back");
+    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor(), NOON + 1, "the clock was set back");
     assert!(new.with(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(), "it is old enough");
     let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
     let closed = opened.with(&others, NOON, 100 * SECOND);
@@ -175,9 +175,9 @@ fn starting_above() {
 fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
     let begun = |started_at| Ledger::begin(&Beginnings { started_at, ..beginnings(None) });
     let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor();
-    assert_eq!(floor(begun(None), NOON + SECOND), NOON);
-    assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND);
-    assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR);
+    assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
+    assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
+    assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
 }
 
 /// Time that a sno goes back to is used, and no other time is in its window.

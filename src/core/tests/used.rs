@@ -48,8 +48,8 @@ fn a_clock_that_jumps_ahead_leaves_a_gap_that_nobody_has_accepted() {
     let accepted = used.accepting(20);
     assert_eq!((accepted.accepted_after(9), accepted.gaps()[0].accepted), (10, true));
     assert!(!used.accepting(30).gaps()[0].accepted, "it is over");
-    // What remains of accepted time is accepted.
-    assert_eq!(accepted.with(15, 20, 15).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [true, true]);
+    // IDs go on in accepted time, and leave what they have passed.
+    assert_eq!(accepted.with(15, 20, 15).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
