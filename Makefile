@@ -34,7 +34,7 @@ test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missi
 test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips
 	@scripts/test engines
 
-soak: ## faults, load, plans, the model and failovers by engines, for some two hours
+soak: ## faults, load, plans, the simulator and failovers by engines, for some two hours
 	@scripts/test soak
 
 mutants: ## takes protections away, one at a time, and shows which test notices

@@ -246,7 +246,7 @@ COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a s
 COMMENT ON COLUMN flake_stats.clock_changes IS 'how often the server''s clock was set';
 COMMENT ON COLUMN flake_stats.longest_wait IS 'the longest wait for either reason';
 COMMENT ON COLUMN flake_stats.mark IS
-    'IDs stay at least 2 seconds below this time until it has been moved further ahead on disk, to 5 seconds above the clock';
+    'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 

@@ -10,4 +10,7 @@ COMMENT ON FUNCTION flake_horizon() IS
 COMMENT ON COLUMN flake_open.since IS
     'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
+COMMENT ON COLUMN flake_stats.mark IS
+    'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
+
 SELECT flake_record_mark();

@@ -1,42 +1,9 @@
 //! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
 //! time.
 
-use crate::{Answer, FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Window, absent};
-
-/// How a generator reaches the ledger that the sessions of a server share.
-pub trait LedgerAccess {
-    /// Why the ledger could not answer.
-    type Error;
-    /// Returns what a generator with this key begins with.
-    fn begin(&self, key: u64) -> Beginning;
-    /// Returns the present era.
-    fn era(&self) -> u64;
-    /// Asks for the tick that holds `now` and ends at `tick_end`. `goes_back` says that the generator can go back in
-    /// time.
-    fn grant(&self, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, Self::Error>;
-}
-
-/// What a generator begins with.
-#[derive(Debug, Clone, Copy)]
-pub struct Beginning {
-    /// The first unused tick, or the progress to resume from.
-    pub start: Start,
-    /// The latest present instant that earlier sessions have seen.
-    pub last_seen: i64,
-    /// The era in which this holds.
-    pub era: u64,
-    /// The time that the generator may use without asking.
-    pub window: Window,
-}
-
-/// The answer to a request for time.
-#[derive(Debug, Clone, Copy)]
-pub enum Grant {
-    /// The generator may use this time, in this era.
-    Window(Window, u64),
-    /// The generator may use no time before this instant.
-    After(i64),
-}
+use crate::ledger::host::Host;
+use crate::ledger::protocol::{self, Beginning, Grant};
+use crate::{Answer, FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Window};
 
 /// A generator that can resume from the progress of an earlier one.
 pub trait Resume: Sized {
@@ -68,44 +35,67 @@ pub struct Resumable<G: Resume> {
 
 impl<G: Resume> Resumable<G> {
     /// Begins where the slot's last owner stopped.
-    pub fn begin(ledger: &impl LedgerAccess, key: u64, origin: G::Origin) -> Self {
-        let Beginning { start, last_seen, era, window } = ledger.begin(key);
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn begin<H: Host>(host: &mut H, key: u64, origin: G::Origin) -> Result<Self, H::Error> {
+        let Beginning { start, last_seen, era, window } = protocol::begin(host, key)?;
         let mut generator = G::start(&origin, start, last_seen);
         generator.allow(window);
-        Self { generator, key, origin, era, issued_before: 0 }
+        Ok(Self { generator, key, origin, era, issued_before: 0 })
     }
 
-    /// Calls `attempt`, which returns the generator's answer and the instant it was asked for, and asks the ledger for
-    /// more time where the generator needs it.
-    pub fn next<A: LedgerAccess>(
+    /// Begins anew in another era: all ticks that the generator has used lie outside its time.
+    fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+        let issued_before = self.issued();
+        let Beginning { start, last_seen, era, window } = protocol::begin(host, self.key)?;
+        self.generator = G::start(&self.origin, start, last_seen);
+        self.generator.allow(window);
+        (self.era, self.issued_before) = (era, issued_before);
+        Ok(())
+    }
+
+    /// Returns whether the generator's era is the present one. It is asked wherever the clock is read.
+    #[inline]
+    pub fn is_of(&self, era: u64) -> bool {
+        self.era == era
+    }
+
+    /// Has `make` make an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
+    /// An ID that was admitted is one of the present era, or somebody waits for the end of its transaction.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn next<H: Host>(
         &mut self,
-        ledger: &A,
-        mut attempt: impl FnMut(&mut G) -> (i64, Answer<G::Id>),
-    ) -> Result<Answer<G::Id>, A::Error> {
+        host: &mut H,
+        mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+        mut make: impl FnMut(&mut G, i64) -> Answer<G::Id>,
+    ) -> Result<Answer<G::Id>, H::Error> {
         loop {
-            let (now, answer) = attempt(&mut self.generator);
-            let until = match answer {
-                Answer::Outside { tick_end } => match ledger.grant(now, tick_end, G::GOES_BACK)? {
-                    Grant::Window(window, era) if era == self.era || absent!(ResumeEra) => {
-                        self.generator.allow(window);
+            let (now, admitted) = admit(host);
+            if !self.is_of(host.shared().window.era()) {
+                self.begin_anew(host)?;
+                continue;
+            }
+            let until = match admitted
+                .map_or_else(|until| Answer::ClockBehind { until }, |()| make(&mut self.generator, now))
+            {
+                Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, G::GOES_BACK)? {
+                    Grant::Window(window, era) => {
+                        if self.is_of(era) {
+                            self.generator.allow(window);
+                        }
                         continue;
                     }
-                    // A new era has begun.
-                    Grant::Window(..) => now,
                     Grant::After(until) => until,
                 },
                 Answer::ClockBehind { until } => until,
                 answer => return Ok(answer),
             };
-            if ledger.era() == self.era || absent!(ResumeAnew) {
+            if self.is_of(host.shared().window.era()) {
                 return Ok(Answer::ClockBehind { until });
             }
-            let issued_before = self.issued();
-            // All ticks that the generator has used lie outside the new era's time.
-            let Beginning { start, last_seen, era, window } = ledger.begin(self.key);
-            self.generator = G::start(&self.origin, start, last_seen);
-            self.generator.allow(window);
-            (self.era, self.issued_before) = (era, issued_before);
         }
     }
 

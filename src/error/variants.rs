@@ -4,6 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use flake_core::ledger::block::Unreadable;
+use flake_core::ledger::host::Fault;
+
+/// The file of the mark, in the data directory.
+pub const FILE: &str = "flake.mark";
+
 type Name = Cow<'static, str>;
 
 /// An error of the extension. The texts are primary messages; table.rs has the rest.
@@ -59,11 +65,9 @@ pub enum Error {
     NoQuerySnapshot,
     #[error("horizon is not known yet")]
     HorizonNotYet,
-    #[error("there is no horizon while a session makes IDs without shared memory for its slot")]
-    UnpublishedSessions,
     #[error("there is no horizon because sessions have used another version of the flake library")]
     ForeignSessions,
-    #[error("could not find shared memory for horizons: {reason}")]
+    #[error("could not find shared memory for this session: {reason}")]
     NoSlotMemory { reason: String },
     /// A horizon up to this instant may have been returned.
     #[error("ID may be below a horizon")]
@@ -115,6 +119,23 @@ pub enum Error {
     MarkCorrupted { file: &'static str },
     #[error("sequence \"flake_mark\" of extension \"flake\" does not exist")]
     NoMarkSequence,
+    #[error("file \"{file}\" was written by a later version of the flake library")]
+    MarkNewer { file: &'static str },
+    #[error("sequence \"flake_mark\" of extension \"flake\" is not logged")]
+    MarkNotLogged,
+    #[error("second page of sequence \"flake_mark\" was written by a later version of the flake library")]
+    MarkPageNewer,
     #[error("second page of sequence \"flake_mark\" contains no marks")]
     MarkPageCorrupted,
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::File(Unreadable::Damaged) => Self::MarkCorrupted { file: FILE },
+            Fault::File(Unreadable::Newer(_)) => Self::MarkNewer { file: FILE },
+            Fault::Page(Unreadable::Damaged) => Self::MarkPageCorrupted,
+            Fault::Page(Unreadable::Newer(_)) => Self::MarkPageNewer,
+        }
+    }
 }

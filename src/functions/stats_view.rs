@@ -37,11 +37,10 @@ fn flake_stats() -> TableIterator<
     };
     let count = |counter: &AtomicU64| Some(counter.load(Ordering::Relaxed) as i64);
     let skipped = now.ledger.map(|ledger| {
-        let above = ledger.timeline().above();
-        let range = |from, until| {
+        let range = |(from, until)| {
             Range::new(RangeBound::Inclusive(from_instant(from)), RangeBound::Exclusive(from_instant(until)))
         };
-        above.iter().map(|stretch| range(stretch.from, stretch.until)).collect()
+        ledger.used().after(ledger.granted_until()).into_iter().map(range).collect()
     });
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
@@ -53,7 +52,7 @@ fn flake_stats() -> TableIterator<
         count(&now.counters.clock_waits),
         count(&now.counters.clock_changes),
         Some(interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
-        now.ledger.map(|ledger| from_instant(ledger.mark())),
+        now.ledger.map(|ledger| from_instant(ledger.granted_until())),
         now.ledger.map(|ledger| from_instant(ledger.floor())),
         skipped,
     ))

@@ -2,36 +2,35 @@
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::Cell;
-use std::ptr;
 
-use flake_core::{SHARE_RULE, SlotProgress, absent};
+use flake_core::SHARE_RULE;
 
-use super::control::{CONTROL_SIZE, Control, Counters, Header, VERSION};
-use super::segment::segment;
+use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, VERSION};
+use super::segment;
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::{report, shared_memory, slot};
+use crate::postgres::{report, shared_memory};
 
-/// What this session has of the ledger's shared memory.
+/// The control block as this session has it.
 #[derive(Clone, Copy)]
-pub enum Attachment {
-    /// It has not looked yet.
-    Unknown,
-    /// The control block; and the progress of this slot, unless there was no memory for it, or it was not asked for yet.
-    Ledger(&'static Control, *mut SlotProgress),
-    /// The control block of another version of the library.
-    Foreign(&'static Header),
+pub struct Attachment {
+    /// All sessions' control block; one of this session's own where another version of the library has made theirs.
+    pub control: &'static Control,
+    /// The beginning of all sessions' control block, where another version of the library has made it.
+    pub foreign: Option<&'static Header>,
 }
 
 thread_local! {
-    static ATTACHMENT: Cell<Attachment> = const { Cell::new(Attachment::Unknown) };
+    static ATTACHMENT: Cell<Option<Attachment>> = const { Cell::new(None) };
 }
 
 /// If the library is being preloaded, has the control block created when the server starts.
 pub fn preload() {
-    shared_memory::reserve(CONTROL_SIZE, || {
+    let size = || CONTROL_SIZE + segment::size();
+    shared_memory::reserve(size, || {
         if let Ok(control) = control_block() {
-            control.with_lock(|guarded| guarded.preloaded_at = clock::now());
+            control.with_lock(|guarded| guarded.state.started_at = Some(clock::now()));
+            segment::preload(control);
         }
     });
 }
@@ -44,19 +43,13 @@ fn control_block() -> Result<&'static Control, String> {
 
 /// Returns the beginning of the control block, whatever version of the library created it.
 pub fn header() -> Result<&'static Header, Error> {
-    match attach()? {
-        Attachment::Ledger(control, _) => Ok(&control.header),
-        Attachment::Foreign(header) => Ok(header),
-        Attachment::Unknown => unreachable!("the session has just attached"),
-    }
+    let Attachment { control, foreign } = attach()?;
+    Ok(foreign.unwrap_or(&control.header))
 }
 
-/// Returns the control block, or none where this session does without the ledger.
+/// Returns the control block; none where another version of the library has made it, or there is none.
 pub fn control() -> Option<&'static Control> {
-    match attach() {
-        Ok(Attachment::Ledger(control, _)) => Some(control),
-        _ => None,
-    }
+    attach().ok().filter(|attachment| attachment.foreign.is_none()).map(|attachment| attachment.control)
 }
 
 /// Returns the server's counters.
@@ -65,56 +58,33 @@ pub fn counters() -> Option<&'static Counters> {
 }
 
 /// Returns what this session has attached to so far.
-pub fn attached() -> Attachment {
+pub fn attached() -> Option<Attachment> {
     ATTACHMENT.get()
 }
 
 /// Attaches to the control block. A session that finds none makes no IDs, as no other session could know of them.
 pub fn attach() -> Result<Attachment, Error> {
-    if let Attachment::Unknown = ATTACHMENT.get() {
-        let control = match control_block() {
-            Ok(control) => control,
-            Err(_) if absent!(MemoryOfServer) => Box::leak(Box::new(Control::new())),
-            Err(reason) => return Err(Error::NoControlBlock { reason }),
-        };
-        if control.header.share_rule != SHARE_RULE && !absent!(ForeignShareRule) {
-            return Err(Error::OtherShareRule { found: control.header.share_rule, own: SHARE_RULE });
-        }
-        ATTACHMENT.set(if control.header.version != VERSION && !absent!(ForeignVersion) {
-            warn(
-                "another version of the library is in use",
-                "Its IDs start above the present instant, and are unique unless the clock is set back.",
-                "Restart the server.",
-            );
-            Attachment::Foreign(&control.header)
-        } else {
-            control.register_locks();
-            Attachment::Ledger(control, ptr::null_mut())
-        });
+    if let Some(attachment) = ATTACHMENT.get() {
+        return Ok(attachment);
     }
-    Ok(ATTACHMENT.get())
-}
-
-/// Attaches to the control block and to the progress of this slot.
-pub fn attach_slot() -> Result<Attachment, Error> {
-    if let Attachment::Ledger(control, progress) = attach()?
-        && progress.is_null()
-    {
-        match segment(control) {
-            Ok(segment) => {
-                let progress = segment.slots[slot::numbers().0 as usize].progress.get();
-                ATTACHMENT.set(Attachment::Ledger(control, progress));
-            }
-            Err(reason) => warn(
-                &format!("no shared memory for this slot: {reason}"),
-                "Its IDs start above the present instant and above those of all sessions that have exited.",
-                "Check max_connections and the limits of shared memory, and restart the server.",
-            ),
-        }
+    let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
+    let found = &control.header;
+    if found.share_rule != SHARE_RULE {
+        return Err(Error::OtherShareRule { found: found.share_rule, own: SHARE_RULE });
     }
-    Ok(ATTACHMENT.get())
-}
-
-fn warn(reason: &str, detail: &str, hint: &str) {
-    report::warning(format!("this session makes IDs without the ledger: {reason}"), Some(detail), hint);
+    let attachment = if found.version == VERSION {
+        Attachment { control, foreign: None }
+    } else if found.version < FIRST_WITH_ROOM {
+        return Err(Error::OtherVersion { found: found.version });
+    } else {
+        report::warning(
+            "this session makes IDs without the ledger: another version of the library is in use".to_owned(),
+            Some("Its IDs start above the present instant, and are unique unless the clock is set back."),
+            "Restart the server.",
+        );
+        Attachment { control: Box::leak(Box::new(Control::new())), foreign: Some(found) }
+    };
+    attachment.control.register_locks();
+    ATTACHMENT.set(Some(attachment));
+    Ok(attachment)
 }

@@ -4,11 +4,9 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-use flake_core::{Ledger, Node, SHARE_RULE, Window, absent};
+use flake_core::ledger::host::{Shared, State};
+use flake_core::{Node, SHARE_RULE};
 
-use super::databases::Databases;
-use super::mark_file::FileState;
-use super::seqlock::WindowSeqlock;
 use crate::clock;
 use crate::postgres::lwlock::LwLock;
 
@@ -16,6 +14,8 @@ use crate::postgres::lwlock::LwLock;
 pub const CONTROL_SIZE: usize = 4096;
 /// The version of [`Control`] and of what it holds.
 pub const VERSION: u32 = 2;
+/// Beside an older version's control block no IDs are made: its sessions would not read the file and the pages.
+pub const FIRST_WITH_ROOM: u32 = 2;
 
 /// The beginning of the control block, which is the same in all versions of the library.
 #[repr(C)]
@@ -39,65 +39,30 @@ pub struct Control {
     lock: LwLock,
     /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
     pub(super) file_lock: LwLock,
-    /// The handle of the segment with what is kept for each slot.
+    /// The handle of the dynamic segment with what is kept for each slot.
     pub segment: AtomicU32,
-    /// How many sessions have made IDs or asked for a horizon.
-    pub sessions: AtomicU32,
-    /// The length of the longest tick that a generator has had, in microseconds.
-    pub longest_tick: AtomicI64,
-    /// Sessions that could not store their progress have used only ticks that start before this instant.
-    pub unstored_floor: AtomicI64,
-    /// The number of the ledger's memory, once the ledger is open.
-    pub memory: AtomicU32,
-    /// The greatest mark of another node that was seen in any database.
-    pub mark_of_others: AtomicI64,
+    /// Whether that is in the main segment instead.
+    pub is_preloaded: AtomicBool,
+    /// What sessions read and change without a lock.
+    pub shared: Shared,
     guarded: UnsafeCell<Guarded>,
-    pub(super) file: UnsafeCell<FileState>,
-    /// The guarded ledger's window and era.
-    pub window: WindowSeqlock,
-    /// The latest present instant that a session has seen.
-    pub last_seen: AtomicI64,
     pub counters: Counters,
-    /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
-    pub announced: AtomicI64,
-    /// How often that was taken back: horizons from before a recall do not count any more.
-    pub recalls: AtomicU32,
-    /// What binds every node in the pages that were compared: horizons from before the start of the server are below.
-    pub bound: AtomicI64,
     /// Guards the prepared transactions.
     pub(super) prepared_lock: LwLock,
     /// How many entries there may be of those.
     pub prepared: AtomicU32,
-    /// What makes IDs from the opening of the ledger on has this number or a greater one, unless it had begun before.
-    pub first_xid: AtomicU64,
     /// Whether those are known that were prepared before this server start.
     pub prepared_are_known: AtomicBool,
-    /// How many sessions make IDs that horizons cannot know of.
-    pub unpublished: AtomicU32,
-    /// Those that have exited had no transaction from this one on.
-    pub unpublished_until: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
 
 /// What the lock guards.
+#[derive(Default)]
 pub struct Guarded {
-    /// When the preloaded library created the control block; 0 if it was not preloaded.
-    pub preloaded_at: i64,
-    /// The ledger, once it is open. Only who holds the lock of the file replaces it.
-    pub ledger: Option<Ledger>,
-    /// Ticks before this instant may be closed because of a restart or a promotion, not because of the clock.
-    pub opened_at: i64,
-    pub opened_in_recovery: bool,
-    /// The databases whose marks the ledger is above.
-    pub databases: Databases,
-    /// Sessions that have exited have used only ticks that start before this instant in this era, and earlier eras' time
-    /// is not used any more.
-    pub free_from: i64,
-    /// Until this instant, sessions may use time that was granted to them in earlier eras.
-    pub granted_before: i64,
+    pub state: State,
     /// The clock minus the steady clock, and the latter, when they were last compared.
-    pub clock_offset: Option<(i64, i64)>,
+    clock_offset: Option<(i64, i64)>,
 }
 
 /// Counts of all sessions, which add theirs when they ask for time, about every two seconds, and when they exit.
@@ -111,7 +76,7 @@ pub struct Counters {
     pub longest_wait: AtomicU64,
 }
 
-// SAFETY: the cells are used only under their locks.
+// SAFETY: the cell is used only under its lock.
 unsafe impl Sync for Control {}
 
 impl Header {
@@ -142,34 +107,13 @@ impl Control {
             lock: LwLock::new(),
             file_lock: LwLock::new(),
             segment: AtomicU32::new(0),
-            sessions: AtomicU32::new(0),
-            longest_tick: AtomicI64::new(0),
-            unstored_floor: AtomicI64::new(i64::MIN),
-            memory: AtomicU32::new(0),
-            mark_of_others: AtomicI64::new(i64::MIN),
-            guarded: UnsafeCell::new(Guarded {
-                preloaded_at: 0,
-                ledger: None,
-                opened_at: i64::MIN,
-                opened_in_recovery: false,
-                databases: Databases::default(),
-                free_from: i64::MIN,
-                granted_before: i64::MIN,
-                clock_offset: None,
-            }),
-            file: UnsafeCell::new(FileState::default()),
-            window: WindowSeqlock::default(),
-            last_seen: AtomicI64::new(i64::MIN),
+            is_preloaded: AtomicBool::new(false),
+            shared: Shared::default(),
+            guarded: UnsafeCell::default(),
             counters: Counters::default(),
-            announced: AtomicI64::new(i64::MIN),
-            recalls: AtomicU32::new(0),
-            bound: AtomicI64::new(i64::MIN),
             prepared_lock: LwLock::new(),
             prepared: AtomicU32::new(0),
-            first_xid: AtomicU64::new(0),
             prepared_are_known: AtomicBool::new(false),
-            unpublished: AtomicU32::new(0),
-            unpublished_until: AtomicU64::new(0),
         }
     }
 
@@ -187,24 +131,6 @@ impl Control {
         // SAFETY: this session holds the lock, so no other one uses the cell.
         act(unsafe { &mut *self.guarded.get() })
     }
-
-    /// Returns the ledger's window and era.
-    pub fn window(&self) -> (Window, u64) {
-        self.window.try_read().unwrap_or_else(|| {
-            let Some(ledger) = self.ledger() else { unreachable!("generators begin after the ledger was opened") };
-            (ledger.window(), ledger.era())
-        })
-    }
-
-    /// Returns the ledger, once it is open.
-    pub fn ledger(&self) -> Option<Ledger> {
-        self.with_lock(|guarded| guarded.ledger)
-    }
-
-    /// No session without progress of its own in the ledger has used a tick that starts at or after this instant.
-    pub fn untraced_floor(&self) -> i64 {
-        self.unstored_floor.load(Ordering::Acquire).max(self.header.foreign_floor.load(Ordering::Acquire))
-    }
 }
 
 impl Guarded {
@@ -214,6 +140,6 @@ impl Guarded {
         let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
         let step = now - steady - offset;
         // Slewing shifts a clock by at most a thousandth of the time that passes.
-        if step.abs() > 250_000 + (steady - at) / 1000 && !absent!(ClockNoticed) { step } else { 0 }
+        if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
     }
 }

@@ -5,19 +5,15 @@ use std::sync::atomic::{Ordering, fence};
 
 use flake_core::horizon::prepared::{Prepared, holds};
 use flake_core::horizon::{Snapshot, widened};
-use flake_core::resume::{Grant, LedgerAccess};
-use flake_core::timeline::MARGIN;
-use flake_core::{Node, absent};
+use flake_core::ledger::host::Server;
+use flake_core::ledger::protocol;
 
-use super::access::SharedLedger;
-use super::attach::{Attachment, attached};
+use super::attach::attached;
+use super::backend::Backend;
 use super::control::Control;
-use super::mark_page;
-use super::open::open;
 use super::segment::{Segment, segment};
-use crate::clock;
 use crate::error::Error;
-use crate::postgres::{prepared, recovery, snapshot, transaction};
+use crate::postgres::{prepared, recovery, slot, snapshot, transaction};
 
 thread_local! {
     /// The last horizon of the present transaction, if that has one snapshot, after so many recalls.
@@ -26,36 +22,32 @@ thread_local! {
 
 /// Returns whether this session may ask for horizons.
 pub fn check() -> Result<(), Error> {
-    if recovery::is_in_progress() && !absent!(HorizonInRecovery) {
+    if recovery::is_in_progress() {
         return Err(Error::HorizonInRecovery);
     }
     // A worker has a copy of its leader's snapshot without the note, and could answer otherwise than the leader.
-    if transaction::is_in_worker() && !absent!(HorizonInWorker) { Err(Error::HorizonInWorker) } else { Ok(()) }
+    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { Ok(()) }
 }
 
-/// Returns an instant below which no ID can appear any more in what this query or a later one sees. `node` is what the session
-/// got when it joined.
-pub fn horizon(node: Node) -> Result<i64, Error> {
+/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+pub fn horizon(mut backend: Backend) -> Result<i64, Error> {
     let snapshot = snapshot::of_query().ok_or(Error::NoQuerySnapshot)?;
     if let Some(known) = snapshot.note() {
         return Ok(known);
     }
-    let control = match attached() {
-        Attachment::Ledger(control, _) => control,
-        Attachment::Foreign(header) => return Err(Error::OtherVersion { found: header.version }),
-        Attachment::Unknown => unreachable!("the session has just joined"),
-    };
-    open(control, node)?;
+    if let Some(header) = attached().and_then(|attachment| attachment.foreign) {
+        return Err(Error::OtherVersion { found: header.version });
+    }
+    let control = backend.control();
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
     let transactions = snapshot.transactions();
-    if prepared::most() > 0 && !absent!(HorizonRebuilt) {
+    // The ledger has begun when this session joined.
+    if prepared::most() > 0 {
         learn_prepared(control, segment);
-        if !absent!(HorizonLearned) {
-            check_learned(control, segment, &transactions)?;
-        }
+        check_learned(control, segment, &transactions)?;
     }
-    let recalls = control.recalls.load(Ordering::SeqCst);
-    let announced = announce(control, &SharedLedger { function: c"flake_horizon()", node })?;
+    let recalls = control.shared.recalls.load(Ordering::SeqCst);
+    let announced = announce(&mut backend)?;
     let horizon = scan(control, segment, &transactions)?.min(announced);
     let horizon = if snapshot.is_of_transaction() { not_before_the_last(horizon, recalls) } else { horizon };
     snapshot.set_note(horizon);
@@ -65,11 +57,8 @@ pub fn horizon(node: Node) -> Result<i64, Error> {
 /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon from
 /// before a recall does not count.
 fn not_before_the_last(horizon: i64, recalls: u32) -> i64 {
-    if absent!(HorizonLast) {
-        return horizon;
-    }
     let (before, last) = LAST.get();
-    let counts = before == recalls || absent!(HorizonRecalled);
+    let counts = before == recalls;
     let horizon = if counts { last.max(horizon) } else { horizon };
     LAST.set((recalls, horizon));
     horizon
@@ -82,44 +71,23 @@ pub fn forget() {
 
 /// Returns whether horizons up to an instant may have been returned.
 pub fn is_announced(instant: i64) -> bool {
-    super::attach::control().is_some_and(|control| instant <= control.announced.load(Ordering::Acquire))
+    super::attach::control().is_some_and(|control| instant <= control.shared.announced.load(Ordering::Acquire))
 }
 
 /// Announces the clock: no ID is made below any more, by no session of this server, nor after it has crashed, nor by a server
 /// that continues from its WAL.
-fn announce(control: &Control, ledger: &SharedLedger) -> Result<i64, Error> {
-    let known = control.announced.load(Ordering::Acquire);
-    let mut now = clock::now();
-    if !absent!(HorizonDurable) {
-        let grant = ledger.grant(now, now.saturating_add(1), false)?;
-        let (window, _) = control.window();
-        // Time that a clock which was ahead has used is no time for IDs, and may be after the next start.
-        if let Grant::After(_) = grant {
-            now = now.min(window.until);
-        }
-        let mark = window.until.max(known).saturating_add(MARGIN);
-        if !absent!(HorizonPage) {
-            mark_page::bind(control, ledger.node, mark)?;
-        }
-    }
-    let before = control.announced.fetch_max(now, Ordering::SeqCst);
+fn announce(backend: &mut Backend) -> Result<i64, Error> {
+    let now = protocol::bind(backend)?;
+    let before = backend.shared().announced.fetch_max(now, Ordering::SeqCst);
     fence(Ordering::SeqCst);
-    flake_core::absence::stall();
+    backend.point("announced");
     Ok(now.max(before))
 }
 
 /// Returns the least bound of the transactions that have not ended for a snapshot. The clock has been announced.
 fn scan(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<i64, Error> {
-    if !absent!(HorizonUnpublished) {
-        // In this order: who leaves says until when it counts before it does not.
-        let is_any = control.unpublished.load(Ordering::SeqCst) > 0;
-        let is_left = snapshot.xmin < control.unpublished_until.load(Ordering::SeqCst) && !absent!(HorizonLeft);
-        if is_any || is_left {
-            return Err(Error::UnpublishedSessions);
-        }
-        if control.header.foreign_sessions.load(Ordering::SeqCst) > 0 && !absent!(HorizonForeign) {
-            return Err(Error::ForeignSessions);
-        }
+    if control.header.foreign_sessions.load(Ordering::SeqCst) > 0 {
+        return Err(Error::ForeignSessions);
     }
     let database = recovery::database();
     let mut least = i64::MAX;
@@ -133,6 +101,7 @@ fn scan(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<
         };
         least = least.min(holds);
     }
+    crate::postgres::stall::at("slots read");
     // After the slots: a transaction that is prepared is there before it leaves its slot.
     if control.prepared.load(Ordering::SeqCst) > 0 {
         least = least.min(segment.with_prepared(control, |all| holds(all, snapshot, database)));
@@ -157,7 +126,7 @@ fn learn_prepared(control: &Control, segment: Segment) {
 /// Checks that a snapshot sees no transaction as running that may have been prepared before this server start, and was committed
 /// before anybody had learned of it.
 fn check_learned(control: &Control, segment: Segment, snapshot: &Snapshot<'_>) -> Result<(), Error> {
-    let first = control.first_xid.load(Ordering::Acquire);
+    let first = control.with_lock(|guarded| guarded.state.first_xid);
     if snapshot.xmin >= first {
         return Ok(());
     }
@@ -184,7 +153,7 @@ pub struct OpenTransaction {
 pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
     // Before the first ID there is none.
-    if control.segment.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
+    if control.shared.sessions.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
         return Ok(Vec::new());
     }
     let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
@@ -204,4 +173,18 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
         }
     }
     Ok(open)
+}
+
+/// Returns the processes of other sessions that are in a transaction in which they have made IDs, and the instant of its first
+/// one: time that was granted to them before may still be used in it.
+pub fn making_ids() -> Result<Vec<(i32, i64)>, Error> {
+    let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
+    if control.shared.sessions.load(Ordering::Acquire) == 0 {
+        return Ok(Vec::new());
+    }
+    let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
+    let own = slot::numbers().0;
+    let others = (0..).zip(segment.slots).filter(|(number, _)| *number != own);
+    let busy = others.map(|(number, slot)| (transaction::process_of(number).0, slot.transactions.bound()));
+    Ok(busy.filter(|&(pid, bound)| pid != 0 && bound != i64::MAX).collect())
 }

@@ -1,38 +1,39 @@
-//! The ledger as the sessions of this server share it: which time they may use, and what sessions that exited have used.
+//! PostgreSQL as the host of the protocol that keeps IDs unique (`flake_core::ledger`), and of horizons.
 //!
-//! It knows nothing of generators: sessions [`join`] it, reach it as [`SharedLedger`], and [`leave`] their progress.
+//! It knows nothing of generators: sessions [`join`] it, and [`leave`] their progress.
 
-mod access;
 mod attach;
+mod backend;
 mod control;
-mod databases;
+mod foreign;
 mod horizon;
-mod mark_file;
-mod mark_page;
+mod mark;
 mod membership;
 mod node;
-mod open;
 mod operator;
 mod segment;
-mod seqlock;
 mod transactions;
-mod writer;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use flake_core::{Ledger, Node};
+use flake_core::Node;
+use flake_core::ledger::protocol;
+use flake_core::ledger::state::Ledger;
 
-use self::attach::Attachment;
-use crate::error::Error;
+use self::control::Guarded;
+use crate::error::{Error, superuser_only};
+use crate::postgres::report;
 
-pub use self::access::SharedLedger;
 pub use self::attach::{counters, preload};
+pub use self::backend::Backend;
 pub use self::control::Counters;
-pub use self::horizon::{OpenTransaction, check as check_horizon, horizon, is_announced, open_transactions};
-pub use self::mark_page::hold as hold_page;
+pub use self::horizon::{
+    OpenTransaction, check as check_horizon, horizon, is_announced, making_ids, open_transactions,
+};
+pub use self::mark::page::hold as hold_page;
 pub use self::membership::{join, leave};
 pub use self::node::node_to_read;
-pub use self::open::{record_mark, restart_wait, watch_clock};
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
 
@@ -40,7 +41,7 @@ pub use self::transactions::{admit, admits, cover, end as end_transaction, notic
 pub struct Snapshot {
     /// The node in force; none before it is pinned.
     pub node: Option<Node>,
-    /// The ledger, once it is open.
+    /// The ledger, once it has begun.
     pub ledger: Option<Ledger>,
     /// How many sessions have made IDs or asked for a horizon.
     pub sessions: u32,
@@ -52,16 +53,55 @@ pub fn snapshot() -> Option<Snapshot> {
     let control = attach::control()?;
     Some(Snapshot {
         node: control.header.node(),
-        ledger: control.ledger(),
-        sessions: control.sessions.load(Ordering::Relaxed),
+        ledger: control.with_lock(|guarded| guarded.state.ledger),
+        sessions: control.shared.sessions.load(Ordering::Relaxed),
         counters: &control.counters,
     })
 }
 
 /// Returns the version of the control block if it is that of another version of the library.
 pub fn foreign_version() -> Result<Option<u32>, Error> {
-    match attach::attach()? {
-        Attachment::Foreign(header) => Ok(Some(header.version)),
-        _ => Ok(None),
+    match attach::attach() {
+        Ok(attachment) => Ok(attachment.foreign.map(|header| header.version)),
+        Err(Error::OtherVersion { found }) => Ok(Some(found)),
+        Err(error) => Err(error),
     }
+}
+
+/// Writes this server's mark into the page of a database in which the extension has just been created.
+pub fn record_mark() -> Result<(), Error> {
+    superuser_only("flake_record_mark")?;
+    match attach::attach() {
+        Ok(attachment) if attachment.foreign.is_none() => {}
+        // The extension can be updated before the server is restarted; the first session after that sees to it.
+        Err(Error::OtherVersion { found }) => {
+            crate::error::warn(Error::OtherVersion { found });
+            return Ok(());
+        }
+        attached => return attached.map(|_| ()),
+    }
+    // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
+    if node::node().is_err() {
+        return Ok(());
+    }
+    protocol::record_mark(&mut Backend::new()?)
+}
+
+/// Returns how long a session has to wait for `until` because of a start or a promotion and not because of the clock.
+pub fn wait_of_start(until: i64) -> Duration {
+    let wait = Backend::new().map_or(0, |backend| protocol::wait_of_start(&backend, until));
+    Duration::from_micros(wait.unsigned_abs())
+}
+
+/// Counts and logs a step of the clock if there was one.
+pub fn watch_clock() {
+    let Some(control) = attach::control() else { return };
+    let step = control.with_lock(Guarded::clock_step);
+    if step == 0 {
+        return;
+    }
+    control.counters.clock_changes.fetch_add(1, Ordering::Relaxed);
+    let by = Duration::from_micros(step.unsigned_abs());
+    let direction = if step < 0 { "back" } else { "ahead" };
+    report::log(format!("flake: the clock was set {direction} by {by:?}"));
 }

@@ -1,7 +1,7 @@
 //! This server's number among the nodes.
 #![allow(unsafe_code, reason = "the C symbol of a background worker")]
 
-use flake_core::{Node, absent};
+use flake_core::Node;
 use pgrx::{pg_guard, pg_sys};
 
 use super::attach::header;
@@ -14,19 +14,11 @@ use crate::postgres::{background, report, settings};
 pub fn node() -> Result<Node, Error> {
     let configured = settings::node();
     let header = header()?;
-    if absent!(NodePinned)
-        && let Some((id, count)) = configured
-    {
-        return Ok(Node::new(id, count)?);
-    }
     if let Some(node) = pinned(header, configured) {
         return Ok(node);
     }
     if let Some((id, count)) = configured {
         return Ok(Node::new(id, count)?);
-    }
-    if absent!(NodeAsked) {
-        return Ok(Node::new(0, 1)?);
     }
     // Nobody has pinned anything, and nobody may be locked out for being the first: a process without a client asks.
     let has_run = background::run(c"flake node number", c"flake_pin_node");

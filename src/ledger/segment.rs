@@ -1,4 +1,5 @@
-//! The dynamic segment: what is kept for each slot, and the prepared transactions.
+//! What is kept for each slot, and the prepared transactions: in a dynamic segment, or in the main one where the library is
+//! preloaded.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::{Cell, UnsafeCell};
@@ -35,19 +36,46 @@ thread_local! {
     static SEGMENT: Cell<Option<Segment>> = const { Cell::new(None) };
 }
 
+/// How many slots there are, and how many entries for prepared transactions: as many as can be prepared, one that each slot is
+/// about to prepare, and as many again that have ended, or all of those as one.
+fn numbers() -> (usize, usize) {
+    let slots = slot::count() as usize;
+    (slots, 2 * postgres::prepared::most() + slots + 1)
+}
+
+/// The bytes that it takes in the main segment, where the library is preloaded.
+pub fn size() -> usize {
+    let (slots, others) = numbers();
+    shared_memory::size_of_arrays::<SlotMemory, Prepared>(slots, others)
+}
+
+/// Creates it in the main segment, which needs no dynamic shared memory.
+pub fn preload(control: &Control) {
+    let is_there = in_main_segment().is_ok();
+    control.is_preloaded.store(is_there, Ordering::Release);
+}
+
+fn in_main_segment() -> Result<(*mut SlotMemory, *mut Prepared), String> {
+    let (slots, others) = numbers();
+    // SAFETY: every process of this version uses the name for this; the numbers are those of the server start.
+    unsafe { shared_memory::main_segment_arrays(c"flake slots", slots, others) }
+}
+
 /// Returns the segment, which the first session to ask creates, or why there is none.
 pub fn segment(control: &Control) -> Result<Segment, String> {
     if let Some(segment) = SEGMENT.get() {
         return Ok(segment);
     }
-    let slots = slot::numbers().1 as usize;
-    // As many as can be prepared, one that each slot is about to prepare, and as many again that have ended, or all of those as one.
-    let others = 2 * postgres::prepared::most() + slots + 1;
-    // SAFETY: every session of this version uses the handle for this; the numbers are those of the server start.
-    let segment = unsafe {
-        let (first, second) = shared_memory::segment::<SlotMemory, Prepared>(&control.segment, slots, others)?;
-        Segment { slots: std::slice::from_raw_parts(first, slots), prepared: (second, others) }
+    let (slots, others) = numbers();
+    let (first, second) = if control.is_preloaded.load(Ordering::Acquire) {
+        in_main_segment()?
+    } else {
+        // SAFETY: every session of this version uses the handle for this; the numbers are those of the server start.
+        unsafe { shared_memory::segment::<SlotMemory, Prepared>(&control.segment, slots, others)? }
     };
+    // SAFETY: there are so many.
+    let slots = unsafe { std::slice::from_raw_parts(first, slots) };
+    let segment = Segment { slots, prepared: (second, others) };
     SEGMENT.set(Some(segment));
     Ok(segment)
 }

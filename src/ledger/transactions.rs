@@ -1,28 +1,25 @@
 //! The transactions of this session, as horizons see them.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, Ordering, fence};
+use std::sync::atomic::AtomicI64;
 
 use flake_core::horizon::prepared::Prepared;
 use flake_core::horizon::{NONE, SlotTransactions};
-use flake_core::{Node, absent};
+use flake_core::ledger::host::Server;
 
-use super::attach::{Attachment, attached};
-use super::control::Control;
+use super::attach::attached;
+use super::backend::Backend;
 use super::horizon::forget;
-use super::open::open;
-use super::segment::{self, Segment};
+use super::segment;
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
-use crate::postgres::{prepared, recovery, slot};
+use crate::postgres::{prepared, recovery};
 
 /// What a session that joined has of the horizons.
 #[derive(Clone, Copy)]
 struct Own {
     transactions: &'static SlotTransactions,
     announced: &'static AtomicI64,
-    /// Whether others can see its transactions.
-    is_published: bool,
 }
 
 thread_local! {
@@ -33,24 +30,13 @@ thread_local! {
     static ADMITTED: Cell<i64> = const { Cell::new(NONE) };
 }
 
-/// Has this session's transactions hold horizons from now on. `segment` is none where there is no memory for its slot; then
-/// there are no horizons as long as its transactions may hold one.
-pub fn take_part(control: Option<&'static Control>, segment: Option<Segment>) {
-    static NEVER: AtomicI64 = AtomicI64::new(i64::MIN);
-    let transactions = match segment {
-        Some(segment) => &segment.slots[slot::numbers().0 as usize].transactions,
-        None => Box::leak(Box::default()),
-    };
-    if segment.is_none()
-        && let Some(control) = control
-    {
-        control.unpublished.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
+/// Has this session's transactions hold horizons from now on.
+pub fn take_part(backend: &Backend) {
+    // Beside another version's ledger there are no horizons.
+    let transactions = backend.transactions().unwrap_or_else(|| Box::leak(Box::default()));
     transactions.begin(recovery::database());
-    let announced = control.map_or(&NEVER, |control| &control.announced);
     JOINED_IN_RECOVERY.set(recovery::is_in_progress());
-    OWN.set(Some(Own { transactions, announced, is_published: segment.is_some() }));
+    OWN.set(Some(Own { transactions, announced: &backend.control().shared.announced }));
 }
 
 /// Returns whether IDs of ticks that end after `now` may be made in the present transaction, without asking anything that
@@ -70,16 +56,14 @@ fn begin(now: i64) -> bool {
 
 /// Returns whether the server was promoted since this session joined.
 fn is_promoted() -> bool {
-    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress() && !absent!(HorizonPromoted)
+    JOINED_IN_RECOVERY.get() && !recovery::is_in_progress()
 }
 
-/// Has the ledger opened again in a session that joined before the server was promoted: the old primary may have announced
+/// Has the ledger begin anew in a session that joined before the server was promoted: the old primary may have announced
 /// horizons above the time that was granted to the session.
-pub fn notice_promotion(node: Node) -> Result<(), Error> {
+pub fn notice_promotion(backend: &mut Backend) -> Result<(), Error> {
     if is_promoted() {
-        if let Attachment::Ledger(control, _) = attached() {
-            open(control, node)?;
-        }
+        flake_core::ledger::protocol::take_page(backend)?;
         JOINED_IN_RECOVERY.set(false);
     }
     Ok(())
@@ -109,14 +93,11 @@ pub fn admit(now: i64) -> Result<(), i64> {
 ///
 /// # Errors
 /// The latest instant that may have been announced.
-pub fn cover(instant: i64) -> Result<(), i64> {
+pub fn cover(backend: &Backend, instant: i64) -> Result<(), i64> {
     let Some(own) = OWN.get() else { return Ok(()) };
     // The floor is above what was announced before the start of the server.
-    if let Attachment::Ledger(control, _) = attached()
-        && let Some(floor) = control.ledger().map(|ledger| ledger.floor())
-        && instant < floor
-        && !absent!(CoverFloor)
-    {
+    let floor = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor()));
+    if instant < floor {
         return Err(floor);
     }
     if own.transactions.bound() <= instant { Ok(()) } else { own.transactions.hold(own.announced, instant) }
@@ -135,27 +116,18 @@ pub fn end(event: Event) -> bool {
         Event::Left => own.transactions.end(None),
     }
     forget();
-    ADMITTED.replace(NONE) != NONE && !absent!(HorizonReading)
+    ADMITTED.replace(NONE) != NONE
 }
 
 /// Has the present transaction, which is about to be prepared, hold horizons until somebody ends it.
 fn prepare(own: Own) {
     let bound = own.transactions.bound();
-    let Some(xid) = transaction::xid().filter(|_| bound != NONE && !absent!(HorizonPrepared)) else { return };
-    // Without memory for its slot, there is no horizon that it could hold. Nor can it be prepared where none can.
-    if let (Attachment::Ledger(control, _), Some(segment)) = (attached(), segment::attached())
+    let Some(xid) = transaction::xid().filter(|_| bound != NONE) else { return };
+    // Nothing can be prepared where there is no room for it.
+    if let (Some(attachment), Some(segment)) = (attached(), segment::attached())
         && prepared::most() > 0
     {
-        segment.add_prepared(control, &[Prepared::new(xid, bound, recovery::database())]);
+        segment.add_prepared(attachment.control, &[Prepared::new(xid, bound, recovery::database())]);
     }
     prepared::carry(xid, bound);
-}
-
-/// Notes that this session has made its last ID, at exit. Its last transaction may have to be rolled back yet.
-pub fn leave(control: &Control) {
-    if OWN.get().is_some_and(|own| !own.is_published) {
-        // Snapshots that see all before this one as ended see its own as ended.
-        control.unpublished_until.fetch_max(transaction::next_xid(), Ordering::SeqCst);
-        control.unpublished.fetch_sub(1, Ordering::SeqCst);
-    }
 }

@@ -23,5 +23,6 @@ pub mod settings;
 pub mod shared_memory;
 pub mod slot;
 pub mod snapshot;
+pub mod stall;
 pub mod timestamptz;
 pub mod transaction;

@@ -14,6 +14,12 @@ pub fn warning(message: String, detail: Option<&str>, hint: &str) {
     send(report, PgLogLevel::WARNING);
 }
 
+/// Sends a NOTICE to the client.
+pub fn notice(message: String, detail: &str) {
+    let report = ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, function_name!());
+    send(report.set_detail(detail), PgLogLevel::NOTICE);
+}
+
 /// Writes to the server's log.
 pub fn log(message: String) {
     let report = ErrorReport::new(PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION, message, function_name!());

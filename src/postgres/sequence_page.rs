@@ -6,8 +6,6 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
-use std::marker::PhantomData;
-use std::mem::size_of;
 
 use pgrx::pg_sys;
 
@@ -26,13 +24,10 @@ thread_local! {
     static FOUND: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::Oid::INVALID) };
 }
 
-/// An open sequence whose page holds a `T`, which has to be plain data that is valid whatever its bytes are.
-pub struct SequencePage<T: Copy> {
-    relation: pg_sys::Relation,
-    holds: PhantomData<T>,
-}
+/// An open sequence whose page holds some bytes.
+pub struct SequencePage(pg_sys::Relation);
 
-impl<T: Copy> SequencePage<T> {
+impl SequencePage {
     /// Opens the sequence of this name in the extension's schema; none if there is no such sequence.
     pub fn open(extension: &CStr, name: &CStr) -> Option<Self> {
         // SAFETY: the lock keeps the relation; an OID of another object or of none is noticed.
@@ -47,7 +42,7 @@ impl<T: Copy> SequencePage<T> {
                 if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name
                 {
                     FOUND.set(oid);
-                    return Some(Self { relation, holds: PhantomData });
+                    return Some(Self(relation));
                 }
                 pg_sys::relation_close(relation, LOCK_MODE);
             }
@@ -55,65 +50,59 @@ impl<T: Copy> SequencePage<T> {
         None
     }
 
-    /// Returns whether the present transaction has created the page's file, which a rollback would remove.
-    pub fn is_new_in_transaction(&self) -> bool {
+    /// Returns whether changes of the page are written to the WAL.
+    pub fn is_logged(&self) -> bool {
         // SAFETY: the relation is open.
-        let relation = unsafe { &*self.relation };
-        #[cfg(feature = "pg15")]
-        let new_file = relation.rd_firstRelfilenodeSubid;
-        #[cfg(not(feature = "pg15"))]
-        let new_file = relation.rd_firstRelfilelocatorSubid;
-        [relation.rd_createSubid, new_file].iter().any(|&subtransaction| subtransaction != 0)
+        unsafe { (*(*self.0).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT }
     }
 
     fn has_page(&self) -> bool {
         // SAFETY: the relation is open.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.relation, MAIN) > BLOCK }
+        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, MAIN) > BLOCK }
     }
 
     /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be; none if the
     /// page does not exist.
-    pub fn read(&self) -> Option<(T, Lsn)> {
+    pub fn read(&self) -> Option<(Vec<u8>, Lsn)> {
         if !self.has_page() {
             return None;
         }
-        let buffer = Buffer::locked(self.relation, BLOCK, pg_sys::BUFFER_LOCK_SHARE);
+        let buffer = Buffer::locked(self.0, BLOCK, pg_sys::BUFFER_LOCK_SHARE);
         Some((buffer.content()?, buffer.lsn()))
     }
 
     /// Returns the sequence's last value; none if it has none.
     pub fn last_value(&self) -> Option<i64> {
-        let buffer = Buffer::locked(self.relation, 0, pg_sys::BUFFER_LOCK_SHARE);
-        // SAFETY: the first page of a sequence holds one row.
-        let data = unsafe { &*sequence_data(buffer.page()) };
-        (data.is_called).then_some(data.last_value)
+        Buffer::locked(self.0, 0, pg_sys::BUFFER_LOCK_SHARE).last_value()
     }
 
-    /// Has `act` change what the page holds, which is none if the page does not exist yet, and sets the sequence's last
-    /// value too. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
-    pub fn change(&self, act: impl FnOnce(Option<T>) -> Option<(T, i64)>) -> Lsn {
+    /// Has `act` change what the page holds, which is none if the page does not exist yet, and the sequence's last value, none if
+    /// it has none. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
+    pub fn change(&self, act: impl FnOnce(Option<Vec<u8>>, Option<i64>) -> Option<(Vec<u8>, i64)>) -> Lsn {
         // SAFETY: the relation is open; both buffers are locked, and changed through the copies that the record is made of.
         unsafe {
             if !self.has_page() {
-                pg_sys::LockRelationForExtension(self.relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+                pg_sys::LockRelationForExtension(self.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
                 if !self.has_page() {
-                    pg_sys::ReleaseBuffer(pg_sys::ReadBuffer(self.relation, pg_sys::InvalidBlockNumber));
+                    pg_sys::ReleaseBuffer(pg_sys::ReadBuffer(self.0, pg_sys::InvalidBlockNumber));
                 }
-                pg_sys::UnlockRelationForExtension(self.relation, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+                pg_sys::UnlockRelationForExtension(self.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
             }
-            let first = Buffer::locked(self.relation, 0, pg_sys::BUFFER_LOCK_EXCLUSIVE);
-            let second = Buffer::locked(self.relation, BLOCK, pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let first = Buffer::locked(self.0, 0, pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let second = Buffer::locked(self.0, BLOCK, pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let present = second.content();
-            let is_new = present.is_none();
-            let Some((new, last_value)) = act(present) else { return second.lsn() };
-            let state = pg_sys::GenericXLogStart(self.relation);
+            // The bytes of another version may take less room.
+            let size = present.as_ref().map(Vec::len);
+            let Some((new, last_value)) = act(present, first.last_value()) else { return second.lsn() };
+            let is_new = size != Some(new.len());
+            let state = pg_sys::GenericXLogStart(self.0);
             let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
             let flags = if is_new { pg_sys::GENERIC_XLOG_FULL_IMAGE as i32 } else { 0 };
             let page = pg_sys::GenericXLogRegisterBuffer(state, second.0, flags);
             if is_new {
-                pg_sys::PageInit(page, pg_sys::BLCKSZ as usize, size_of::<T>());
+                pg_sys::PageInit(page, pg_sys::BLCKSZ as usize, new.len());
             }
-            content::<T>(page).write(new);
+            content(page).copy_from_nonoverlapping(new.as_ptr(), new.len());
             (*data).last_value = last_value;
             (*data).log_cnt = 0;
             (*data).is_called = true;
@@ -122,12 +111,12 @@ impl<T: Copy> SequencePage<T> {
     }
 }
 
-impl<T: Copy> Drop for SequencePage<T> {
+impl Drop for SequencePage {
     fn drop(&mut self) {
         // After an error, PostgreSQL closes it at the end of the transaction.
         if !std::thread::panicking() {
             // SAFETY: it is open, and nothing of it is used any more.
-            unsafe { pg_sys::relation_close(self.relation, LOCK_MODE) };
+            unsafe { pg_sys::relation_close(self.0, LOCK_MODE) };
         }
     }
 }
@@ -163,14 +152,20 @@ impl Buffer {
     }
 
     /// Returns what the page holds; none if it is new.
-    fn content<T: Copy>(&self) -> Option<T> {
-        // SAFETY: every page begins with the header. The special space is as large as the `T` that was written there.
+    fn content(&self) -> Option<Vec<u8>> {
+        // SAFETY: every page begins with the header, and its special space reaches to its end.
         unsafe {
             let header = &*self.page().cast::<pg_sys::PageHeaderData>();
-            let has_room =
-                header.pd_upper > 0 && header.pd_special as usize + size_of::<T>() <= pg_sys::BLCKSZ as usize;
-            has_room.then(|| content::<T>(self.page()).read())
+            let size = (pg_sys::BLCKSZ as usize).saturating_sub(header.pd_special.into());
+            (header.pd_upper > 0).then(|| std::slice::from_raw_parts(content(self.page()), size).to_vec())
         }
+    }
+
+    /// Returns the sequence's last value; none if it has none. The page has to be a sequence's first.
+    fn last_value(&self) -> Option<i64> {
+        // SAFETY: it holds one row.
+        let data = unsafe { &*sequence_data(self.page()) };
+        data.is_called.then_some(data.last_value)
     }
 }
 
@@ -187,8 +182,8 @@ impl Drop for Buffer {
 /// Returns where a page holds its content.
 ///
 /// # Safety
-/// The page must have a special space for it.
-unsafe fn content<T>(page: pg_sys::Page) -> *mut T {
+/// The page must be one.
+unsafe fn content(page: pg_sys::Page) -> *mut u8 {
     // SAFETY: as the caller promises; PageInit aligns the special space.
     unsafe { page.add((*page.cast::<pg_sys::PageHeaderData>()).pd_special as usize).cast() }
 }

@@ -44,6 +44,51 @@ pub unsafe fn main_segment_block<T: Sync>(
     })
 }
 
+/// Returns `slots` things and then `others` in the main segment, by a name, or why there are none. The first process to ask creates
+/// them.
+///
+/// # Safety
+/// All processes must use this name with the same types and numbers. Both types must be made for shared memory.
+pub unsafe fn main_segment_arrays<T: Default, U: Default>(
+    name: &'static CStr,
+    slots: usize,
+    others: usize,
+) -> Result<(*mut T, *mut U), String> {
+    or_message(|| {
+        let mut found = false;
+        // SAFETY: the lock keeps other processes from seeing the memory before it is filled; it is aligned to cache lines.
+        unsafe {
+            let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
+            pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+            let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size_of_arrays::<T, U>(slots, others), &mut found);
+            let (first, second) = arrays::<T, U>(memory.cast(), slots);
+            if !found {
+                fill(first, slots);
+                fill(second, others);
+            }
+            pg_sys::LWLockRelease(lock);
+            (first, second)
+        }
+    })
+}
+
+/// How many bytes these arrays take.
+pub const fn size_of_arrays<T, U>(slots: usize, others: usize) -> usize {
+    const { assert!(size_of::<T>().is_multiple_of(align_of::<U>()) && align_of::<T>() <= 64) };
+    slots * size_of::<T>() + others * size_of::<U>()
+}
+
+fn arrays<T, U>(memory: *mut T, slots: usize) -> (*mut T, *mut U) {
+    (memory, memory.wrapping_add(slots).cast::<U>())
+}
+
+/// # Safety
+/// There has to be memory for so many.
+unsafe fn fill<T: Default>(first: *mut T, count: usize) {
+    // SAFETY: as the caller promises.
+    (0..count).for_each(|at| unsafe { first.add(at).write(T::default()) });
+}
+
 /// Returns the dynamic segment, `slots` things and then `others`, or why there is none. The first session to ask creates it
 /// and puts its handle into `handle`, where the others find it. It lives as long as the server, and its mapping as long as
 /// the session.
@@ -55,22 +100,18 @@ pub unsafe fn segment<T: Default, U: Default>(
     slots: usize,
     others: usize,
 ) -> Result<(*mut T, *mut U), String> {
-    const { assert!(size_of::<T>().is_multiple_of(align_of::<U>()) && align_of::<T>() <= 64) };
     // SAFETY: the segment is pinned before its handle is known, and has room for all. Its memory is aligned to pages. Without a
     // resource owner the mapping lasts until the session ends.
     or_message(AssertUnwindSafe(|| unsafe {
         let owner = ResourceOwnerGuard(pg_sys::CurrentResourceOwner);
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
-        let parts = |segment| {
-            let first = pg_sys::dsm_segment_address(segment).cast::<T>();
-            (first, first.add(slots).cast::<U>())
-        };
+        let parts = |segment| arrays::<T, U>(pg_sys::dsm_segment_address(segment).cast(), slots);
         let mut segment = std::ptr::null_mut();
         if handle.load(Ordering::Acquire) == 0 {
-            segment = pg_sys::dsm_create(slots * size_of::<T>() + others * size_of::<U>(), 0);
+            segment = pg_sys::dsm_create(size_of_arrays::<T, U>(slots, others), 0);
             let (first, second) = parts(segment);
-            (0..slots).for_each(|at| first.add(at).write(T::default()));
-            (0..others).for_each(|at| second.add(at).write(U::default()));
+            fill(first, slots);
+            fill(second, others);
             let created = pg_sys::dsm_segment_handle(segment);
             if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 pg_sys::dsm_pin_segment(segment);
@@ -80,7 +121,13 @@ pub unsafe fn segment<T: Default, U: Default>(
             }
         }
         if segment.is_null() {
-            segment = pg_sys::dsm_attach(handle.load(Ordering::Acquire));
+            let handle = handle.load(Ordering::Acquire);
+            // An attempt that failed may have left its mapping, which keeps PostgreSQL from another one.
+            let left = pg_sys::dsm_find_mapping(handle);
+            if !left.is_null() {
+                pg_sys::dsm_detach(left);
+            }
+            segment = pg_sys::dsm_attach(handle);
         }
         drop(owner);
         if segment.is_null() { None } else { Some(parts(segment)) }
@@ -114,14 +161,18 @@ fn or_message<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
         .execute()
 }
 
+/// How many bytes to reserve, and what to call once they are there.
+type Reserved = (fn() -> usize, fn());
+
 thread_local! {
     static NEXT_STARTUP_HOOK: Cell<pg_sys::shmem_startup_hook_type> = const { Cell::new(None) };
     static NEXT_REQUEST_HOOK: Cell<pg_sys::shmem_request_hook_type> = const { Cell::new(None) };
-    static RESERVED: Cell<(usize, fn())> = const { Cell::new((0, || ())) };
+    static RESERVED: Cell<Reserved> = const { Cell::new((|| 0, || ())) };
 }
 
-/// If the library is being preloaded, reserves room in the main segment and has `at_startup` called once it is there.
-pub fn reserve(size: usize, at_startup: fn()) {
+/// If the library is being preloaded, reserves room in the main segment and has `at_startup` called once it is there. `size` is asked
+/// when the number of slots is known.
+pub fn reserve(size: fn() -> usize, at_startup: fn()) {
     #[pg_guard]
     unsafe extern "C-unwind" fn request() {
         if let Some(next) = NEXT_REQUEST_HOOK.get() {
@@ -129,7 +180,7 @@ pub fn reserve(size: usize, at_startup: fn()) {
             unsafe { next() };
         }
         // SAFETY: PostgreSQL calls this hook for requests of memory.
-        unsafe { pg_sys::RequestAddinShmemSpace(RESERVED.get().0) };
+        unsafe { pg_sys::RequestAddinShmemSpace(RESERVED.get().0()) };
     }
     #[pg_guard]
     unsafe extern "C-unwind" fn startup() {

@@ -17,6 +17,12 @@ pub fn numbers() -> (u32, u32) {
     (number as u32, count as u32)
 }
 
+/// Returns MaxBackends, once PostgreSQL has computed it.
+pub fn count() -> u32 {
+    // SAFETY: it is a variable that only changes while the server starts.
+    unsafe { pg_sys::MaxBackends as u32 }
+}
+
 /// Returns the slot as shares need it.
 pub fn slot() -> Result<Slot, Error> {
     let (number, count) = numbers();

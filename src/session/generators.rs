@@ -7,8 +7,9 @@ use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 use std::time::Duration;
 
+use flake_core::ledger::host::Host;
 use flake_core::resume::{Resumable, Resume};
-use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot, absent};
+use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot};
 
 use super::delays::Delays;
 use super::exit;
@@ -18,7 +19,7 @@ use super::transaction;
 use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
-use crate::ledger::{self, SharedLedger};
+use crate::ledger::{self, Backend};
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, settings, slot};
 
@@ -39,12 +40,10 @@ pub trait IdSource: Copy + 'static {
     fn key(&self) -> u64;
     /// Refuses a source that IDs cannot be made for at `now`.
     fn check(&self, now: i64) -> Result<(), Error>;
-    /// Returns how many microseconds a tick lasts.
-    fn tick_length(&self) -> i64;
     /// Computes the share of a slot of a node.
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error>;
     /// Creates the generator of a share.
-    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Self::Generator>;
+    fn begin(&self, backend: &mut Backend, share: Share) -> Result<Resumable<Self::Generator>, Error>;
     /// Asks a generator for its next ID.
     fn next(generator: &mut Self::Generator, now: i64, argument: Self::Argument) -> Answer<Id<Self>>;
     /// Returns how long a generator's tick and step last from `now` on.
@@ -72,7 +71,7 @@ pub struct SessionGenerator<S: IdSource> {
     pub share: Share,
     pub resumable: Resumable<S::Generator>,
     pub delays: Delays,
-    ledger: SharedLedger,
+    backend: Backend,
     clock: TickClock,
 }
 
@@ -93,13 +92,12 @@ impl<S: IdSource> SessionGenerator<S> {
             return Err(Error::InWorker);
         }
         source.check(clock::now())?;
-        let node = ledger::join(source.tick_length())?;
+        let mut backend = ledger::join()?;
         exit::leave_at_exit(final_progress_of::<S>);
         transaction::at_end(forget_readings::<S>);
-        let share = source.share(node, slot::slot()?)?;
-        let ledger = SharedLedger { function: S::FUNCTION, node };
-        let resumable = source.begin(&ledger, share);
-        Ok(Self { source, share, resumable, ledger, delays: Delays::default(), clock: TickClock::default() })
+        let share = source.share(backend.node(), slot::slot()?)?;
+        let resumable = source.begin(&mut backend, share)?;
+        Ok(Self { source, share, resumable, backend, delays: Delays::default(), clock: TickClock::default() })
     }
 
     /// Returns the generator's answer, without asking the ledger.
@@ -114,12 +112,12 @@ impl<S: IdSource> SessionGenerator<S> {
     /// The same, after reading the clock.
     #[inline(never)]
     fn by_the_clock(&mut self, argument: S::Argument) -> Answer<Id<S>> {
-        let generator = &mut self.resumable.generator;
         let now = self.clock.read();
-        // The caller asks again where errors can be raised.
-        if !ledger::admits(now) {
+        // The caller asks again where errors can be raised. The era is looked at once the ID is admitted.
+        if !ledger::admits(now) || !self.resumable.is_of(self.backend.era()) {
             return Answer::ClockBehind { until: now };
         }
+        let generator = &mut self.resumable.generator;
         let answer = S::next(generator, now, argument);
         self.clock.keep(S::remaining(generator, now));
         answer
@@ -128,13 +126,17 @@ impl<S: IdSource> SessionGenerator<S> {
     /// Has `fill` make IDs, without asking the ledger, if any may be made now; returns how many it has made.
     pub fn fill_with(&mut self, fill: impl FnOnce(&mut S::Generator, i64) -> usize) -> usize {
         let now = clock::now();
-        if absent!(HorizonBatch) || ledger::admits(now) { fill(&mut self.resumable.generator, now) } else { 0 }
+        let may_fill = ledger::admits(now) && self.resumable.is_of(self.backend.era());
+        if may_fill { fill(&mut self.resumable.generator, now) } else { 0 }
     }
 
     /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
     /// taken too long.
     #[cold]
     pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Attempt<Id<S>>, Error> {
+        if wait.lasted().is_zero() {
+            ledger::watch_clock();
+        }
         let attempt = self.ask(argument).and_then(|answer| self.judge(answer, wait));
         if !matches!(attempt, Ok(Attempt::Pause { .. })) {
             self.delays.record_wait(wait.lasted());
@@ -144,22 +146,15 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
-        ledger::notice_promotion(self.ledger.node)?;
-        loop {
-            let answer = self.resumable.next(&self.ledger, |generator| {
-                let (now, admitted) = transaction::admit();
-                let answer = match admitted {
-                    Ok(()) => S::next(generator, now, argument),
-                    Err(until) => Answer::ClockBehind { until },
-                };
-                (now, answer)
-            });
-            self.delays.report(self.resumable.issued());
-            // Outside means that the window has just changed, so the next answer is another one.
-            if !matches!(answer, Ok(Answer::Outside { .. })) {
-                return answer;
-            }
-        }
+        recovery::refuse(S::FUNCTION);
+        ledger::notice_promotion(&mut self.backend)?;
+        let answer = self.resumable.next(
+            &mut self.backend,
+            |_| transaction::admit(),
+            |generator, now| S::next(generator, now, argument),
+        );
+        self.delays.report(self.resumable.issued());
+        answer
     }
 
     /// Decides whether to pause for an answer.
@@ -177,7 +172,7 @@ impl<S: IdSource> SessionGenerator<S> {
         let (layout, max_clock_wait) = (self.source.layout_name(), settings::max_clock_wait());
         let left = Duration::from_micros(remaining.max(0).unsigned_abs());
         match reason {
-            Reason::ClockBehind if wait.lasted().max(left) > max_clock_wait.max(ledger::restart_wait(until)) => {
+            Reason::ClockBehind if wait.lasted().max(left) > max_clock_wait.max(ledger::wait_of_start(until)) => {
                 match ledger::is_announced(until) {
                     true => Err(Error::ClockBehindHorizon { behind: left, until, max_clock_wait }),
                     false => Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait }),

@@ -14,7 +14,7 @@ use super::shelf::Shelf;
 use crate::clock;
 use crate::error::Error;
 use crate::layouts::{by_name, custom, is_same_name};
-use crate::ledger::SharedLedger;
+use crate::ledger::Backend;
 
 thread_local! {
     static STORE: Store<LayoutSource> = const { ManuallyDrop::new(RefCell::new(Shelf::new())) };
@@ -64,18 +64,14 @@ impl IdSource for LayoutSource {
         Ok(())
     }
 
-    fn tick_length(&self) -> i64 {
-        self.layout.tick_length()
-    }
-
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
         Share::new(self.layout, node, slot)
     }
 
-    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<Generator> {
+    fn begin(&self, backend: &mut Backend, share: Share) -> Result<Resumable<Generator>, Error> {
         // A rolling sequence begins anywhere, or short sessions would all use the same numbers.
         let origin = Origin { layout: self.layout.clone(), share, position: rand::random() };
-        Resumable::begin(ledger, self.key(), origin)
+        Resumable::begin(backend, self.key(), origin)
     }
 
     #[inline]

@@ -10,25 +10,20 @@ mod tick_clock;
 pub mod transaction;
 mod wait;
 
-use std::cell::Cell;
 use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
-use flake_core::timeline::{AHEAD, MARGIN};
-use flake_core::{Node, absent};
+use flake_core::ledger::marks::MARGIN;
+use flake_core::ledger::state::AHEAD;
 
 use self::generators::{Attempt, Id, IdSource, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
-use crate::postgres::recovery;
+use crate::ledger::Backend;
 use crate::postgres::transaction::is_in_worker;
+use crate::postgres::{recovery, report};
 use crate::{clock, ledger};
-
-thread_local! {
-    /// The node in force when this session joined the ledger. It stays the same until the server stops.
-    static NODE: Cell<Option<Node>> = const { Cell::new(None) };
-}
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
@@ -53,43 +48,55 @@ pub fn horizon() -> Result<i64, Error> {
     ledger::horizon(join()?)
 }
 
-/// Has this session count as one that uses the ledger, and returns the node that it belongs to.
-fn join() -> Result<Node, Error> {
-    if let Some(node) = NODE.get() {
-        return Ok(node);
-    }
-    let node = ledger::join(0)?;
+/// Has this session count as one that uses the ledger until it exits.
+fn join() -> Result<Backend, Error> {
+    let backend = ledger::join()?;
     exit::leave_at_exit(|| Some(Vec::new()));
-    NODE.set(Some(node));
-    Ok(node)
+    Ok(backend)
 }
 
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
 /// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
-    if is_in_worker() && !absent!(CoverInWorker) {
+    if is_in_worker() {
         return Err(Error::CoverInWorker);
     }
-    ledger::notice_promotion(join()?)?;
+    let mut backend = join()?;
+    ledger::notice_promotion(&mut backend)?;
     let ahead = tick.start.saturating_sub(clock::now());
-    if ahead > AHEAD + MARGIN && !absent!(CoverAhead) {
+    if ahead > AHEAD + MARGIN {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(tick.end.saturating_sub(1)).map_err(below)
+    ledger::cover(&backend, tick.end.saturating_sub(1)).map_err(below)
 }
 
 /// Has this server use no tick that starts before an instant, and waits until no session can use time that was granted to it
-/// before. Returns the instant from which IDs are made.
+/// before: until the transactions have ended that had made IDs by then. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
-    let beginning = ledger::start_above(instant, force)?;
+    let from = ledger::start_above(instant, force)?;
+    let mut busy = ledger::making_ids()?;
+    let mut has_told = false;
     let mut wait = Wait::default();
-    loop {
-        let remaining = beginning.granted_until.saturating_sub(clock::now());
-        if remaining <= 0 || absent!(StartWaits) {
-            return Ok(beginning.floor);
+    wait.begin();
+    while !busy.is_empty() {
+        wait.pause(POLL.as_micros() as i64, Reason::NextTick);
+        let still = ledger::making_ids()?;
+        busy.retain(|one| still.contains(one));
+        if !has_told && !busy.is_empty() && wait.lasted() > TELL_AFTER {
+            has_told = true;
+            let pids = busy.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
+            report::notice(
+                "waiting for transactions that have made IDs".to_owned(),
+                &format!("They belong to the processes {pids}."),
+            );
         }
-        wait.pause(remaining, Reason::NextTick);
     }
+    Ok(from)
 }
+
+/// How often a wait for others looks at them.
+const POLL: Duration = Duration::from_millis(5);
+/// How long a wait for others is silent.
+const TELL_AFTER: Duration = Duration::from_millis(500);

@@ -7,13 +7,13 @@ use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
 use flake_core::resume::Resumable;
-use flake_core::sno::{NAME, UNIT, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
+use flake_core::sno::{NAME, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
 use flake_core::{Answer, Node, Remaining, Share, Slot, Sno, SnoGenerator};
 
 use super::generators::{IdSource, Store};
 use super::shelf::Shelf;
 use crate::error::Error;
-use crate::ledger::SharedLedger;
+use crate::ledger::Backend;
 
 thread_local! {
     static STORE: Store<SnoSource> = const { ManuallyDrop::new(RefCell::new(Shelf::new())) };
@@ -45,10 +45,6 @@ impl IdSource for SnoSource {
         Ok(())
     }
 
-    fn tick_length(&self) -> i64 {
-        UNIT
-    }
-
     fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
         match self.partition {
             Some(partition) => partition_share(partition.into(), node, slot),
@@ -56,8 +52,8 @@ impl IdSource for SnoSource {
         }
     }
 
-    fn begin(&self, ledger: &SharedLedger, share: Share) -> Resumable<SnoGenerator> {
-        Resumable::begin(ledger, self.key(), share)
+    fn begin(&self, backend: &mut Backend, share: Share) -> Result<Resumable<SnoGenerator>, Error> {
+        Resumable::begin(backend, self.key(), share)
     }
 
     #[inline]

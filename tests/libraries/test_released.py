@@ -6,7 +6,7 @@ import re
 import psycopg
 import pytest
 
-from clients import Made
+from clients import KINDS, Made
 from next_release import RELEASED, RELEASES, VERSION, script
 from standing_clock import at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0, sessions
 from test_replaced import LIBRARIES, has_the_old_one, replace
@@ -63,7 +63,8 @@ def update(db, version):
 
 
 def test_its_sessions_go_on_while_the_database_is_upgraded(own_servers, version):
-    """With the objects of either version; a function that their library does not have says so."""
+    """With the objects of either version; a function that their library does not have says so. Sessions of the present library
+    make no IDs beside them, and say that the server has to be restarted; the extension can be upgraded before that."""
     server, made = released_server(own_servers, version), Made()
     server.sql(USED)
     with sessions(server) as dbs:
@@ -73,20 +74,34 @@ def test_its_sessions_go_on_while_the_database_is_upgraded(own_servers, version)
         before = old[0].execute(CONTENT).fetchone()
         replace(server, "present")
         for db in new:
-            attempt(db, made)
+            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT flake_next('twitter')").value
+            assert error.diag.message_primary == "another version of the flake library is in use"
+            assert error.diag.message_hint.startswith("Restart the server")
         assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
-        update(old[0], version)
+        warned = []
+        new[0].add_notice_handler(lambda notice: warned.append(notice.message_primary))
         new[0].execute(UPGRADE)
+        assert warned == ["another version of the flake library is in use"]
+        assert new[0].execute(INSTALLED).fetchone() == (VERSION,)
         new[0].execute(DECLARE_LATER)
         for seconds in [2, 4]:
             server.set_clock(at(seconds))
             for db in dbs:
-                make(db, made)
+                assert attempt(db, made) == ([] if db in old else list(KINDS))
                 assert db.execute(CONTENT).fetchone() == before
                 error = pytest.raises(psycopg.errors.UndefinedFunction, db.execute, "SELECT later('twitter')").value
                 assert re.fullmatch(f'could not find function "{LATER}" in file ".*/flake.so"', error.diag.message_primary)
     server.restart()
     pass_through(server, made, 4)
+
+
+def test_it_upgrades_the_database_itself(own_servers, version):
+    """A session of the released library, unless it lacks a function that the present version has."""
+    server = released_server(own_servers, version)
+    with server.connect() as db:
+        db.execute("SELECT flake_next('twitter')")
+        replace(server, "present")
+        update(db, version)
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -104,7 +119,8 @@ def test_a_restart_with_the_present_one(own_servers, version, mode):
 
 
 def test_servers_that_are_upgraded_one_by_one(own_servers, version):
-    """The standby first, which becomes the primary and upgrades the database; then one goes on that has the old library."""
+    """The standby first, which becomes the primary and upgrades the database; one that goes on then with the old library cannot
+    read which time was used, and makes no IDs until it has the present one."""
     first, made = released_server(own_servers, version), Made()
     second = own_servers(standby_of=first, clock=at(0))
     first.set_clock(at(60))
@@ -114,14 +130,18 @@ def test_servers_that_are_upgraded_one_by_one(own_servers, version):
     fail_over(first, second)
     second.sql(UPGRADE)
     assert "twitter" in attempts(second, made)
-    second.set_clock(at(63))
+    second.set_clock(at(65))
     attempts(second, made)
     third = own_servers(standby_of=second, clock=at(0))
     replace(third, f"released-{version}")
-    second.set_clock(at(67))
+    second.set_clock(at(69))
     insert(second, made)
     second.set_clock(at(0))
     second.sql("CREATE TABLE plain_too ()")
     fail_over(second, third)
     assert third.value(INSTALLED) == VERSION
-    pass_through(third, made, 0, 60, 63, 67)
+    with third.connect() as db:
+        pytest.raises(psycopg.errors.DataCorrupted, db.execute, "SELECT flake_next('twitter')")
+    replace(third, "present")
+    third.restart()
+    pass_through(third, made, 0, 60, 65, 69)

@@ -155,8 +155,8 @@ def slow_disk(cluster, node, seconds, ends_all):
         left = list(filter(is_alive, processes))
         if len(left) > 1:
             cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
-        reader = os.open(mark, os.O_RDONLY | os.O_NONBLOCK)
-    os.close(reader)
+        both_ends = os.open(mark, os.O_RDWR)
+    os.close(both_ends)
     node.stopped.clear()
 
 

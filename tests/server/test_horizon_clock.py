@@ -12,6 +12,7 @@ from standing_clock import (
     fail_over,
     make,
     make_in_all,
+    running,
     server_at_0,
 )
 from waiting import LONG, wait_until
@@ -155,7 +156,7 @@ def test_a_session_that_outlives_the_failover_in_another_database(own_servers):
     standby = own_servers(*own, standby_of=primary, clock=at(0))
     with standby.connect() as lasting:
         attempt(lasting, Made())
-        standby.set_clock(at(20))
+        standby.set_clock(running(20))
         make(lasting, Made())
         primary.set_clock(at(22))
         make_in_all(primary, Made(), dbname="other")
@@ -165,7 +166,7 @@ def test_a_session_that_outlives_the_failover_in_another_database(own_servers):
         assert attempts(standby, Made(), dbname="other") == set(KINDS)
         made = Made()
         assert attempt(lasting, made) == list(KINDS)
-        standby.set_clock(at(40))
+        standby.set_clock(running(40))
         make(lasting, made)
     assert below(standby, made, announced) == set()
 

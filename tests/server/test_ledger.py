@@ -11,12 +11,7 @@ from standing_clock import (
     PATIENCE,
     REFUSED,
     at,
-    attempt,
-    attempts,
     cancelled,
-    make,
-    make_in_all,
-    pass_through,
     server_at_0,
     sessions,
 )
@@ -31,46 +26,38 @@ def warnings(db):
     return notices
 
 
-def test_no_memory_for_the_ledger(servers):
-    """Sessions without traces start above the present instant; the others know."""
-    server, made = servers("dynamic_shared_memory_type=mmap"), Made()
+@contextlib.contextmanager
+def no_memory(server):
+    """Sessions that come for the first time find no shared memory for their slots."""
     segments = server.dir / "data" / "pg_dynshmem"
-    for _ in range(5):
-        with server.connect() as db:
-            notices = warnings(db)
-            away = segments.rename(segments.with_suffix(".away"))
-            made.make(db, 10)
-            away.rename(segments)
-            made.make(db, 10)
-            assert len(notices) == 1
-            assert notices[0].startswith("this session makes IDs without the ledger: no shared memory for this slot: could not")
-    for _ in range(5):
-        with server.connect() as db:
-            notices = warnings(db)
-            made.make(db, 10)
-            assert notices == []
-
-
-def test_no_memory_for_a_slot_when_the_clock_is_set_back(own_servers):
-    """What the slot's last owner has used is not known in detail, but is not used again, nor is what such a session uses."""
-    server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
-    for seconds in [58, 60]:
-        server.set_clock(at(seconds))
-        make_in_all(server, made)
-    server.set_clock(at(0))
-    segments = server.dir / "data" / "pg_dynshmem"
-    with sessions(server) as dbs:
-        away = segments.rename(segments.with_suffix(".away"))
-        refused = [attempt(db, made) for db in dbs]
+    away = segments.rename(segments.with_suffix(".away"))
+    try:
+        yield
+    finally:
         away.rename(segments)
-        assert "twitter" in refused[0]
-        for seconds in [58, 60]:
-            server.set_clock(at(seconds))
-            [attempt(db, made) for db in dbs]
-        server.set_clock(at(62))
-        [make(db, made) for db in dbs]
-    attempts(server, made)
-    pass_through(server, made, 60, 62)
+
+
+def no_slot_memory(db, made):
+    error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1).value.diag
+    return error.message_primary.startswith("could not find shared memory for this session: could not")
+
+
+def test_no_memory_for_a_slot(servers):
+    """An error before time is used; the next call tries again."""
+    server, made = servers("dynamic_shared_memory_type=mmap"), Made()
+    for _ in range(2):
+        with server.connect() as db:
+            with no_memory(server):
+                assert no_slot_memory(db, made)
+                assert no_slot_memory(db, made)
+            made.make(db, 10)
+
+
+def test_a_preloaded_library_needs_no_dynamic_memory(servers):
+    server, made = servers("dynamic_shared_memory_type=mmap", "shared_preload_libraries=flake"), Made()
+    with server.connect() as db, no_memory(server):
+        made.make(db, 10)
+        assert db.execute("SELECT flake_horizon() IS NOT NULL").fetchone() == (True,)
 
 
 GREEDY = """
@@ -192,26 +179,6 @@ def test_a_restart_after_a_ledger_of_another_version(own_servers):
     with server.connect() as db:
         five(db, LONG)
     assert len(made) == before + 5 >= 10
-
-
-def test_a_clock_that_was_ahead_in_a_session_without_memory_can_be_given_up(own_servers):
-    """What such a session has used is skipped like the others' time, and not waited for."""
-    server, made = server_at_0(own_servers, "dynamic_shared_memory_type=mmap"), Made()
-    segments = server.dir / "data" / "pg_dynshmem"
-    with server.session() as db:
-        away = segments.rename(segments.with_suffix(".away"))
-        # It begins above the present instant.
-        for seconds in range(3600, 3660, 2):
-            server.set_clock(at(seconds))
-            if attempt(db, made) == []:
-                break
-        away.rename(segments)
-    server.set_clock(at(10))
-    assert "twitter" in attempts(server, made)
-    assert server.value("SELECT flake_accept_clock() < now() + interval '5 s'")
-    server.set_clock(at(16))
-    make_in_all(server, made)
-    pass_through(server, made, seconds - 2, seconds)
 
 
 def test_more_layouts_than_a_slot_keeps_traces_of(server):

@@ -58,7 +58,7 @@ def stopped(servers):
     @contextlib.contextmanager
     def stop():
         mark = server.value("SELECT mark FROM flake_stats")
-        until = (mark - EPOCH) // datetime.timedelta(microseconds=1) - 2_000_000
+        until = (mark - EPOCH) // datetime.timedelta(microseconds=1)
         with Background(lambda: server.sql("SELECT stop_writer(%s, %s)", until, str(stops))):
             wait_until(stops.exists)
             try:

@@ -106,7 +106,7 @@ def test_there_is_no_horizon(server):
     with server.connect() as tailer, server.connect() as writer:
         tailer.execute("SELECT flake_horizon()")
         begin(server, [writer], Made())
-        server.set_clock(at(2))
+        server.set_clock(at(4))
         writer.execute("BEGIN")
         insert(writer)
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="version"):

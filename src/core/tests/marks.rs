@@ -1,92 +1,131 @@
-//! The marks of a database: no node may think that it knows less than there is.
+//! Marks: no node may think that it knows less than there is.
 
-use std::collections::HashMap;
-
-use flake_core::Node;
-use flake_core::marks::Marks;
+use flake_core::ledger::marks::{Bound, MARGIN, MAX_MARKS, Mark, Marks, Writer};
+use flake_core::ledger::used::{Gap, Used};
 use proptest::prelude::*;
 
-fn node(id: u32, count: u32) -> Node {
-    Node::new(id, count).unwrap()
+const fn by(id: u32, count: u32, incarnation: u32, start: u32) -> Writer {
+    Writer { node: (id, count), incarnation, start }
 }
 
-fn counting(marks: &Marks, node: Node) -> i64 {
-    let known = marks.of(node);
-    known.own.map_or(i64::MIN, |(instant, _)| instant).max(known.inherited)
+fn marks(all: impl IntoIterator<Item = (Writer, i64)>) -> Marks {
+    let mut marks = Marks::default();
+    for (by, until) in all {
+        marks.set(Mark { by, used: Used::before(until) });
+    }
+    marks
 }
 
-#[test]
-fn every_node_has_its_own_mark() {
-    let mut marks = Marks::new(None);
-    assert!(marks.is_valid());
-    assert!(marks.raise(node(0, 2), 40, 7));
-    assert!(!marks.raise(node(0, 2), 30, 8), "marks are never lowered");
-    assert!(!marks.raise(node(0, 2), 40, 8), "nothing has changed");
-    let other = marks.of(node(1, 2));
-    assert_eq!((other.own, other.inherited, other.is_listed, other.of_others), (None, i64::MIN, false, 40));
-    let own = marks.of(node(0, 2));
-    assert_eq!((own.own, own.inherited, own.is_listed, own.of_others), (Some((40, 7)), i64::MIN, true, i64::MIN));
-    // With another number of nodes, any of them may have had any worker.
-    let other_count = marks.of(node(5, 32));
-    assert_eq!((other_count.own, other_count.inherited, other_count.is_listed), (None, 40, true));
-    assert_eq!(marks.own(node(5, 32)), None);
+fn concern(marks: &Marks, me: Writer) -> (i64, bool) {
+    let concern = marks.concern(me, &(0, Used::NONE));
+    (concern.used.until(), concern.is_of_another)
 }
 
 #[test]
-fn what_a_sequence_says_counts_for_nodes_that_are_not_listed() {
-    let mut marks = Marks::new(Some(50));
-    assert_eq!((marks.of(node(7, 9)).inherited, marks.of(node(7, 9)).is_listed), (50, false));
-    marks.raise(node(7, 9), 10, 7);
-    assert_eq!(marks.own(node(7, 9)), Some(50), "it goes on counting");
-    assert_eq!(marks.greatest(), 50);
+fn whom_a_mark_concerns() {
+    let me = by(0, 2, 5, 8);
+    for (writer, expected) in [
+        (by(0, 2, 5, 8), (i64::MIN, false)),
+        (by(0, 2, 5, 7), (1000, false)),
+        (by(0, 2, 5, 0), (1000, false)),
+        (by(0, 2, 6, 8), (1000 + MARGIN, true)),
+        (by(1, 2, 6, 8), (i64::MIN, false)),
+        // With another number of nodes, any of them may have had any worker.
+        (by(0, 4, 5, 8), (1000, false)),
+        (by(3, 4, 6, 8), (1000 + MARGIN, true)),
+    ] {
+        assert_eq!(concern(&marks([(writer, 1000)]), me), expected, "{writer:?}");
+    }
+    assert_eq!(concern(&Marks::of_all(Used::before(1000)), me), (1000 + MARGIN, true));
+    // Nobody knows whose start 0 is.
+    assert_eq!(concern(&marks([(by(0, 2, 5, 0), 1000)]), by(0, 2, 5, 0)), (1000, false));
 }
 
 #[test]
-fn the_lowest_mark_makes_room_and_is_not_forgotten() {
-    // The lowest comes first, in the middle and last.
-    for order in [|id: u32| id, |id| (id + 300) % 600, |id| 599 - id] {
-        let mut marks = Marks::new(None);
-        let raised: Vec<_> = (0..600).map(|id| (node(id, 600), 1000 + i64::from(order(id)))).collect();
-        for &(node, instant) in &raised {
-            marks.raise(node, instant, 7);
-        }
-        assert!(raised.iter().all(|&(node, instant)| counting(&marks, node) >= instant));
+fn an_exit_note_gives_back_what_the_file_knew() {
+    let (me, known) = (by(0, 2, 5, 8), Used::except(1000, [Gap { from: 10, to: 500, accepted: true }]));
+    let concern = |start, used| {
+        let mut marks = Marks::default();
+        marks.set(Mark { by: by(0, 2, 5, start), used });
+        marks.concern(me, &(7, known)).used
+    };
+    assert_eq!(concern(7, known), Used::NONE);
+    assert_eq!(concern(7, known.without(900, 1000)), Used::NONE);
+    assert_eq!(concern(7, Used::before(1000)), Used::before(1000), "more than the file knew");
+    assert_eq!(concern(7, known.with(1000, 1001, 1000)).until(), 1001);
+    assert_eq!(concern(6, known), known);
+}
+
+#[test]
+fn the_margin_is_after_each_stretch() {
+    let used = Used::except(100 * MARGIN, [Gap { from: 10 * MARGIN, to: 20 * MARGIN, accepted: false }]);
+    let mut marks = Marks::default();
+    marks.set(Mark { by: by(0, 2, 6, 8), used });
+    let later = marks.concern(by(0, 2, 5, 8), &(0, Used::NONE)).used;
+    assert_eq!((later.until(), later.gaps()[0].from, later.gaps()[0].to), (101 * MARGIN, 11 * MARGIN, 20 * MARGIN));
+}
+
+#[test]
+fn of_two_copies_of_a_mark_nothing_is_forgotten() {
+    let (one, same, other) = (by(1, 2, 5, 8), by(1, 2, 5, 9), by(1, 2, 6, 9));
+    for (first, second, expected) in [
+        ((one, 1000), (one, 2000), (one, 2000)),
+        ((one, 3000), (one, 2000), (one, 3000)),
+        ((one, 1000), (same, 2000), (by(1, 2, 5, 0), 2000)),
+        // The one that is not named any more may have gone on.
+        ((one, 1000), (other, 2000), (by(1, 2, 6, 0), 1000 + MARGIN)),
+        ((one, 2000), (other, 1000), (by(1, 2, 5, 0), 1000 + MARGIN)),
+        ((one, 1000), (other, 9 * MARGIN), (by(1, 2, 6, 0), 9 * MARGIN)),
+    ] {
+        let mut united = marks([first]);
+        united.unite(&marks([second]), (0, 2));
+        let mark = united.of((1, 2)).unwrap();
+        assert_eq!((mark.by, mark.used.until()), expected, "{first:?} {second:?}");
+        // A node's own is its own business.
+        let mut own = marks([first]);
+        own.unite(&marks([second]), (1, 2));
+        assert_eq!(own.of((1, 2)).unwrap().used.until(), first.1);
     }
 }
 
 #[test]
-fn what_binds_every_node_is_never_lowered() {
-    let mut marks = Marks::new(None);
-    assert_eq!((marks.binding(), marks.of(node(0, 2)).binding), (i64::MIN, None));
-    assert!(marks.bind(40, 7));
-    assert!(!marks.bind(40, 8) && !marks.bind(30, 8));
-    assert_eq!((marks.binding(), marks.of(node(5, 32)).binding), (40, Some((40, 7))));
-    assert!(marks.bind(41, 8));
-    assert_eq!(marks.of(node(0, 2)).binding, Some((41, 8)));
+fn horizons_count_by_recalls_then_instants() {
+    let bound = |recalls, instant, incarnation| Bound { recalls, instant, incarnation };
+    for (one, other, expected) in [
+        (bound(0, 5, 1), bound(0, 7, 2), bound(0, 7, 2)),
+        (bound(0, 7, 1), bound(0, 5, 2), bound(0, 7, 1)),
+        (bound(1, 5, 1), bound(0, 7, 2), bound(1, 5, 1)),
+        (Bound::NONE, bound(0, 7, 2), bound(0, 7, 2)),
+    ] {
+        assert_eq!([one.united(other), other.united(one)], [expected; 2]);
+    }
 }
 
 proptest! {
-    /// However many nodes there are and in whatever order they come, what is known of a node is at least its own mark.
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    /// However many nodes there are and in whatever order they come, what is known to concern a node is all that was used.
     #[test]
-    fn a_full_page_forgets_nobody(
-        raised in prop::collection::vec((0..1500u32, 0..10_000i64, any::<bool>()), 1..3000),
-        is_mixed in any::<bool>(),
+    fn full_marks_forget_nobody(
+        raised in prop::collection::vec((0..400u32, 0..100_000i64, any::<bool>()), 1..600),
+        is_united in any::<bool>(),
     ) {
-        let mut marks = Marks::new(None);
-        let mut wanted = HashMap::new();
-        for (id, instant, other_count) in raised {
-            let node = node(id, if other_count && is_mixed { 1500 } else { 2000 });
-            marks.raise(node, instant, 7);
-            prop_assert!(marks.own(node).unwrap() >= instant);
-            let wanted = wanted.entry((node.id(), node.count())).or_insert(instant);
-            *wanted = instant.max(*wanted);
+        let mut known = Marks::default();
+        for &(id, until, other_count) in &raised {
+            let writer = by(id, if other_count { 500 } else { 600 }, 7, 3);
+            let before = known.of(writer.node).map_or(i64::MIN, |mark| mark.used.until());
+            let mark = (writer, until.max(before));
+            if is_united {
+                known.unite(&marks([mark]), (u32::MAX, 1));
+            } else {
+                known.set(Mark { by: mark.0, used: Used::before(mark.1) });
+            }
+            prop_assert!(known.listed().len() <= MAX_MARKS);
         }
-        prop_assert!(marks.is_valid());
-        for ((id, count), instant) in wanted {
-            prop_assert!(counting(&marks, node(id, count)) >= instant);
-            let other = node(id, 3000);
-            prop_assert!(counting(&marks, other) >= instant);
-            prop_assert!(marks.greatest() >= instant);
+        for (id, until, other_count) in raised {
+            let me = by(id, if other_count { 500 } else { 600 }, 8, 4);
+            prop_assert!(concern(&known, me).0 >= until);
+            prop_assert!(concern(&known, by(id, 700, 8, 4)).0 >= until);
+            prop_assert!(known.until() >= until);
         }
     }
 }

@@ -1,76 +1,125 @@
-//! The mark's file: a write that fails at any point leaves the previous record.
+//! The file of a server: what is flushed is not overwritten before the next record is, and nothing is written over a fault.
 
-use flake_core::Node;
-use flake_core::record::{ExitNote, Owner, Record, SIZE};
-use flake_core::timeline::{Stretch, Timeline};
+use flake_core::ledger::block::{SIZE, Unreadable};
+use flake_core::ledger::host::{Durability, Fault, HALF, Host, Server};
+use flake_core::ledger::protocol::{self, Grant};
+use flake_core::ledger::record::{newest, store};
 use proptest::prelude::*;
 
-const LONGEST: Owner =
-    Owner { node: (u32::MAX, u32::MAX), wal_timeline: u32::MAX, memory: u32::MAX, of_others: i64::MIN };
+mod alone;
+use alone::{Alone, NOON, SECOND, Trouble};
 
-fn stretches(count: usize) -> Vec<Stretch> {
-    (0..count as i64)
-        .map(|n| Stretch { from: i64::MAX / 64 * n, until: i64::MAX / 64 * n + 1_000_000_000_000 })
-        .collect()
+/// A server that has written its file.
+fn alone() -> Alone {
+    let mut alone = Alone::new();
+    protocol::record_mark(&mut alone).unwrap();
+    grant(&mut alone, 0);
+    alone
+}
+
+fn grant(alone: &mut Alone, after: i64) {
+    let now = NOON + after * SECOND;
+    alone.at(now);
+    assert!(matches!(protocol::grant(alone, now, now + 1, false), Ok(Grant::Window(..))));
+}
+
+fn write(alone: &mut Alone, durability: Durability) {
+    let ledger = alone.lock(|state| state.ledger).unwrap();
+    store(&alone.writer(), &ledger, None, None, durability).unwrap();
+}
+
+fn number(alone: &Alone) -> u64 {
+    newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.1.number
+}
+
+/// The half that was flushed last stays until the other one was.
+#[test]
+fn what_was_not_flushed_is_written_over() {
+    use Durability::{Buffered, Flushed};
+    let mut alone = alone();
+    alone.writes.borrow_mut().clear();
+    let order = [Flushed, Buffered, Buffered, Flushed, Buffered, Flushed, Flushed];
+    for durability in order {
+        write(&mut alone, durability);
+    }
+    let halves: Vec<usize> = alone.writes.borrow().iter().map(|write| write.unwrap().0).collect();
+    let first = halves[0];
+    assert_eq!(halves, [first, 1 - first, 1 - first, 1 - first, first, first, 1 - first]);
+}
+
+/// After a start nobody knows which half is on disk.
+#[test]
+fn the_first_record_of_a_start_replaces_the_file() {
+    let mut alone = alone().restarted();
+    let last = number(&alone);
+    grant(&mut alone, 10);
+    assert_eq!(*alone.writes.borrow(), [None]);
+    assert!(number(&alone) > last);
+    grant(&mut alone, 20);
+    assert!(alone.writes.borrow()[1].is_some());
 }
 
 #[test]
-fn the_longest_record_fits() {
-    let timeline = Timeline::of(&stretches(32), 31).unwrap();
-    let exit_note = ExitNote { boot_id: "0123abcd-0123-0123-0123-0123456789ab".to_owned(), free_from: i64::MIN };
-    let record = Record::new(u64::MAX, LONGEST, &timeline, Some(exit_note));
-    let bytes = record.encode();
-    assert_eq!(bytes.len(), SIZE);
-    assert_eq!(Record::newest(&bytes), Some((0, record)));
+fn a_file_that_is_deleted_is_written_again() {
+    let mut alone = alone();
+    *alone.file.get_mut() = None;
+    grant(&mut alone, 10);
+    let ledger = alone.lock(|state| state.ledger).unwrap();
+    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+    assert!(ledger.is_in(&file));
 }
 
 #[test]
-fn what_is_no_timeline_is_no_record() {
-    assert_eq!(Timeline::of(&[], 0), None);
-    assert_eq!(Timeline::of(&stretches(3), 3), None);
-    assert_eq!(Timeline::of(&stretches(33), 0), None);
-    assert_eq!(Timeline::of(&[Stretch { from: 2, until: 1 }], 0), None);
-    assert_eq!(Timeline::of(&[Stretch { from: 1, until: 5 }, Stretch { from: 4, until: 9 }], 0), None);
-    assert_eq!(Record::newest(b""), None);
-    assert_eq!(Record::newest(&[0; 2 * SIZE]), None);
-}
-
-/// One character of a record on disk is another, or it ends early.
-#[test]
-fn a_damaged_record_is_none() {
-    let timeline = Timeline::of(&stretches(2), 1).unwrap();
-    let whole = Record::new(7, LONGEST, &timeline, None).encode();
-    let written = whole.trim_ascii_end().len();
-    for place in 0..written {
-        let mut damaged = whole.clone();
-        damaged[place] = if damaged[place] == b'1' { b'2' } else { b'1' };
-        assert_eq!(Record::newest(&damaged), None, "{}", String::from_utf8_lossy(&damaged[..written]));
-        assert_eq!(Record::newest(&whole[..place]), None);
+fn a_fault_raises_an_error_and_is_left_alone() {
+    let whole = alone().file.into_inner().unwrap();
+    let mut newer = whole.clone();
+    (newer[4], newer[6]) = (9, 9);
+    for (bytes, fault) in [
+        (vec![], Unreadable::Damaged),
+        (whole[..HALF].to_vec(), Unreadable::Damaged),
+        (vec![0; 2 * HALF], Unreadable::Damaged),
+        (newer, Unreadable::Newer(9)),
+    ] {
+        let mut alone = Alone::new();
+        *alone.file.get_mut() = Some(bytes.clone());
+        let found = protocol::record_mark(&mut alone).unwrap_err();
+        assert_eq!(found, Trouble::Fault(Fault::File(fault)));
+        assert_eq!(*alone.file.borrow(), Some(bytes));
     }
 }
 
 #[test]
-fn a_memory_counts_for_its_node_and_under_other_numbers_of_nodes() {
-    let owner = Owner { node: (1, 4), ..LONGEST };
-    let counts = [(1, 4), (2, 4), (1, 8), (2, 8)].map(|(id, count)| owner.counts_for(Node::new(id, count).unwrap()));
-    assert_eq!(counts, [true, false, true, true]);
+fn a_disk_that_fails_grants_nothing() {
+    let mut alone = alone();
+    let before = alone.lock(|state| state.ledger);
+    alone.disk_fails.set(true);
+    let now = NOON + 10 * SECOND;
+    alone.at(now);
+    assert_eq!(protocol::grant(&mut alone, now, now + 1, false), Err(Trouble::Disk));
+    assert_eq!(alone.lock(|state| state.ledger), before);
+    // While granted time remains, sessions go on.
+    let now = NOON + 5 * SECOND / 2;
+    alone.at(now);
+    assert!(matches!(protocol::grant(&mut alone, now, now + 1, false), Ok(Grant::Window(..))));
 }
 
 proptest! {
     /// Some bytes of the older record have been replaced by those of the new one, or by others.
     #[test]
-    fn a_torn_write_loses_nothing(until in 1..i64::MAX, torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
-        let timeline = |until| Timeline::of(&[Stretch { from: 0, until }], 0).unwrap();
-        let [before, last, next] = [1, 2, 3].map(|number| Record::new(number, LONGEST, &timeline(until / 3 * number as i64), None));
-        let mut file = last.encode();
-        file.extend(before.encode());
-        prop_assert_eq!(Record::newest(&file), Some((0, last.clone())));
-        let new = next.encode();
-        file[SIZE..SIZE + torn].copy_from_slice(&new[..torn]);
+    fn a_torn_write_loses_nothing(torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
+        let mut alone = alone();
+        write(&mut alone, Durability::Flushed);
+        let last = number(&alone);
+        let mut file = alone.file.borrow().clone().unwrap();
+        write(&mut alone, Durability::Flushed);
+        let Some((half, _)) = *alone.writes.borrow().last().unwrap() else { panic!("a half is written") };
+        let new = alone.file.borrow().clone().unwrap();
+        let place = half * HALF;
+        file[place..place + torn].copy_from_slice(&new[place..place + torn]);
         if to_end {
-            file[SIZE + torn..].fill(junk);
+            file[place + torn..place + HALF].fill(junk);
         }
-        let found = Record::newest(&file);
-        prop_assert!(found == Some((0, last)) || found == Some((1, next)));
+        let found = newest(&file).unwrap().0.1.number;
+        prop_assert!(found == last || found == last + 1);
     }
 }

@@ -1,46 +1,24 @@
 //! Generators that resume: what they count and follow goes on in a new era.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-
-use flake_core::resume::{Beginning, Grant, LedgerAccess, Origin, Resumable, Resume};
+use flake_core::ledger::protocol;
+use flake_core::resume::{Origin, Resumable, Resume};
 use flake_core::sno::automatic_share;
-use flake_core::{Answer, Generator, Layout, Node, SequenceRule, Share, Slot, SnoGenerator, Start, Window, built_in};
+use flake_core::{Answer, Generator, Layout, Node, SequenceRule, Share, Slot, SnoGenerator, built_in};
 
-const TICK: i64 = 1_700_000_000_000_000;
-
-/// A ledger in which each request for time begins an era, and where sessions may use all time after one.
-#[derive(Default)]
-struct EveryRequest(Cell<u64>);
-
-impl LedgerAccess for EveryRequest {
-    type Error = Infallible;
-
-    fn begin(&self, _: u64) -> Beginning {
-        let window = if self.0.get() == 0 { Window { until: i64::MIN, ..Window::ALL } } else { Window::ALL };
-        let start = Start { free_from: TICK + 4_000 * self.0.get() as i64, resumed: None };
-        Beginning { start, last_seen: i64::MIN, era: self.0.get(), window }
-    }
-
-    fn era(&self) -> u64 {
-        self.0.get()
-    }
-
-    fn grant(&self, _: i64, _: i64, _: bool) -> Result<Grant, Infallible> {
-        self.0.set(self.0.get() + 1);
-        Ok(Grant::Window(Window::ALL, self.0.get()))
-    }
-}
+mod alone;
+use alone::{Alone, NOON, SECOND};
 
 /// Makes this many IDs at an instant.
 fn make<G: Resume>(
     own: &mut Resumable<G>,
-    ledger: &EveryRequest,
-    count: usize,
-    mut next: impl FnMut(&mut G) -> (i64, Answer<G::Id>),
+    alone: &mut Alone,
+    (now, count): (i64, usize),
+    mut next: impl FnMut(&mut G, i64) -> Answer<G::Id>,
 ) {
+    alone.at(now);
     for _ in 0..count {
-        assert!(matches!(own.next(ledger, &mut next), Ok(Answer::Issue(_))));
+        let answer = own.next(alone, |_| (now, Ok(())), &mut next);
+        assert!(matches!(answer, Ok(Answer::Issue(_))));
     }
 }
 
@@ -50,40 +28,44 @@ fn only<S>(share: impl Fn(Node, Slot) -> S) -> S {
 
 #[test]
 fn ids_of_earlier_eras_count() {
-    let ledger = EveryRequest::default();
+    let mut alone = Alone::new();
     let layout = built_in("twitter").unwrap().clone();
     let share = only(|node, slot| Share::new(&layout, node, slot)).unwrap();
-    let mut layouts = Resumable::begin(&ledger, layout.key(), Origin { layout, share, position: 0 });
-    let at = |instant| move |generator: &mut Generator| (instant, generator.next(instant, || 0));
-    make(&mut layouts, &ledger, 3, at(TICK + 8_000));
-    layouts.generator.allow(Window { until: i64::MIN, ..Window::ALL });
-    make(&mut layouts, &ledger, 2, at(TICK + 12_000));
-    assert_eq!((layouts.issued(), layouts.generator.issued(), layouts.final_progress().era), (5, 2, 2));
-
-    let ledger = EveryRequest::default();
-    let mut snos = Resumable::begin(&ledger, 1, only(automatic_share).unwrap());
-    let at = |instant| move |generator: &mut SnoGenerator| (instant, generator.next(instant, 0));
-    make(&mut snos, &ledger, 3, at(TICK + 8_000));
-    snos.generator.allow(Window { until: i64::MIN, ..Window::ALL });
-    make(&mut snos, &ledger, 2, at(TICK + 12_000));
-    assert_eq!((snos.issued(), snos.generator.issued(), snos.final_progress().era), (5, 2, 2));
+    let mut layouts = Resumable::begin(&mut alone, layout.key(), Origin { layout, share, position: 0 }).unwrap();
+    let mut snos = Resumable::begin(&mut alone, 1, only(automatic_share).unwrap()).unwrap();
+    let of_layout = |generator: &mut Generator, now| generator.next(now, || 0);
+    let of_sno = |generator: &mut SnoGenerator, now| generator.next(now, 0);
+    make(&mut layouts, &mut alone, (NOON + SECOND, 3), of_layout);
+    make(&mut snos, &mut alone, (NOON + SECOND, 3), of_sno);
+    let era = layouts.final_progress().era;
+    protocol::start_above(&mut alone, NOON + 10 * SECOND).unwrap();
+    make(&mut layouts, &mut alone, (NOON + 20 * SECOND, 2), of_layout);
+    make(&mut snos, &mut alone, (NOON + 20 * SECOND, 2), of_sno);
+    assert_eq!((layouts.issued(), layouts.generator.issued()), (5, 2));
+    assert_eq!((snos.issued(), snos.generator.issued()), (5, 2));
+    assert!(layouts.final_progress().era > era && snos.final_progress().era > era);
 }
 
 /// A layout of the same bits that ends earlier ends in the next era, too.
 #[test]
 fn what_was_adopted_is_followed_in_a_new_era() {
-    let ledger = EveryRequest::default();
+    let mut alone = Alone::new();
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 39;
     let short = Layout::new("short", twitter.epoch(), 1_000, fields, SequenceRule::Reset).unwrap();
     let end = short.start_of(short.last_tick()) + 1_000;
-    assert!(end > TICK && short.same_bits(twitter));
+    assert!(end > NOON && short.same_bits(twitter));
     let share = only(|node, slot| Share::new(twitter, node, slot)).unwrap();
-    let mut own = Resumable::begin(&ledger, twitter.key(), Origin { layout: twitter.clone(), share, position: 0 });
+    let origin = Origin { layout: twitter.clone(), share, position: 0 };
+    let mut own = Resumable::begin(&mut alone, twitter.key(), origin).unwrap();
     own.adopt(&short);
-    let mut at = |instant: i64| own.next(&ledger, |generator| (instant, generator.next(instant, || 0))).unwrap();
-    assert!(matches!(at(TICK + 8_000), Answer::Issue(_)));
-    assert_eq!(ledger.era(), 1);
-    assert_eq!(at(end), Answer::Exhausted);
+    make(&mut own, &mut alone, (NOON + SECOND, 1), |generator, now| generator.next(now, || 0));
+    protocol::start_above(&mut alone, NOON + 2 * SECOND).unwrap();
+    make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), |generator, now| generator.next(now, || 0));
+    alone.at(end);
+    assert_eq!(
+        own.next(&mut alone, |_| (end, Ok(())), |generator, now| generator.next(now, || 0)),
+        Ok(Answer::Exhausted)
+    );
 }

@@ -1,7 +1,6 @@
 //! Checks of what the sessions share: the ledger, and the library that has made it.
 
-use flake_core::Ledger;
-use flake_core::timeline::Stretch;
+use flake_core::ledger::state::Ledger;
 
 use super::finding::Finding;
 use crate::ledger;
@@ -14,21 +13,23 @@ const AHEAD: i64 = 10_000_000;
 pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
     let time = |instant| Timestamptz::from_instant(instant).to_text();
-    if ledger.mark() - now > AHEAD {
+    let next = ledger.next_free(now);
+    if next.saturating_sub(now) > AHEAD {
         return Finding::wrong(
             format!(
                 "The clock was ahead, and time has been used until {}, which is in {} seconds; until then flake_next makes no IDs.",
-                time(ledger.mark()),
-                (ledger.mark() - now) / 1_000_000
+                time(next),
+                (next - now) / 1_000_000
             ),
             "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/runbook.md.",
         );
     }
-    let above = ledger.timeline().above();
-    let skipped: Vec<_> = above
-        .iter()
-        .filter(|stretch| stretch.until - now > AHEAD)
-        .map(|&Stretch { from, until }| format!("{} to {}", time(from), time(until)))
+    let skipped: Vec<_> = ledger
+        .used()
+        .after(ledger.granted_until().max(now))
+        .into_iter()
+        .filter(|(_, until)| until - now > AHEAD)
+        .map(|(from, until)| format!("{} to {}", time(from), time(until)))
         .collect();
     if skipped.is_empty() {
         return Finding::fine("No time ahead of the clock has been used.");

@@ -1,47 +1,40 @@
-//! The page of marks: whatever bytes it has, a valid one only ever rises.
-#![allow(unsafe_code, reason = "the page is read as it is on disk")]
+//! Marks: whatever bytes they are in, what is read only ever grows.
 
-use flake_core::Node;
-use flake_core::marks::Marks;
-use flake_core::opening::Opening;
+use flake_core::ledger::block::{FilePart, SIZE};
+use flake_core::ledger::marks::{Mark, Marks, Writer};
+use flake_core::ledger::used::Used;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::choices::Choices;
 
-/// The page begins with these bytes after its magic number; the last of them are decisions.
+/// Marks begin with these bytes after the head, with the checksum that nobody guesses; the last of them are decisions.
 pub fn page(data: &[u8]) {
-    let (page, decisions) = data.split_at(data.len().saturating_sub(64));
-    let mut marks = read(page);
-    if !marks.is_valid() {
-        return;
-    }
+    let _ = Marks::decode(data);
+    let (bytes, decisions) = data.split_at(data.len().saturating_sub(64));
+    let mut page = vec![0; SIZE];
+    page[..8].copy_from_slice(b"FLKM\x01\0\x01\0");
+    let length = bytes.len().min(SIZE - 16);
+    page[16..16 + length].copy_from_slice(&bytes[..length]);
+    let checksum = xxh3_64(&page[16..]);
+    page[8..16].copy_from_slice(&checksum.to_le_bytes());
+    let Ok((mut marks, file)) = Marks::decode(&page) else { return };
     let mut choices = Choices(decisions);
     while !choices.is_over() {
         let count = choices.pick(&[1, 2, 32, 1024, u32::MAX]);
-        let node = Node::new(u32::from(choices.byte()) % count, count).unwrap();
-        let (instant, memory) = (choices.instant(&[0]), u32::from(choices.byte()));
-        let (known, greatest, binding) = (marks.of(node), marks.greatest(), marks.binding());
-        let opening =
-            Opening { now: choices.instant(&[0]), started_at: None, node, wal_timeline: 1, new_memory: 7, known };
-        let (ledger, owner, _) = opening.ledger(None, None);
-        let own = known.own.filter(|(_, memory)| *memory != owner.memory).map_or(i64::MIN, |(instant, _)| instant);
-        assert!(ledger.floor() >= own.max(known.inherited));
-        marks.raise(node, instant, memory);
-        if choices.flag() {
-            marks.bind(instant, memory);
-        }
-        assert!(marks.is_valid());
-        assert!(marks.own(node) >= Some(instant) && marks.own(node) >= known.own.map(|(instant, _)| instant));
-        assert!(marks.greatest() >= greatest.max(instant));
-        assert!(marks.binding() >= binding);
-        assert!(marks.of(node).is_listed);
+        let node = (u32::from(choices.byte()) % count, count);
+        let me = Writer { node, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
+        let known = marks.of(node).map_or(Used::NONE, |mark| mark.used);
+        let (instant, until) = (choices.instant(&[0]), marks.until());
+        let concern =
+            marks.concern(Writer { incarnation: me.incarnation.wrapping_add(1), ..me }, &(0, Used::NONE)).used;
+        let own = marks.of(node).filter(|mark| mark.by.incarnation != me.incarnation.wrapping_add(1));
+        assert!(own.is_none_or(|own| concern.contains(&own.used)));
+        let used = known.united(&Used::before(instant), instant);
+        marks.set(Mark { by: me, used });
+        assert!(marks.of(node).is_some_and(|mark| mark.used.contains(&known)) && marks.until() >= until.max(instant));
+        let part: Option<FilePart> = file.clone().filter(|_| choices.flag());
+        let (again, _) = Marks::decode(&marks.encode(part.as_ref())).expect("what is written is read");
+        assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.used.contains(&mark.used)));
+        marks = again;
     }
-}
-
-/// Marks whose memory begins with the right number and these bytes.
-fn read(bytes: &[u8]) -> Marks {
-    let mut marks = Marks::new(None);
-    let length = bytes.len().min(size_of::<Marks>() - 4);
-    // SAFETY: marks consist of plain numbers and have no padding, so all bytes are marks, valid or not.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut marks).cast::<u8>().add(4), length) };
-    marks
 }

@@ -1,0 +1,183 @@
+//! The server that the protocol runs in: PostgreSQL, or a simulator.
+
+use std::sync::atomic::{AtomicI64, AtomicU32};
+
+use super::block::{SIZE, Unreadable};
+use super::slot::SlotProgress;
+use super::state::Ledger;
+use super::window::SharedWindow;
+use crate::Node;
+
+/// Bytes of each half of the file.
+pub const HALF: usize = 8192;
+const _: () = assert!(SIZE <= HALF);
+
+/// What all sessions of a server share, without a lock.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Shared {
+    /// The open stretch and the era.
+    pub window: SharedWindow,
+    /// The latest present instant that a session has seen.
+    pub last_seen: AtomicI64,
+    /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
+    pub announced: AtomicI64,
+    /// How often that was taken back: horizons from before a recall do not count any more.
+    pub recalls: AtomicU32,
+    /// How many sessions have made IDs or asked for a horizon.
+    pub sessions: AtomicU32,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            window: SharedWindow::default(),
+            last_seen: AtomicI64::new(i64::MIN),
+            announced: AtomicI64::new(i64::MIN),
+            recalls: AtomicU32::new(0),
+            sessions: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What they share under the lock of the ledger.
+#[derive(Debug, Clone, Copy)]
+pub struct State {
+    /// The ledger, once it has begun. Only who has the right to write replaces it.
+    pub ledger: Option<Ledger>,
+    /// When the server started, if that is known.
+    pub started_at: Option<i64>,
+    /// Sessions that have exited have used only ticks that start before this instant in this era.
+    pub free_from: i64,
+    /// Time before this instant may be closed because of a start or a promotion, not because of the clock.
+    pub opened_at: i64,
+    /// What makes IDs from the beginning of the ledger on has this number or a greater one, unless it had begun before.
+    pub first_xid: u64,
+    /// What is known of the file.
+    pub file: FileState,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            ledger: None,
+            started_at: None,
+            free_from: i64::MIN,
+            opened_at: i64::MIN,
+            first_xid: 0,
+            file: FileState::default(),
+        }
+    }
+}
+
+/// What is known of the file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileState {
+    /// The number of the last record.
+    pub number: u64,
+    /// The half that holds the last record that is on disk.
+    pub durable_half: usize,
+    /// Whether the last record has an exit note.
+    pub has_exit_note: bool,
+    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
+    pub is_old: bool,
+}
+
+/// Whether a record survives a crash of the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on disk when the call returns.
+    Flushed,
+    /// The operating system writes it to disk later.
+    Buffered,
+}
+
+/// What is wrong with what was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The file.
+    File(Unreadable),
+    /// The page.
+    Page(Unreadable),
+}
+
+/// A page as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// What it holds; none if it does not exist.
+    pub bytes: Option<Vec<u8>>,
+    /// The instant that the sequence's last value repeats, where there is no page, as after pg_upgrade.
+    pub last_value: Option<i64>,
+}
+
+/// What to do with a page.
+#[derive(Debug)]
+pub enum Change {
+    /// Nothing: it says all that it has to.
+    Keep,
+    /// Write these bytes, and repeat this instant as the sequence's last value.
+    Write(Vec<u8>, i64),
+}
+
+/// What a session asks of its server that never raises an error, unless it says so: the only things to be done under a lock.
+pub trait Server {
+    /// The present instant.
+    fn now(&self) -> i64;
+    /// The same by a clock that nobody sets.
+    fn steady(&self) -> i64;
+    /// Identifies the run of the operating system; none where nothing does.
+    fn boot(&self) -> Option<u64>;
+    /// A chance number, which is not 0.
+    fn chance(&self) -> u32;
+    /// What all sessions share without a lock.
+    fn shared(&self) -> &Shared;
+    /// Acts under the lock of the ledger, for a moment.
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;
+    /// A point at which a test may have the session wait.
+    fn point(&self, _name: &'static str) {}
+}
+
+/// The right to change the ledger and its file, which one session has at a time.
+pub trait Writer: Server {
+    /// Why the server could not do it.
+    type Error: From<Fault>;
+    /// Reads the file; none if there is none.
+    fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
+    /// Writes one half of the file; returns false if there is no file.
+    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Self::Error>;
+    /// Replaces the file by a new one, which is on disk when the call returns, or has changed nothing.
+    fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
+}
+
+/// A session of a server.
+pub trait Host: Server {
+    /// Why the server could not do it.
+    type Error: From<Fault>;
+    /// The right to change the ledger. Until it is dropped, nothing is called that raises an error.
+    type Writer<'a>: Writer<Error = Self::Error>
+    where
+        Self: 'a;
+
+    /// The node in force.
+    fn node(&self) -> Node;
+    /// Sessions that take no part in the ledger have used only ticks that start before this instant.
+    fn untraced(&self) -> i64 {
+        i64::MIN
+    }
+    /// Whether the server is a standby.
+    fn in_recovery(&self) -> bool;
+    /// The timeline of the WAL that the server writes; 0 on a standby.
+    fn wal_timeline(&self) -> u32;
+    /// Reads the page of this session's database, and waits until what was read is on disk.
+    fn page(&mut self) -> Result<Page, Self::Error>;
+    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk.
+    fn change_page(&mut self, change: impl FnMut(&Page) -> Change) -> Result<(), Self::Error>;
+    /// Waits for the right to change the ledger.
+    fn writer(&mut self) -> Self::Writer<'_>;
+    /// Takes it if nobody has it.
+    fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
+    /// Acts on what this session's slot keeps of its generators.
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
+    /// A number that no transaction has yet.
+    fn next_xid(&self) -> u64;
+}

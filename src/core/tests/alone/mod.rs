@@ -1,0 +1,187 @@
+//! A server of one session, whose clock says what a test says, with a file, a page and one slot.
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use std::cell::{Cell, RefCell};
+
+use flake_core::ledger::host::{Change, Durability, Fault, HALF, Host, Page, Server, Shared, State, Writer};
+use flake_core::{Node, SlotProgress};
+
+pub const SECOND: i64 = 1_000_000;
+pub const HOUR: i64 = 3600 * SECOND;
+/// The beginning of an hour, of a millisecond and of a unit of sno.
+pub const NOON: i64 = 1_780_000_000 / 3600 * 3600 * SECOND;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Fault(Fault),
+    Disk,
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+pub struct Alone {
+    pub now: Cell<i64>,
+    pub steady: Cell<i64>,
+    pub file: RefCell<Option<Vec<u8>>>,
+    /// What was done to the file: the half and whether it was flushed; none where all of it was replaced.
+    pub writes: RefCell<Vec<Option<(usize, Durability)>>>,
+    pub page: Page,
+    pub node: Node,
+    pub wal_timeline: u32,
+    pub in_recovery: bool,
+    pub disk_fails: Cell<bool>,
+    shared: Shared,
+    state: RefCell<State>,
+    slot: SlotProgress,
+    chance: Cell<u32>,
+}
+
+impl Alone {
+    pub fn new() -> Self {
+        Self {
+            now: Cell::new(NOON),
+            steady: Cell::new(100 * SECOND),
+            file: RefCell::new(None),
+            writes: RefCell::default(),
+            page: Page { bytes: None, last_value: None },
+            node: Node::new(0, 2).unwrap(),
+            wal_timeline: 1,
+            in_recovery: false,
+            disk_fails: Cell::new(false),
+            shared: Shared::default(),
+            state: RefCell::default(),
+            slot: SlotProgress::default(),
+            chance: Cell::new(7),
+        }
+    }
+
+    /// The server after a restart: with the same disk, without its memory.
+    pub fn restarted(self) -> Self {
+        Self {
+            shared: Shared::default(),
+            state: RefCell::default(),
+            slot: SlotProgress::default(),
+            writes: RefCell::default(),
+            ..self
+        }
+    }
+
+    pub fn at(&self, now: i64) -> &Self {
+        self.steady.set(self.steady.get() + (now - self.now.get()).max(0));
+        self.now.set(now);
+        self
+    }
+}
+
+impl Server for Alone {
+    fn now(&self) -> i64 {
+        self.now.get()
+    }
+    fn steady(&self) -> i64 {
+        self.steady.get()
+    }
+    fn boot(&self) -> Option<u64> {
+        Some(1)
+    }
+    fn chance(&self) -> u32 {
+        self.chance.set(self.chance.get() + 1);
+        self.chance.get()
+    }
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.borrow_mut())
+    }
+}
+
+pub struct Right<'a>(&'a Alone);
+
+impl Server for Right<'_> {
+    fn now(&self) -> i64 {
+        self.0.now()
+    }
+    fn steady(&self) -> i64 {
+        self.0.steady()
+    }
+    fn boot(&self) -> Option<u64> {
+        self.0.boot()
+    }
+    fn chance(&self) -> u32 {
+        self.0.chance()
+    }
+    fn shared(&self) -> &Shared {
+        self.0.shared()
+    }
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.0.lock(act)
+    }
+}
+
+impl Writer for Right<'_> {
+    type Error = Trouble;
+
+    fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
+        Ok(self.0.file.borrow().clone())
+    }
+
+    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Trouble> {
+        if self.0.disk_fails.get() {
+            return Err(Trouble::Disk);
+        }
+        let mut file = self.0.file.borrow_mut();
+        let Some(file) = &mut *file else { return Ok(false) };
+        file[half * HALF..][..bytes.len()].copy_from_slice(bytes);
+        self.0.writes.borrow_mut().push(Some((half, durability)));
+        Ok(true)
+    }
+
+    fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {
+        if self.0.disk_fails.get() {
+            return Err(Trouble::Disk);
+        }
+        *self.0.file.borrow_mut() = Some(bytes.to_vec());
+        self.0.writes.borrow_mut().push(None);
+        Ok(())
+    }
+}
+
+impl Host for Alone {
+    type Error = Trouble;
+    type Writer<'a> = Right<'a>;
+
+    fn node(&self) -> Node {
+        self.node
+    }
+    fn in_recovery(&self) -> bool {
+        self.in_recovery
+    }
+    fn wal_timeline(&self) -> u32 {
+        self.wal_timeline
+    }
+    fn page(&mut self) -> Result<Page, Trouble> {
+        Ok(self.page.clone())
+    }
+    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Trouble> {
+        if let Change::Write(bytes, until) = change(&self.page) {
+            self.page = Page { bytes: Some(bytes), last_value: Some(until) };
+        }
+        Ok(())
+    }
+    fn writer(&mut self) -> Right<'_> {
+        Right(self)
+    }
+    fn try_writer(&mut self) -> Option<Right<'_>> {
+        Some(Right(self))
+    }
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        act(&mut self.slot)
+    }
+    fn next_xid(&self) -> u64 {
+        3
+    }
+}

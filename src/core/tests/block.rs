@@ -1,0 +1,140 @@
+//! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
+
+use flake_core::ledger::block::{ExitNote, FilePart, ROOM, SIZE, Unreadable};
+use flake_core::ledger::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
+use flake_core::ledger::used::{Gap, Used};
+use proptest::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+const ROOM_AT: usize = 120;
+
+fn mark(id: u32, until: i64, gaps: &[Gap]) -> Mark {
+    let by = Writer { node: (id, 1000), incarnation: id + 5, start: id + 9 };
+    Mark { by, used: Used::except(until, gaps.iter().copied()) }
+}
+
+/// With the checksum that belongs to it.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = xxh3_64(&bytes[16..SIZE]);
+    bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn some() -> (Marks, FilePart) {
+    let mut marks = Marks::of_all(Used::except(70, [Gap { from: 30, to: 40, accepted: true }]));
+    marks.set(mark(
+        0,
+        1000,
+        &[Gap { from: i64::MIN, to: 10, accepted: false }, Gap { from: 20, to: 30, accepted: true }],
+    ));
+    marks.set(mark(3, i64::MIN, &[]));
+    marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
+    let exit_note = Some(ExitNote { boot: 11, free_from: -12, until: 13 });
+    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, exit_note })
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (marks, file) = some();
+    for part in [Some(file.clone()), Some(FilePart { exit_note: None, ..file }), None] {
+        let bytes = marks.encode(part.as_ref());
+        assert_eq!(bytes.len(), SIZE);
+        assert_eq!(Marks::decode(&bytes), Ok((marks.clone(), part)));
+    }
+    assert_eq!(Marks::decode(&Marks::default().encode(None)), Ok((Marks::default(), None)));
+}
+
+#[test]
+fn damaged_bytes_are_not_read() {
+    let (marks, file) = some();
+    let whole = marks.encode(Some(&file));
+    for at in 0..SIZE {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        // The versions are not part of the checksum: whoever cannot read a form cannot check it.
+        if !(4..8).contains(&at) {
+            assert_eq!(Marks::decode(&damaged), Err(Unreadable::Damaged), "byte {at}");
+        }
+        assert_eq!(Marks::decode(&whole[..at]), Err(Unreadable::Damaged));
+    }
+    assert_eq!(Marks::decode(&[0; SIZE]), Err(Unreadable::Damaged));
+    for (at, count) in [(16, MAX_MARKS as u16 + 1), (18, 200)] {
+        let mut impossible = whole.clone();
+        impossible[at..at + 2].copy_from_slice(&count.to_le_bytes());
+        assert_eq!(Marks::decode(&sealed(impossible)), Err(Unreadable::Damaged));
+    }
+}
+
+/// A later version has more to say, in the room for it.
+#[test]
+fn what_a_later_version_keeps_stays() {
+    let (marks, file) = some();
+    let mut later = marks.encode(Some(&file));
+    later[4..6].copy_from_slice(&2u16.to_le_bytes());
+    for (at, byte) in later[ROOM_AT..ROOM_AT + ROOM].iter_mut().enumerate() {
+        *byte = at as u8;
+    }
+    let later = sealed(later);
+    let (mut read, _) = Marks::decode(&later).unwrap();
+    read.set(mark(0, 5000, &[]));
+    let again = read.encode(None);
+    assert_eq!(again[ROOM_AT..ROOM_AT + ROOM], later[ROOM_AT..ROOM_AT + ROOM]);
+    assert_eq!(Marks::decode(&again).unwrap().0.of((0, 1000)).unwrap().used.until(), 5000);
+}
+
+#[test]
+fn a_form_that_needs_a_later_version_is_not_read() {
+    let mut later = some().0.encode(None);
+    later[4..6].copy_from_slice(&3u16.to_le_bytes());
+    later[6..8].copy_from_slice(&2u16.to_le_bytes());
+    assert_eq!(Marks::decode(&sealed(later)), Err(Unreadable::Newer(3)));
+}
+
+/// All marks, with more gaps than there is room for.
+#[test]
+fn gaps_without_room_count_as_used() {
+    let mut marks = Marks::default();
+    let gaps: Vec<Gap> = (0..4).map(|at| Gap { from: 100 * at, to: 100 * at + 50, accepted: at % 2 == 0 }).collect();
+    for id in 0..MAX_MARKS as u32 {
+        marks.set(mark(id, 1000 + i64::from(id), &gaps));
+    }
+    let (read, _) = Marks::decode(&marks.encode(None)).unwrap();
+    let kept: usize = read.listed().iter().map(|mark| mark.used.gaps().len()).sum();
+    assert_eq!(kept, (SIZE - 4112) / 24);
+    for (before, after) in marks.listed().iter().zip(read.listed()) {
+        assert_eq!((before.by, before.used.until()), (after.by, after.used.until()));
+        assert!(after.used.contains(&before.used));
+        assert!(after.used.gaps().iter().all(|gap| gaps.contains(gap)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_marks_are_read_again(
+        nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<i64>()), 0..MAX_MARKS),
+        bound in (any::<u32>(), any::<i64>(), any::<u32>()),
+        folded in prop::option::of(any::<i64>()),
+        file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>())),
+        note in prop::option::of((any::<u64>(), any::<i64>(), any::<i64>())),
+    ) {
+        let mut marks = folded.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)));
+        for (id, count, incarnation, start, until) in nodes {
+            marks.set(Mark { by: Writer { node: (id, count), incarnation, start }, used: Used::before(until) });
+        }
+        marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
+        let exit_note = note.map(|(boot, free_from, until)| ExitNote { boot, free_from, until });
+        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, exit_note });
+        prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
+    }
+
+    #[test]
+    fn bytes_that_nobody_wrote_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), SIZE)) {
+        bytes[..8].copy_from_slice(b"FLKM\x01\x00\x01\x00");
+        bytes[17] = 0;
+        bytes[19] = 0;
+        if let Ok((marks, file)) = Marks::decode(&sealed(bytes)) {
+            let again = marks.encode(file.as_ref());
+            prop_assert_eq!(Marks::decode(&again).map(|(marks, _)| marks.until()), Ok(marks.until()));
+        }
+    }
+}

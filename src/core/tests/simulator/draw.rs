@@ -1,0 +1,245 @@
+//! Draws stories: what happens how often.
+
+use crate::layouts::{DAY, HOUR, KINDS, LAYOUTS, SECOND};
+use crate::machine::SLOTS;
+use crate::operator::Ending;
+use crate::play::SERVERS;
+use crate::story::{Event, Story};
+use crate::wal::DATABASES;
+
+/// Draws numbers: Vigna's splitmix64.
+pub struct Chance(pub u64);
+
+const NODES: [(u32, u32); 4] = [(0, 2), (1, 2), (0, 1), (0, 2)];
+/// Steps in quarters of a second.
+const STEPS: [i64; 12] = [1, 2, 4, 7, 8, 9, 12, 20, 30, 60, 200, 800];
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn is(&mut self, one_in: usize) -> bool {
+        self.below(one_in) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// Where a session stops, if it does.
+    fn stop(&mut self) -> Option<u16> {
+        let most = if self.is(2) { 8 } else { 64 };
+        self.is(6).then(|| 1 + self.below(most) as u16)
+    }
+
+    fn slot(&mut self) -> usize {
+        self.below(SLOTS)
+    }
+
+    fn length(&mut self) -> i64 {
+        match self.below(8) {
+            0 => self.below(5000) as i64,
+            1 => HOUR / 2 * (1 + self.below(3) as i64),
+            _ => self.pick(&STEPS) * SECOND / 4,
+        }
+    }
+
+    fn ending(&mut self) -> Ending {
+        match self.below(4) {
+            0 | 1 => Ending::InOrder,
+            2 => Ending::Crash,
+            _ => Ending::Reboot(self.next() & self.next()),
+        }
+    }
+
+    fn make(&mut self, slot: usize) -> Event {
+        let kind = match self.below(16) {
+            0..8 => 0,
+            8 | 9 => 1,
+            10 | 11 => 2,
+            12 => 3,
+            13 => DAY,
+            _ => LAYOUTS + self.below(KINDS - LAYOUTS),
+        };
+        let count = if self.is(3) { 1 + self.below(8) } else { 1 };
+        Event::Make { slot, kind, count, waits: self.is(4), stop: self.stop() }
+    }
+
+    /// Something that happens on a server that is used.
+    fn use_of(&mut self) -> Event {
+        let slot = self.slot();
+        match self.below(40) {
+            0..16 => self.make(slot),
+            16..24 => Event::Pass { by: self.pick(&STEPS[..8]) * SECOND / 4 },
+            24 | 25 => Event::Connect { slot, database: self.below(DATABASES) },
+            26 => Event::Exit { slot, stop: self.stop() },
+            27 | 28 => Event::GoOn { slot, stop: self.stop() },
+            29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
+            30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
+            _ => self.rare(),
+        }
+    }
+
+    /// Something that happens sometimes.
+    fn rare(&mut self) -> Event {
+        let slot = self.slot();
+        match self.below(32) {
+            0..3 => Event::Begin { slot },
+            3..5 => Event::End { slot, commits: !self.is(3) },
+            5..8 => Event::Accept { slot, stop: self.stop() },
+            8 | 9 => {
+                let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
+                Event::StartAbove { slot, ahead, stop: self.stop() }
+            }
+            10 => Event::Ask { slot, stop: self.stop() },
+            11 => Event::Recreate { slot, stop: self.stop() },
+            12 => Event::Kill { slot },
+            13..16 => Event::SetRight,
+            16..20 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
+            20 => Event::Stop { ending: self.ending() },
+            21..23 => Event::Start { preloads: self.is(3) },
+            23..25 => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            25 => Event::DiskFails(self.is(3)),
+            26 => Event::SaveFile,
+            27 => Event::RestoreFile,
+            28 => Event::LoseFile { ending: self.ending() },
+            29 => Event::NewDatabase { database: self.below(DATABASES) },
+            30 => Event::MakeOfMany { slot },
+            _ if self.is(3) => Event::Upgrade,
+            _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
+            _ => Event::DiskFails(false),
+        }
+    }
+
+    /// Something between servers.
+    fn between(&mut self) -> Event {
+        match self.below(8) {
+            0..5 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
+            5 => Event::Promote,
+            _ => self.follow(0),
+        }
+    }
+
+    fn follow(&mut self, source: usize) -> Event {
+        let own_number = self.is(3);
+        let node = if own_number { self.pick(&NODES) } else { (0, 2) };
+        Event::Follow { source, node, allows: own_number && self.is(2), keeps_file: self.is(3) }
+    }
+
+    /// Draws a story.
+    pub fn story(&mut self) -> Story {
+        let mut events = Vec::new();
+        match self.below(4) {
+            0 => {
+                for _ in 0..10 + self.below(80) {
+                    let at = if self.is(2) { 0 } else { self.below(SERVERS) };
+                    let event = match self.below(5) {
+                        0 => match self.between() {
+                            Event::Follow { node, allows, keeps_file, .. } => {
+                                Event::Follow { source: self.below(SERVERS), node, allows, keeps_file }
+                            }
+                            event => event,
+                        },
+                        1 => self.rare(),
+                        _ => self.use_of(),
+                    };
+                    events.push((at, event));
+                }
+            }
+            1 => self.of_files(&mut events),
+            _ => self.of_failovers(&mut events),
+        }
+        Story { events }
+    }
+
+    fn used(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
+        for _ in 0..self.below(most) {
+            events.push((at, self.use_of()));
+        }
+    }
+
+    /// The file of one server is lost, copied and restored, and its number changes.
+    fn of_files(&mut self, events: &mut Vec<(usize, Event)>) {
+        self.used(events, 0, 15);
+        if self.is(2) {
+            events.push((0, Event::SaveFile));
+        }
+        self.used(events, 0, 25);
+        for _ in 0..1 + self.below(4) {
+            let event = match self.below(6) {
+                0 => Event::LoseFile { ending: self.ending() },
+                1 | 2 => Event::RestoreFile,
+                3 => Event::Stop { ending: self.ending() },
+                _ => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            };
+            events.extend([(0, event), (0, Event::Start { preloads: false })]);
+            if self.is(2) {
+                events.push((0, Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) }));
+            }
+            self.used(events, 0, 15);
+        }
+    }
+
+    /// A standby is made, and promoted while the old primary may go on.
+    fn of_failovers(&mut self, events: &mut Vec<(usize, Event)>) {
+        self.used(events, 0, 10);
+        let follow = self.follow(0);
+        events.push((1, follow));
+        if self.is(4) {
+            let follow = self.follow(0);
+            events.push((2, follow));
+        }
+        if self.is(3) {
+            events.push((1, Event::Step { by: -self.length() }));
+        }
+        for _ in 0..self.below(25) {
+            let event = if self.is(4) { (1, Event::Replay { most: self.below(6) }) } else { (0, self.use_of()) };
+            events.push(event);
+            if self.is(3) {
+                events.push((1, Event::Replay { most: usize::MAX }));
+            }
+        }
+        // The last of it is not replayed.
+        for _ in 0..self.below(8) {
+            let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
+            let slot = self.slot();
+            events.extend([(0, pass), (0, self.make(slot))]);
+            if self.is(3) {
+                events.push((1, Event::Replay { most: 1 }));
+            }
+        }
+        events.push((1, Event::Promote));
+        for _ in 0..self.below(12) {
+            let at = self.below(2);
+            events.push((at, self.use_of()));
+        }
+        events.push((0, Event::Stop { ending: self.ending() }));
+        for _ in 0..1 + self.below(3) {
+            if self.is(2) {
+                events.push((1, Event::ToUsed { which: self.below(20), by: -1, waits: !self.is(3) }));
+            }
+            self.used(events, 1, 12);
+            if self.is(4) {
+                events.push((1, Event::LoseFile { ending: self.ending() }));
+            }
+        }
+        if self.is(3) {
+            let follow = self.follow(1);
+            events.push((0, follow));
+            for _ in 0..self.below(20) {
+                let at = self.below(2);
+                let event = if self.is(4) { self.between() } else { self.use_of() };
+                events.push((at, event));
+            }
+        }
+    }
+}

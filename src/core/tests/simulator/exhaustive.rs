@@ -1,0 +1,183 @@
+//! Every story of few events: of one server, of two, and of two sessions of which one stops at each of its points.
+//!
+//! `FLAKE_MODEL_DEPTH` is how many more events stories have than usual.
+
+use crate::layouts::{HOUR, SECOND};
+use crate::operator::Ending;
+use crate::oracle::Failure;
+use crate::play::Play;
+use crate::stories::{again, connect, make};
+use crate::story::{Event, Story};
+use crate::{be_quiet, told};
+
+/// Goes through all choices: those of the next story come after those of the last one.
+#[derive(Default)]
+struct Choices {
+    made: Vec<(usize, usize)>,
+    at: usize,
+}
+
+impl Choices {
+    fn of(&mut self, count: usize) -> usize {
+        if self.at == self.made.len() {
+            self.made.push((0, count));
+        }
+        self.at += 1;
+        self.made[self.at - 1].0
+    }
+
+    /// Returns whether there are more.
+    fn next(&mut self) -> bool {
+        self.at = 0;
+        while let Some((chosen, count)) = self.made.pop() {
+            if chosen + 1 < count {
+                self.made.push((chosen + 1, count));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn more() -> usize {
+    std::env::var("FLAKE_MODEL_DEPTH").map_or(0, |depth| depth.parse().unwrap())
+}
+
+/// Plays all stories that `tell` chooses.
+fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
+    be_quiet();
+    let (mut choices, mut count, mut ids) = (Choices::default(), 0u64, 0);
+    loop {
+        let story = Story { events: tell(&mut choices) };
+        let world = Play::of(&story, false);
+        if let Some(Failure(failure)) = world.failure {
+            panic!("{name}, after {count} stories: {failure}\n{}\n{story:?}", told(&story));
+        }
+        (count, ids) = (count + 1, ids + world.oracle.made.len());
+        if !choices.next() {
+            println!("{name}: {count} stories, {ids} IDs");
+            return;
+        }
+    }
+}
+
+const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
+const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
+const PASS: Event = Event::Pass { by: 4 * SECOND };
+
+/// What an operator and a machine do to one server.
+fn one_server() -> Vec<Vec<Event>> {
+    vec![
+        vec![make(0)],
+        connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect(),
+        vec![Event::Step { by: HOUR }, make(0)],
+        vec![Event::SetRight, PASS],
+        vec![ACCEPT, make(0)],
+        vec![RESTART],
+        vec![Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }],
+        vec![Event::Restart { node: (1, 2), preloads: false }, make(0)],
+        vec![Event::SaveFile],
+        vec![Event::RestoreFile],
+        vec![Event::LoseFile { ending: Ending::InOrder }],
+        vec![Event::StartAbove { slot: 1, ahead: SECOND, stop: None }],
+    ]
+}
+
+#[test]
+fn every_story_of_one_server() {
+    let parts = one_server();
+    let length = 3 + more();
+    all("one server", |choices| {
+        let mut events = vec![make(0)];
+        for _ in 0..length {
+            events.extend(&parts[choices.of(parts.len())]);
+        }
+        events.push(RESTART);
+        events.extend(again(choices.of(2) * 2, false));
+        events.into_iter().map(|event| (0, event)).collect()
+    });
+}
+
+#[test]
+fn every_story_of_a_failover() {
+    let follow = |keeps_file, node| Event::Follow { source: 0, node, allows: false, keeps_file };
+    let parts: Vec<Vec<(usize, Event)>> = vec![
+        vec![(0, make(0))],
+        vec![(0, Event::Connect { slot: 0, database: 1 }), (0, make(0))],
+        vec![(0, Event::Step { by: 60 * SECOND }), (0, make(0))],
+        vec![(0, PASS), (0, make(0))],
+        vec![(0, Event::Pass { by: SECOND }), (0, make(0))],
+        vec![(1, Event::Replay { most: usize::MAX })],
+        vec![(1, Event::LoseFile { ending: Ending::InOrder })],
+        vec![(1, Event::Step { by: -8 * SECOND })],
+        vec![(0, Event::SetRight), (0, ACCEPT), (0, make(0))],
+        vec![(0, Event::Recreate { slot: 0, stop: None }), (0, make(0)), (0, Event::End { slot: 0, commits: true })],
+        vec![(0, Event::Restart { node: (0, 1), preloads: false }), (0, make(0))],
+    ];
+    let length = 3 + more();
+    all("failover", |choices| {
+        let mut events = vec![(0, make(0)), (1, follow(false, (0, 2)))];
+        for _ in 0..length {
+            events.extend(&parts[choices.of(parts.len())]);
+        }
+        if choices.of(2) == 1 {
+            // The last of it is not replayed.
+            events.push((1, Event::Replay { most: usize::MAX }));
+            events.extend([(0, Event::Pass { by: 3 * SECOND / 2 }), (0, make(0))]);
+        } else {
+            events.push((1, Event::Replay { most: usize::MAX }));
+        }
+        events.push((1, Event::Promote));
+        // The old primary goes on for less than two seconds.
+        for _ in 0..3 {
+            events.extend([(1, make(0)), (0, make(0)), (0, Event::Pass { by: SECOND / 4 })]);
+        }
+        events.push((0, Event::Stop { ending: Ending::Crash }));
+        events.extend(again(choices.of(2) * 3, true).into_iter().map(|event| (1, event)));
+        events
+    });
+}
+
+/// What a session does that stops in the middle, after what has happened before.
+fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
+    let used = vec![make(0), PASS];
+    vec![
+        (vec![], Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop }),
+        (used.clone(), Event::Make { slot: 0, kind: 5, count: 1, waits: false, stop }),
+        (vec![make(0)], Event::Exit { slot: 0, stop }),
+        (vec![make(0), Event::Step { by: -60 * SECOND }], Event::Accept { slot: 0, stop }),
+        (used.clone(), Event::StartAbove { slot: 0, ahead: SECOND, stop }),
+        (used.clone(), Event::Recreate { slot: 0, stop }),
+        (used, Event::Ask { slot: 0, stop }),
+    ]
+}
+
+#[test]
+fn every_point_at_which_a_session_stops() {
+    let others: Vec<Vec<Event>> = vec![
+        vec![make(1)],
+        vec![make(1), Event::Exit { slot: 1, stop: None }],
+        vec![Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None }, make(1)],
+        vec![Event::Step { by: -60 * SECOND }, Event::Accept { slot: 1, stop: None }, make(1)],
+        vec![PASS, make(1)],
+        vec![Event::Connect { slot: 1, database: 1 }, make(1), Event::Connect { slot: 1, database: 0 }],
+        vec![Event::Kill { slot: 0 }],
+        vec![Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }, make(1)],
+        vec![Event::Step { by: 60 * SECOND }, make(1)],
+    ];
+    let length = 1 + more();
+    all("points", |choices| {
+        let stop = Some(1 + choices.of(64) as u16);
+        let sessions = stopping(stop);
+        let (before, session) = sessions[choices.of(sessions.len())].clone();
+        let mut events = before;
+        events.push(session);
+        for _ in 0..length {
+            events.extend(&others[choices.of(others.len())]);
+        }
+        events.push(Event::GoOn { slot: 0, stop: None });
+        events.extend([make(0), make(1), Event::Stop { ending: Ending::Crash }, Event::Start { preloads: false }]);
+        events.extend(again(choices.of(2), false));
+        events.into_iter().map(|event| (0, event)).collect()
+    });
+}

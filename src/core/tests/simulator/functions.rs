@@ -1,0 +1,125 @@
+//! What sessions call besides: DROP and CREATE EXTENSION, and the functions of operators and readers.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use flake_core::ledger::host::Page;
+use flake_core::ledger::protocol;
+
+use crate::machine::{Promise, SLOTS};
+use crate::oracle::time;
+use crate::play::{Play, tell};
+
+impl Play {
+    /// A session drops and creates the extension, or creates it where it does not exist, in a transaction.
+    pub fn recreate(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+        {
+            let mut world = self.world();
+            let machine = &mut world.machines[at];
+            let database = machine.database[slot];
+            let exists = machine.wal.databases[database].0.is_some();
+            let is_known = !exists || machine.has_looked[database];
+            if !machine.is_up || machine.recovers() || machine.recreating.is_some() || !is_known {
+                return;
+            }
+            machine.recreating = Some((slot, database));
+        }
+        self.begin_transaction(at, slot);
+        let result = self.act((at, slot), stop, |host, session| {
+            if let Some(transaction) = &mut session.transaction {
+                transaction.is_creator = true;
+            }
+            host.private = Some(Arc::new(Page { bytes: None, last_value: None }));
+            protocol::record_mark(host)
+        });
+        let mut world = self.world();
+        if result.is_none() {
+            world.machines[at].recreating = None;
+        }
+        tell!(world, "server {}: session {slot} drops and creates the extension: {result:?}", world.name(at));
+    }
+
+    /// The clock is accepted.
+    pub fn accept(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+        if !self.can_operate(at, slot) {
+            return;
+        }
+        let from = Cell::new((0, false));
+        let result = self.act((at, slot), stop, |host, _| {
+            let (instant, has_changed, _) = protocol::accept(host)?;
+            from.set((instant, has_changed));
+            Ok(())
+        });
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        if from.get().1 {
+            machine.last_step = self.time();
+        }
+        let (name, from) = (machine.name, time(from.get().0));
+        tell!(world, "server {name}: session {slot} accepts the clock: {result:?}, IDs from {from} on");
+    }
+
+    /// flake_start_above is called.
+    pub fn start_above(self: &Arc<Self>, at: usize, slot: usize, ahead: i64, stop: Option<u16>) {
+        if !self.can_operate(at, slot) {
+            return;
+        }
+        let instant = {
+            let mut world = self.world();
+            world.machines[at].may_wait = true;
+            let instant = self.time() + world.machines[at].offset() + ahead;
+            world.above = world.above.max(instant);
+            instant
+        };
+        let result = self.act((at, slot), stop, |host, session| {
+            protocol::start_above(host, instant)?;
+            let mut world = self.world();
+            let busy = world.running.iter().filter(|running| running.at == at).map(|running| running.slot);
+            let busy: Vec<usize> = busy.filter(|&other| other != slot).collect();
+            let machine = &mut world.machines[at];
+            let is_open =
+                |other: &usize| machine.sessions[*other].as_ref().is_some_and(|one| one.transaction.is_some());
+            let waits_for: Vec<usize> =
+                (0..SLOTS).filter(|other| *other != slot && (busy.contains(other) || is_open(other))).collect();
+            let record = machine.wal.flushed;
+            let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
+            let of_database = (!is_private).then_some(Some(session.database));
+            for database in [None].into_iter().chain(of_database) {
+                let waits_for = waits_for.clone();
+                machine.promises.push(Promise { instant, database, node: machine.node, record, waits_for });
+            }
+            Ok(())
+        });
+        let mut world = self.world();
+        tell!(world, "server {}: session {slot} has IDs start above {}: {result:?}", world.name(at), time(instant));
+    }
+
+    /// A horizon is asked for.
+    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+        if !self.can_operate(at, slot) {
+            return;
+        }
+        let horizon = Cell::new(i64::MIN);
+        let result = self.act((at, slot), stop, |host, session| {
+            if !session.has_joined {
+                protocol::join(host)?;
+                session.has_joined = true;
+            }
+            horizon.set(protocol::bind(host)?);
+            host.memory.shared.announced.fetch_max(horizon.get(), Ordering::SeqCst);
+            Ok(())
+        });
+        let mut world = self.world();
+        let horizon = time(horizon.get());
+        tell!(world, "server {}: session {slot} asks for a horizon: {result:?}, {horizon}", world.name(at));
+    }
+
+    /// Whether a session can call functions of operators, in a transaction of its own.
+    fn can_operate(&self, at: usize, slot: usize) -> bool {
+        let world = self.world();
+        let machine = &world.machines[at];
+        let exists = machine.wal.databases[machine.database[slot]].0.is_some();
+        machine.is_up && !machine.recovers() && exists
+    }
+}

@@ -1,0 +1,323 @@
+//! A session of a simulated server, as the protocol sees it. Every call is a point at which the story may stop the session.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use flake_core::ledger::host::{Change, Durability, Fault, Host, Page, Server, Shared, State, Writer};
+use flake_core::{Node, SlotProgress};
+
+use crate::disk::File;
+use crate::machine::{Machine, Memory};
+use crate::play::Play;
+use crate::wal::{Extension, Record};
+
+/// Why a server could not do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    Fault(Fault),
+    /// The disk is full, or broken.
+    Disk,
+    /// The extension does not exist, or another transaction is about to drop it.
+    NoExtension,
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// A session ends because its server has crashed.
+pub struct Dead;
+/// A session ends because somebody has terminated it.
+pub struct Terminated;
+
+/// What others do to a session while it runs.
+#[derive(Default)]
+pub struct Control {
+    pub is_dead: AtomicBool,
+    pub is_terminated: AtomicBool,
+    /// At which of its points it stops; 0 at none.
+    pub stops_at: AtomicU64,
+    pub points: AtomicU64,
+}
+
+/// What a session waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    State,
+    Writer,
+    Page(usize),
+}
+
+/// A session that does something.
+pub struct Hosted {
+    pub play: Arc<Play>,
+    pub at: usize,
+    pub slot: usize,
+    pub database: usize,
+    pub node: Node,
+    pub boot: u64,
+    pub memory: Arc<Memory>,
+    pub offset: Arc<std::sync::atomic::AtomicI64>,
+    pub control: Arc<Control>,
+    /// The extension as only this transaction sees it, which has dropped and created it.
+    pub private: Option<Arc<Page>>,
+}
+
+impl Hosted {
+    /// A point at which the session may stop, for ever if its server crashes.
+    pub fn step(&self, name: &'static str) {
+        self.die_if_dead();
+        self.play.pass(1);
+        let point = self.control.points.fetch_add(1, Ordering::Relaxed) + 1;
+        if point == self.control.stops_at.load(Ordering::Relaxed) {
+            self.play.stop(self.at, self.slot, Some(name), None);
+            self.die_if_dead();
+        }
+    }
+
+    fn die_if_dead(&self) {
+        if self.control.is_dead.load(Ordering::Relaxed) {
+            resume_unwind(Box::new(Dead));
+        }
+    }
+
+    /// A point at which the session may be terminated.
+    pub fn interruptible(&self) {
+        if self.control.is_terminated.swap(false, Ordering::Relaxed) {
+            resume_unwind(Box::new(Terminated));
+        }
+    }
+
+    /// Takes a lock; others go on while somebody has it.
+    fn wait_for<'a, T>(&self, mutex: &'a Mutex<T>, lock: Lock) -> MutexGuard<'a, T> {
+        loop {
+            match mutex.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::WouldBlock) => {
+                    self.play.stop(self.at, self.slot, None, Some(lock));
+                    self.die_if_dead();
+                }
+                Err(TryLockError::Poisoned(_)) => panic!("a session has panicked under the lock {lock:?}"),
+            }
+        }
+    }
+
+    fn with_machine<R>(&self, act: impl FnOnce(&mut Machine) -> R) -> R {
+        act(&mut self.play.world().machines[self.at])
+    }
+
+    /// The extension of this session's database, and the record that it is from.
+    fn extension(&self) -> Result<(Extension, usize), Trouble> {
+        if let Some(private) = &self.private {
+            return Ok((Some(Arc::clone(private)), 0));
+        }
+        self.with_machine(|machine| match &machine.wal.databases[self.database] {
+            _ if machine.recreating.is_some_and(|(_, database)| database == self.database) => Err(Trouble::NoExtension),
+            (None, _) => Err(Trouble::NoExtension),
+            (extension, record) => Ok((extension.clone(), *record)),
+        })
+    }
+}
+
+impl Server for Hosted {
+    fn now(&self) -> i64 {
+        self.step("reads the clock");
+        let now = self.play.time() + self.offset.load(Ordering::Relaxed);
+        self.step("has read the clock");
+        now
+    }
+
+    fn steady(&self) -> i64 {
+        self.step("reads the steady clock");
+        self.play.time()
+    }
+
+    fn boot(&self) -> Option<u64> {
+        Some(self.boot)
+    }
+
+    fn chance(&self) -> u32 {
+        self.play.world().number() as u32
+    }
+
+    fn shared(&self) -> &Shared {
+        self.step("looks at what all sessions share");
+        &self.memory.shared
+    }
+
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.step("takes the lock of the ledger");
+        let mut state = self.wait_for(&self.memory.state, Lock::State);
+        act(&mut state)
+    }
+
+    fn point(&self, name: &'static str) {
+        self.step(name);
+    }
+}
+
+/// The right to change the ledger.
+pub struct Right<'a> {
+    host: &'a Hosted,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl Server for Right<'_> {
+    fn now(&self) -> i64 {
+        self.host.now()
+    }
+    fn steady(&self) -> i64 {
+        self.host.steady()
+    }
+    fn boot(&self) -> Option<u64> {
+        self.host.boot()
+    }
+    fn chance(&self) -> u32 {
+        self.host.chance()
+    }
+    fn shared(&self) -> &Shared {
+        self.host.shared()
+    }
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.host.lock(act)
+    }
+    fn point(&self, name: &'static str) {
+        self.host.point(name);
+    }
+}
+
+impl Writer for Right<'_> {
+    type Error = Trouble;
+
+    fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
+        self.host.step("reads the file");
+        Ok(self.host.with_machine(|machine| machine.file.as_ref().map(|file| file.bytes().to_vec())))
+    }
+
+    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Trouble> {
+        self.host.step("writes the file");
+        let is_written = self.host.with_machine(|machine| {
+            let fails = machine.disk_fails;
+            let Some(file) = &mut machine.file else { return Ok(false) };
+            file.write(half, if fails { &bytes[..bytes.len() / 3] } else { bytes });
+            if fails { Err(Trouble::Disk) } else { Ok(true) }
+        })?;
+        if is_written && durability == Durability::Flushed {
+            self.host.step("flushes the file");
+            self.host.with_machine(|machine| {
+                let fails = machine.disk_fails;
+                match &mut machine.file {
+                    Some(file) if !fails => file.flush(),
+                    _ => return Err(Trouble::Disk),
+                }
+                Ok(())
+            })?;
+        }
+        self.host.step("has written the file");
+        Ok(is_written)
+    }
+
+    fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.host.step("replaces the file");
+        self.host.with_machine(|machine| {
+            if machine.disk_fails {
+                return Err(Trouble::Disk);
+            }
+            machine.file = Some(File::new(bytes.to_vec()));
+            Ok(())
+        })?;
+        self.host.step("has replaced the file");
+        Ok(())
+    }
+}
+
+impl Host for Hosted {
+    type Error = Trouble;
+    type Writer<'a> = Right<'a>;
+
+    fn node(&self) -> Node {
+        self.node
+    }
+
+    fn in_recovery(&self) -> bool {
+        self.step("asks whether it is a standby");
+        self.with_machine(|machine| machine.recovers())
+    }
+
+    fn wal_timeline(&self) -> u32 {
+        self.step("asks for the timeline");
+        self.with_machine(|machine| if machine.recovers() { 0 } else { machine.timeline })
+    }
+
+    fn page(&mut self) -> Result<Page, Trouble> {
+        self.interruptible();
+        self.step("reads the page");
+        let (extension, record) = {
+            let _guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
+            self.extension()?
+        };
+        self.step("has read the page");
+        self.with_machine(|machine| {
+            machine.wal.flush(record);
+            machine.has_looked[self.database] = true;
+        });
+        self.interruptible();
+        Ok(extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone()))
+    }
+
+    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Trouble> {
+        self.interruptible();
+        self.step("is about to change the page");
+        let mut written = None;
+        {
+            let guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
+            let (extension, _) = self.extension()?;
+            let present = extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone());
+            if let Change::Write(bytes, until) = change(&present) {
+                let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until) });
+                self.step("changes the page");
+                if self.private.is_some() {
+                    self.private = Some(new);
+                } else {
+                    let time = self.play.time();
+                    let record = Record::Extension(self.database, Some(new));
+                    written = Some(self.with_machine(|machine| machine.wal.write(time, record)));
+                }
+            }
+            drop(guard);
+        }
+        if let Some(record) = written {
+            self.step("flushes the page");
+            self.with_machine(|machine| machine.wal.flush(record));
+            self.step("has flushed the page");
+        }
+        self.interruptible();
+        Ok(())
+    }
+
+    fn writer(&mut self) -> Right<'_> {
+        self.step("asks for the right to write");
+        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
+        let guard = self.wait_for(&self.memory.writer, Lock::Writer);
+        Right { host: self, _guard: guard }
+    }
+
+    fn try_writer(&mut self) -> Option<Right<'_>> {
+        self.step("asks for the right to write if it is free");
+        let guard = self.memory.writer.try_lock().ok()?;
+        self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
+        Some(Right { host: self, _guard: guard })
+    }
+
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        self.step("looks at its slot");
+        act(&mut self.memory.slots[self.slot].lock().unwrap())
+    }
+
+    fn next_xid(&self) -> u64 {
+        self.play.world().number()
+    }
+}

@@ -1,0 +1,128 @@
+//! What IDs are made of: layouts so small that shares are used up, with ticks from a microsecond to a day, and more partitions of
+//! sno than a slot stores the progress of.
+
+use std::sync::LazyLock;
+
+use flake_core::ledger::host::Host;
+use flake_core::resume::{Origin, Resumable};
+use flake_core::{
+    Answer, Field, FinalProgress, Generator, Layout, Node, Numbers, Role, SequenceRule, Share, Slot, Sno, SnoGenerator,
+};
+
+use crate::host::Trouble;
+
+pub const SECOND: i64 = 1_000_000;
+pub const HOUR: i64 = 3_600 * SECOND;
+/// Ten o'clock, when all stories begin.
+pub const MORNING: i64 = 1_780_000_000 * SECOND;
+/// A quarter of a second, a millisecond, a second (rolling), a microsecond, a day.
+pub const LAYOUTS: usize = 5;
+pub const KINDS: usize = LAYOUTS + 9;
+/// The kind whose ticks last for a day.
+pub const DAY: usize = 4;
+
+static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
+    let layout = |name: &str, tick: i64, sequence_bits, rule| {
+        let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
+        let fields = vec![
+            field("timestamp", 45, Role::Timestamp { reversed: flake_core::Reversal::Never }),
+            field("worker", 1, Role::Worker { rank: 0 }),
+            field("sequence", sequence_bits, Role::Sequence),
+        ];
+        Layout::new(name.to_owned(), MORNING - 10 * 24 * HOUR, tick, fields, rule).unwrap()
+    };
+    [
+        layout("quarter", SECOND / 4, 3, SequenceRule::Reset),
+        layout("millisecond", 1000, 3, SequenceRule::Reset),
+        layout("second", SECOND, 4, SequenceRule::Rolling),
+        layout("microsecond", 1, 3, SequenceRule::Reset),
+        layout("day", 24 * HOUR, 6, SequenceRule::Reset),
+    ]
+});
+
+pub fn name(kind: usize) -> String {
+    match OF_KINDS.get(kind) {
+        Some(layout) => format!("'{}'", layout.name()),
+        None => format!("sno partition {kind}"),
+    }
+}
+
+fn share_of_sno(kind: usize, node: Node, slot: Slot) -> Share {
+    let count = 24 / u64::from(node.count());
+    let sequences = Numbers { first: count * u64::from(node.id()), count };
+    Share::of("sno", Numbers { first: kind as u64, count: 1 }, sequences, slot, 3).unwrap()
+}
+
+/// An ID, and when its tick began.
+#[derive(Debug, Clone, Copy)]
+pub struct Id {
+    pub bits: u128,
+    pub start: i64,
+}
+
+/// A session's generator of one kind.
+pub enum Own {
+    Layout(Box<Resumable<Generator>>),
+    Sno(Box<Resumable<SnoGenerator>>),
+}
+
+/// What an attempt came to.
+pub enum Outcome {
+    Made(Id),
+    /// Nothing before this instant.
+    After(i64),
+    /// The clock is past the last tick.
+    Over,
+}
+
+impl Own {
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, node: Node, slot: Slot) -> Result<Self, Trouble> {
+        Ok(match OF_KINDS.get(kind) {
+            Some(layout) => {
+                let share = Share::new(layout, node, slot).unwrap();
+                let origin = Origin { layout: layout.clone(), share, position: 3 };
+                Self::Layout(Box::new(Resumable::begin(host, layout.key(), origin)?))
+            }
+            None => Self::Sno(Box::new(Resumable::begin(host, kind as u64, share_of_sno(kind, node, slot))?)),
+        })
+    }
+
+    /// Makes an ID, unless the session has to wait. `admit` reads the clock, and says until when to wait if it has to.
+    pub fn next<H: Host<Error = Trouble>>(
+        &mut self,
+        host: &mut H,
+        kind: usize,
+        admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
+    ) -> Result<Outcome, Trouble> {
+        fn judged<I>(answer: Answer<I>, made: impl FnOnce(I) -> Id) -> Outcome {
+            match answer {
+                Answer::Issue(id) => Outcome::Made(made(id)),
+                Answer::Wait { until } | Answer::ClockBehind { until } => Outcome::After(until),
+                Answer::Outside { .. } => unreachable!("the generator was asked again"),
+                Answer::Exhausted => Outcome::Over,
+            }
+        }
+        match self {
+            Self::Layout(own) => {
+                let answer = own.next(host, admit, |generator, now| generator.next(now, || 0))?;
+                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
+                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start }))
+            }
+            Self::Sno(own) => {
+                let answer = own.next(host, admit, |generator, now| generator.next(now, 1))?;
+                let start = own.generator.last_unit_start().unwrap_or(i64::MIN);
+                Ok(judged(answer, |id| {
+                    let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+                    Id { bits: bits << 8 | LAYOUTS as u128, start }
+                }))
+            }
+        }
+    }
+
+    pub fn final_progress(&self) -> FinalProgress {
+        match self {
+            Self::Layout(own) => own.final_progress(),
+            Self::Sno(own) => own.final_progress(),
+        }
+    }
+}

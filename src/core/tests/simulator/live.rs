@@ -1,0 +1,200 @@
+//! How every story begins and ends: in the end every primary whose clock is right has to make IDs again, soon.
+
+use std::sync::Arc;
+
+use flake_core::ledger::marks::MARGIN;
+use flake_core::ledger::state::AHEAD;
+
+use crate::layouts::SECOND;
+use crate::machine::{Machine, SLOTS};
+use crate::operator::Ending;
+use crate::oracle::Branch;
+use crate::play::{Play, SERVERS, World, tell};
+use crate::story::seconds;
+use crate::wal::DATABASES;
+
+/// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
+const KIND: usize = 1;
+/// How long servers may need where nobody has set a clock ahead, and after a promotion or where the file is lost.
+const USUAL: i64 = 5 * SECOND;
+/// The next tick, and the time that attempts take.
+const TICK: i64 = 3000;
+
+impl World {
+    /// No time that is granted reaches further than this.
+    fn latest(&self) -> i64 {
+        let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
+        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used().until()).max();
+        granted.unwrap_or(i64::MIN).max(self.above).saturating_add(AHEAD + 2 * MARGIN)
+    }
+
+    /// The end of the time from an instant on that may have been used, because clocks were there.
+    fn used_after(&self, instant: i64) -> i64 {
+        let mut clocks = self.granted_at.clone();
+        clocks.sort_unstable();
+        let end = if self.above > instant { self.latest() } else { instant };
+        clocks.into_iter().fold(end, |end, clock| {
+            let reach = AHEAD + 2 * MARGIN;
+            if clock - reach <= end { end.max(clock + reach) } else { end }
+        })
+    }
+}
+
+impl Play {
+    /// A primary on which the extension has just been created in every database.
+    pub fn begin(self: &Arc<Self>) {
+        {
+            let mut world = self.world();
+            world.oracle.branches.push(Branch {
+                parent: None,
+                promoted: i64::MIN,
+                last: i64::MIN,
+                lag: 0,
+                delay: 0,
+                is_active: [false; DATABASES],
+                is_known: [true; DATABASES],
+                node: (0, 2),
+                stepped: i64::MIN,
+            });
+            world.oracle.databases = (0..DATABASES).map(|database| (database, 0, 0)).collect();
+            world.machines[0].wal.numbers = std::array::from_fn(|database| database);
+            world.machines[0].exists = true;
+        }
+        self.start_server(0, false);
+        for database in 0..DATABASES {
+            self.world().machines[0].database[0] = database;
+            self.recreate(0, 0, None);
+            self.commit_or_roll_back(0, 0, true);
+            self.exit(0, 0, None);
+        }
+        let mut world = self.world();
+        world.machines[0].database[0] = 0;
+        if let Some(told) = &mut world.told {
+            told.clear();
+        }
+        tell!(world, "server a is node 0 of 2, and has two databases");
+    }
+
+    /// Every primary makes IDs again.
+    pub fn epilogue(self: &Arc<Self>) {
+        for at in 0..SERVERS {
+            let is_primary = {
+                let world = self.world();
+                world.machines[at].exists && !world.machines[at].recovers()
+            };
+            if is_primary {
+                self.comes_back(at);
+            }
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.world().failure.is_some()
+    }
+
+    fn comes_back(self: &Arc<Self>, at: usize) {
+        {
+            let mut world = self.world();
+            world.machines[at].disk_fails = false;
+            tell!(world, "in the end the disk of server {} has room", world.name(at));
+        }
+        self.start_server(at, false);
+        let offset = self.world().machines[at].offset();
+        if offset != 0 {
+            self.step_clock(at, -offset, "is set right");
+        }
+        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        for database in 0..DATABASES {
+            if !self.connects(at, database) {
+                continue;
+            }
+            if self.makes_within(at, self.longest()) {
+                continue;
+            }
+            let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
+            if !was_ahead && !self.has_failed() {
+                return self.is_stuck(at, database, "although no clock was ahead");
+            }
+            self.accept(at, 0, None);
+            let used = self.world().used_after(self.time()) - self.time();
+            if !self.makes_within(at, USUAL) && !self.makes_within(at, used) && !self.has_failed() {
+                return self.is_stuck(at, database, "although its clock was accepted");
+            }
+        }
+        self.restarts_are_cheap(at);
+    }
+
+    /// Each promotion and each loss of the file in a row takes its time.
+    fn longest(&self) -> i64 {
+        let world = self.world();
+        let renewed = world.renewed + world.oracle.branches.len() as i64 - 1;
+        USUAL.max(AHEAD + MARGIN * renewed)
+    }
+
+    fn connects(self: &Arc<Self>, at: usize, database: usize) -> bool {
+        self.exit(at, 0, None);
+        let mut world = self.world();
+        world.machines[at].database[0] = database;
+        world.machines[at].wal.databases[database].0.is_some() && world.failure.is_none()
+    }
+
+    /// Makes an ID in the database that it is connected to, within so much time.
+    fn makes_within(self: &Arc<Self>, at: usize, limit: i64) -> bool {
+        let until = self.time() + limit + TICK;
+        let told = if std::env::var_os("DBG").is_some() { None } else { self.world().told.take() };
+        let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
+        let mut world = self.world();
+        if told.is_some() {
+            world.told = told;
+        }
+        let after = if is_made { "makes IDs" } else { "makes none" };
+        tell!(world, "server {}: session 0 tries for {}, and {after}", world.name(at), seconds(limit));
+        is_made
+    }
+
+    fn tries(self: &Arc<Self>, at: usize, until: i64, pause: i64) -> bool {
+        loop {
+            if self.make((at, 0), (KIND, 1), false, None) == 1 {
+                return true;
+            }
+            if self.time() > until || self.has_failed() {
+                return false;
+            }
+            self.pass(pause.min((until - self.time()).max(TICK / 3)));
+        }
+    }
+
+    fn is_stuck(&self, at: usize, database: usize, why: &str) {
+        let mut world = self.world();
+        let used = world.machines[at].memory.state.try_lock().ok().and_then(|state| state.ledger);
+        let used = used.map(|ledger| (ledger.used().until(), ledger.used().gaps().to_vec(), ledger.bound()));
+        let name = world.name(at);
+        world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
+    }
+
+    /// An orderly restart costs nothing, the first visit of another database neither, and a crash as much time as was granted.
+    fn restarts_are_cheap(self: &Arc<Self>, at: usize) {
+        let databases: Vec<usize> = (0..DATABASES).filter(|&database| self.connects(at, database)).collect();
+        // What was granted ahead, or given up by sessions that were terminated, is over.
+        let left = self.world().latest().saturating_sub(self.time()).max(AHEAD + 2 * MARGIN);
+        self.pass(left);
+        for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
+            for &database in &databases {
+                if self.connects(at, database) && !self.makes_within(at, 0) {
+                    return self.is_stuck(at, database, "although it has just made some");
+                }
+            }
+            (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+            self.stop_server(at, ending);
+            self.start_server(at, false);
+            let mut limit = limit;
+            for &database in &databases {
+                // The next tick is waited for.
+                if self.connects(at, database) && !self.makes_within(at, limit) && !self.has_failed() {
+                    return self.is_stuck(at, database, "although it was only restarted");
+                }
+                limit = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A server: what it has on disk, and what its memory holds while it runs.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use flake_core::SlotProgress;
+use flake_core::horizon::SlotTransactions;
+use flake_core::ledger::host::{Shared, State};
+
+use crate::disk::File;
+use crate::session::Session;
+use crate::wal::{DATABASES, Wal};
+
+/// Slots that a server has.
+pub const SLOTS: usize = 2;
+
+/// What a server keeps in memory from its start on.
+#[derive(Default)]
+pub struct Memory {
+    pub shared: Shared,
+    pub state: Mutex<State>,
+    /// The right to change the ledger.
+    pub writer: Mutex<()>,
+    /// The locks of the pages.
+    pub pages: [Mutex<()>; DATABASES],
+    pub slots: [Mutex<SlotProgress>; SLOTS],
+    pub transactions: [SlotTransactions; SLOTS],
+}
+
+impl Memory {
+    pub fn new(started_at: Option<i64>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { started_at, ..State::default() }), ..Self::default() })
+    }
+}
+
+pub struct Machine {
+    pub name: char,
+    /// Whether it has a data directory, and whether it runs.
+    pub exists: bool,
+    pub is_up: bool,
+    pub node: (u32, u32),
+    /// Its clock minus the real time.
+    pub offset: Arc<AtomicI64>,
+    /// Counts the starts of its operating system.
+    pub boot: u64,
+    pub file: Option<File>,
+    /// A copy of the file.
+    pub saved: Option<Vec<u8>>,
+    pub disk_fails: bool,
+    pub wal: Wal,
+    /// The server that it is a standby of, and how much of its log it has.
+    pub upstream: Option<usize>,
+    pub allow_in_recovery: bool,
+    /// The timeline of its WAL.
+    pub timeline: u32,
+    /// Which history its WAL is of.
+    pub branch: usize,
+    pub memory: Arc<Memory>,
+    pub sessions: [Option<Box<Session>>; SLOTS],
+    /// The databases of the sessions that use the slots next.
+    pub database: [usize; SLOTS],
+    /// A number that lasts as long as nobody but the server changes its file.
+    pub life: u64,
+    /// When its clock was last set.
+    pub last_step: i64,
+    /// In which databases the page was looked at in this life.
+    pub has_looked: [bool; DATABASES],
+    /// What flake_start_above has promised: an instant, for a database or all of them, and from which record on.
+    pub promises: Vec<Promise>,
+    /// Whether its clock was ever ahead of the real time, or IDs were to start above.
+    pub may_wait: bool,
+    /// A transaction that has dropped and created the extension: its slot and database.
+    pub recreating: Option<(usize, usize)>,
+}
+
+#[derive(Clone)]
+pub struct Promise {
+    pub instant: i64,
+    /// None for all databases of this server.
+    pub database: Option<usize>,
+    pub node: (u32, u32),
+    pub record: usize,
+    /// The slots of transactions that had begun before.
+    pub waits_for: Vec<usize>,
+}
+
+impl Machine {
+    pub fn new(name: char, life: u64) -> Self {
+        Self {
+            name,
+            exists: false,
+            is_up: false,
+            node: (0, 2),
+            offset: Arc::default(),
+            boot: 1,
+            file: None,
+            saved: None,
+            disk_fails: false,
+            wal: Wal::default(),
+            upstream: None,
+            allow_in_recovery: false,
+            timeline: 1,
+            branch: 0,
+            memory: Memory::new(None),
+            sessions: Default::default(),
+            database: [0; SLOTS],
+            life,
+            last_step: i64::MIN,
+            has_looked: [false; DATABASES],
+            promises: Vec::new(),
+            may_wait: false,
+            recreating: None,
+        }
+    }
+
+    pub fn offset(&self) -> i64 {
+        self.offset.load(Ordering::Relaxed)
+    }
+
+    pub fn recovers(&self) -> bool {
+        self.upstream.is_some()
+    }
+
+    pub fn makes_ids(&self) -> bool {
+        self.is_up && (!self.recovers() || self.allow_in_recovery)
+    }
+}

@@ -1,0 +1,82 @@
+//! A simulator of whole deployments, which plays the protocol of the ledger as PostgreSQL's side does: sessions that stop at any
+//! point, servers that crash, are promoted and copied, disks that tear, and clocks that are set.
+//!
+//! `FLAKE_MODEL_CASES` is the number of deployments; they are new ones then, and otherwise always the same. A failure prints the
+//! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it.
+
+mod baton;
+mod disk;
+mod draw;
+mod exemptions;
+mod exhaustive;
+mod functions;
+mod host;
+mod layouts;
+mod live;
+mod machine;
+mod operator;
+mod oracle;
+mod play;
+mod session;
+mod shrink;
+mod standby;
+mod stories;
+mod story;
+mod wal;
+
+use std::time::{Duration, Instant};
+
+use crate::draw::Chance;
+use crate::oracle::Failure;
+use crate::play::Play;
+use crate::story::Story;
+
+/// Tells a story that fails, in numbered sentences.
+fn told(story: &Story) -> String {
+    let world = Play::of(story, true);
+    let sentences = world.told.unwrap_or_default();
+    let lines: Vec<String> = (1..).zip(&sentences).map(|(number, sentence)| format!("{number}. {sentence}")).collect();
+    let end = world.failure.map_or_else(String::new, |Failure(end)| end);
+    format!("{}\n{end}", lines.join("\n"))
+}
+
+/// The simulator says itself what has panicked.
+fn be_quiet() {
+    std::panic::set_hook(Box::new(|info| {
+        let thread = std::thread::current();
+        if thread.name().is_some_and(|name| name != "main") || std::env::var_os("FLAKE_MODEL_PANICS").is_some() {
+            eprintln!("{info}");
+        }
+    }));
+}
+
+#[test]
+fn no_id_is_made_twice() {
+    be_quiet();
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let wanted = number("FLAKE_MODEL_CASES");
+    let new_seed = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
+    let cases = wanted.unwrap_or(4000);
+    let (mut events, mut ids, mut switches) = (0, 0, 0);
+    let mut forgiven = [0; exemptions::ALL.len()];
+    let began = Instant::now();
+    for case in 0..cases {
+        let seed = seed.wrapping_add(case);
+        let story = Chance(seed).story();
+        let world = Play::of(&story, false);
+        if let Some(Failure(failure)) = world.failure {
+            eprintln!("after {case} deployments, FLAKE_MODEL_SEED={seed}: {failure}");
+            let shrunk = shrink::shrunk(story, &failure, Duration::from_secs(30));
+            panic!("after {case} deployments, FLAKE_MODEL_SEED={seed}:\n{}\n{shrunk:?}", told(&shrunk));
+        }
+        events += story.events.len();
+        ids += world.oracle.made.len();
+        switches += world.switches;
+        forgiven.iter_mut().zip(world.oracle.forgiven).for_each(|(all, one)| *all += one);
+    }
+    let rate = cases as f64 / began.elapsed().as_secs_f64();
+    println!("{cases} deployments, {events} events, {ids} IDs, {switches} switches, seed {seed}, {rate:.0} a second");
+    let forgiven = exemptions::ALL.iter().zip(forgiven).map(|((name, _), count)| format!("{name}: {count}"));
+    println!("not covered: {}", forgiven.collect::<Vec<_>>().join(", "));
+}

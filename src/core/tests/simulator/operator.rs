@@ -1,0 +1,246 @@
+//! What operators and machines do to one server: clocks, restarts, files, databases.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use flake_core::ledger::host::Page;
+use flake_core::ledger::record::newest;
+use flake_core::ledger::state::AHEAD;
+
+use crate::disk::File;
+use crate::machine::{Memory, SLOTS};
+use crate::oracle::time;
+use crate::play::{Play, World, tell};
+use crate::wal::{DATABASES, Record};
+
+/// How a server stops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ending {
+    InOrder,
+    /// A session was killed, or all: memory is lost.
+    Crash,
+    /// The machine as well; a number says what of the file had come to the disk.
+    Reboot(u64),
+}
+
+impl World {
+    /// Its sessions end at once, and its memory is lost.
+    pub fn forget_memory(&mut self, at: usize) {
+        self.running
+            .iter()
+            .filter(|running| running.at == at)
+            .for_each(|running| running.control.is_dead.store(true, Ordering::Relaxed));
+        let machine = &mut self.machines[at];
+        machine.memory = Memory::new(None);
+        machine.sessions = Default::default();
+        machine.is_up = false;
+        machine.recreating = None;
+        machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
+        machine.wal.crash();
+    }
+
+    /// Its file is not the one that it has written itself.
+    fn has_another_file(&mut self, at: usize) {
+        let life = self.number();
+        self.renewed += 1;
+        let machine = &mut self.machines[at];
+        machine.life = life;
+        machine.has_looked = [false; DATABASES];
+        machine.promises.retain(|promise| promise.database.is_some());
+    }
+}
+
+impl Play {
+    pub fn step_clock(&self, at: usize, by: i64, how: &str) {
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
+        machine.may_wait |= offset > 0;
+        machine.last_step = self.time();
+        let clock = time(self.time() + offset);
+        tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
+    }
+
+    /// The clock comes to where it was when an ID was made: as time passes, or because it is set.
+    pub fn to_used(&self, at: usize, which: usize, by: i64, waits: bool) {
+        let (step, name) = {
+            let world = self.world();
+            let Some(last) = world.oracle.made.len().checked_sub(1) else { return };
+            let made = &world.oracle.made[last - which % world.oracle.made.len()];
+            (made.clock + by - self.time() - world.machines[at].offset(), world.name(at))
+        };
+        if !waits {
+            self.step_clock(at, step, "comes to where IDs were made");
+        } else if step > 0 {
+            self.pass(step);
+            tell!(self.world(), "time passes until the clock of server {name} is where IDs were made");
+        }
+    }
+
+    pub fn stop_server(self: &Arc<Self>, at: usize, ending: Ending) {
+        if !self.world().machines[at].is_up {
+            return;
+        }
+        if ending == Ending::InOrder {
+            (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+            let machine = &mut self.world().machines[at];
+            let all = machine.wal.records.len();
+            machine.wal.flush(all);
+        }
+        let mut world = self.world();
+        world.forget_memory(at);
+        if let Ending::Reboot(sectors) = ending {
+            let machine = &mut world.machines[at];
+            machine.boot += 1;
+            if let Some(file) = &mut machine.file {
+                file.crash(sectors);
+            }
+        }
+        let how = match ending {
+            Ending::InOrder => "is shut down".to_owned(),
+            Ending::Crash => "crashes".to_owned(),
+            Ending::Reboot(sectors) => {
+                format!("and its machine crash; of what was not flushed, {sectors:x} is on disk")
+            }
+        };
+        tell!(world, "server {} {how}", world.name(at));
+    }
+
+    pub fn start_server(&self, at: usize, preloads: bool) {
+        let mut world = self.world();
+        let clock = self.time() + world.machines[at].offset();
+        let machine = &mut world.machines[at];
+        if machine.exists && !machine.is_up {
+            machine.is_up = true;
+            machine.memory = Memory::new(preloads.then_some(clock));
+            tell!(world, "server {} starts", world.name(at));
+        }
+    }
+
+    pub fn renumber(&self, at: usize, node: (u32, u32)) {
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        if machine.node != node && machine.exists {
+            machine.node = node;
+            machine.promises.clear();
+            tell!(world, "server {} is now node {} of {}", world.name(at), node.0, node.1);
+        }
+    }
+
+    /// A copy from between two sessions of a server that runs on is not covered: it has the note of the first one, which
+    /// gives back what the second one uses.
+    pub fn save_file(&self, at: usize) {
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let has_note = |file: &File| newest(file.bytes()).is_ok_and(|((_, part), _)| part.exit_note.is_some());
+        if let Some(file) = machine.file.as_ref().filter(|file| !machine.is_up || !has_note(file)) {
+            machine.saved = Some(file.bytes().to_vec());
+            tell!(world, "server {}: flake.mark is copied", world.name(at));
+        }
+    }
+
+    pub fn restore_file(self: &Arc<Self>, at: usize) {
+        if self.world().machines[at].saved.is_none() {
+            return;
+        }
+        self.stop_server(at, Ending::InOrder);
+        {
+            let mut world = self.world();
+            world.has_another_file(at);
+            world.machines[at].file = world.machines[at].saved.clone().map(File::new);
+            tell!(world, "server {}: the copy of flake.mark takes its place", world.name(at));
+        }
+        self.start_server(at, false);
+    }
+
+    pub fn lose_file(self: &Arc<Self>, at: usize, ending: Ending) {
+        if !self.world().machines[at].exists {
+            return;
+        }
+        self.stop_server(at, ending);
+        {
+            let mut world = self.world();
+            world.has_another_file(at);
+            world.machines[at].file = None;
+            tell!(world, "server {} loses flake.mark", world.name(at));
+        }
+        self.start_server(at, false);
+    }
+
+    /// pg_upgrade keeps only what the sequences' last values say.
+    pub fn upgrade(self: &Arc<Self>, at: usize) {
+        let is_primary = {
+            let world = self.world();
+            world.machines[at].exists && !world.machines[at].recovers()
+        };
+        if !is_primary {
+            return;
+        }
+        self.stop_server(at, Ending::InOrder);
+        {
+            let mut world = self.world();
+            world.has_another_file(at);
+            world.cut_off_standbys(at);
+            let machine = &mut world.machines[at];
+            machine.file = None;
+            machine.timeline = 1;
+            let mut above = i64::MIN;
+            for database in 0..DATABASES {
+                if let Some(page) = machine.wal.databases[database].0.clone() {
+                    above = above.max(page.last_value.unwrap_or(i64::MIN));
+                    let without = Page { bytes: None, last_value: page.last_value };
+                    let record = Record::Extension(database, Some(Arc::new(without)));
+                    let record = machine.wal.write(self.time(), record);
+                    machine.wal.flush(record);
+                }
+            }
+            // They say nothing of gaps.
+            world.above = world.above.max(above);
+            world.machines[at].may_wait |= above > self.time() + AHEAD;
+            tell!(world, "server {} is upgraded by pg_upgrade", world.name(at));
+        }
+        self.start_server(at, false);
+    }
+
+    /// A database is dropped, and created under its old OID with the other one as its template.
+    pub fn new_database(self: &Arc<Self>, at: usize, database: usize) {
+        {
+            let world = self.world();
+            let machine = &world.machines[at];
+            if !machine.is_up || machine.recovers() || !machine.has_looked[database] || machine.recreating.is_some() {
+                return;
+            }
+        }
+        // Nobody may be connected to either.
+        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        let mut world = self.world();
+        let time = self.time();
+        let machine = &mut world.machines[at];
+        let template = machine.wal.databases[1 - database].0.clone();
+        let parent = machine.wal.numbers[1 - database];
+        let branch = machine.branch;
+        let number = world.oracle.databases.len();
+        let machine = &mut world.machines[at];
+        machine.wal.write(time, Record::Database(database, number));
+        let record = machine.wal.write(time, Record::Extension(database, template));
+        machine.wal.flush(record);
+        world.oracle.databases.push((parent, branch, record));
+        let machine = &mut world.machines[at];
+        machine.promises.retain(|promise| promise.database != Some(database));
+        let name = world.name(at);
+        tell!(world, "server {name}: database {database} is created anew from database {}", 1 - database);
+    }
+
+    /// The extension is dropped in a database.
+    pub fn drop_extension(self: &Arc<Self>, at: usize, database: usize) {
+        (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let is_ready = machine.is_up && !machine.recovers() && machine.recreating.is_none();
+        if is_ready && machine.has_looked[database] && machine.wal.databases[database].0.is_some() {
+            let record = machine.wal.write(self.time(), Record::Extension(database, None));
+            machine.wal.flush(record);
+            tell!(world, "server {}: the extension is dropped in database {database}", world.name(at));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! A story that is being played: who goes on when.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::baton::{Seat, hand_on};
+use crate::host::{Control, Lock};
+use crate::layouts::MORNING;
+use crate::machine::Machine;
+use crate::oracle::{Failure, Oracle};
+use crate::story::{Event, Needs, Story};
+
+pub const SERVERS: usize = 3;
+
+/// A session that does something.
+pub struct Running {
+    pub at: usize,
+    pub slot: usize,
+    pub control: Arc<Control>,
+    /// Where it waits, if it does.
+    seat: Option<Arc<Seat>>,
+    /// Which lock it waits for.
+    lock: Option<Lock>,
+}
+
+/// All that there is.
+pub struct World {
+    pub machines: Vec<Machine>,
+    pub oracle: Oracle,
+    pub running: Vec<Running>,
+    pub events: Vec<(usize, Event)>,
+    pub next_event: usize,
+    /// The sentences, if it is told.
+    pub told: Option<Vec<String>>,
+    pub failure: Option<Failure>,
+    /// How often the baton has changed hands.
+    pub switches: u64,
+    /// The greatest instant that flake_start_above was asked for.
+    pub above: i64,
+    /// How often files were lost or restored.
+    pub renewed: i64,
+    /// What clocks said when time may have been granted.
+    pub granted_at: Vec<i64>,
+    numbers: u64,
+    is_over: bool,
+}
+
+pub struct Play {
+    world: Mutex<World>,
+    time: AtomicI64,
+    /// The seat of who waits for the end.
+    ended: Arc<Seat>,
+}
+
+/// Adds a sentence.
+macro_rules! tell {
+    ($world:expr, $($sentence:tt)+) => {
+        let sentence = $world.told.is_some().then(|| format!($($sentence)+));
+        if let Some(told) = &mut $world.told {
+            told.extend(sentence);
+        }
+    };
+}
+pub(crate) use tell;
+
+enum Next {
+    Resume(Arc<Seat>),
+    Event(usize, Event),
+    /// The last event was; all that remains is to see that servers come back.
+    Epilogue,
+    End,
+}
+
+impl World {
+    /// A number that nobody else has.
+    pub fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    pub fn name(&self, at: usize) -> char {
+        self.machines[at].name
+    }
+
+    pub fn fail(&mut self, sentence: String) {
+        self.failure.get_or_insert(Failure(sentence));
+    }
+
+    fn call(&mut self, which: usize) -> Next {
+        let running = &mut self.running[which];
+        running.lock = None;
+        self.switches += 1;
+        Next::Resume(running.seat.take().expect("a session that waits has a seat"))
+    }
+
+    fn is_free(&self, at: usize, lock: Lock) -> bool {
+        let memory = &self.machines[at].memory;
+        match lock {
+            Lock::State => memory.state.try_lock().is_ok(),
+            Lock::Writer => memory.writer.try_lock().is_ok(),
+            Lock::Page(database) => memory.pages[database].try_lock().is_ok(),
+        }
+    }
+
+    /// A session that can go on although nobody says so.
+    fn next_by_itself(&self) -> Option<usize> {
+        let is_dead = |running: &Running| running.control.is_dead.load(Ordering::Relaxed);
+        let has_lock = |running: &Running| running.lock.is_some_and(|lock| self.is_free(running.at, lock));
+        self.running.iter().position(is_dead).or_else(|| self.running.iter().position(has_lock))
+    }
+
+    fn next(&mut self) -> Next {
+        if self.failure.is_some() {
+            self.running.iter().for_each(|running| running.control.is_dead.store(true, Ordering::Relaxed));
+        }
+        if let Some(which) = self.next_by_itself() {
+            return self.call(which);
+        }
+        if self.failure.is_some() {
+            return Next::End;
+        }
+        while let Some(&(at, event)) = self.events.get(self.next_event) {
+            let needed = match event.needs() {
+                Needs::Nothing => None,
+                Needs::Session(slot) => self.running.iter().position(|one| (one.at, one.slot) == (at, slot)),
+                Needs::AllSessions => self.running.iter().position(|one| one.at == at && one.lock.is_none()),
+            };
+            let Some(which) = needed else {
+                self.next_event += 1;
+                return Next::Event(at, event);
+            };
+            let control = &self.running[which].control;
+            if let Event::GoOn { stop, .. } = event {
+                let stops_at = stop.map_or(0, |stop| control.points.load(Ordering::Relaxed) + u64::from(stop));
+                control.stops_at.store(stops_at, Ordering::Relaxed);
+                self.next_event += 1;
+            } else {
+                control.stops_at.store(0, Ordering::Relaxed);
+                if matches!(event, Event::Kill { .. } | Event::Restart { .. }) {
+                    control.is_terminated.store(true, Ordering::Relaxed);
+                }
+            }
+            if self.running[which].lock.is_some() {
+                // It cannot go on.
+                self.next_event += usize::from(!matches!(event, Event::GoOn { .. }));
+                continue;
+            }
+            let (slot, name) = (self.running[which].slot, self.name(at));
+            tell!(self, "server {name}: session {slot} goes on");
+            return self.call(which);
+        }
+        if let Some(which) = self.running.iter().position(|one| one.lock.is_none()) {
+            self.running[which].control.stops_at.store(0, Ordering::Relaxed);
+            let (at, slot) = (self.running[which].at, self.running[which].slot);
+            tell!(self, "server {}: session {slot} goes on", self.name(at));
+            return self.call(which);
+        }
+        if let Some(running) = self.running.first() {
+            let sentence = format!("session {} of server {} waits for ever", running.slot, self.name(running.at));
+            self.fail(sentence);
+            return self.next();
+        }
+        if std::mem::replace(&mut self.is_over, true) { Next::End } else { Next::Epilogue }
+    }
+}
+
+impl Play {
+    fn new(story: &Story, is_told: bool) -> Arc<Self> {
+        let mut world = World {
+            machines: Vec::new(),
+            oracle: Oracle::default(),
+            running: Vec::new(),
+            events: story.events.clone(),
+            next_event: 0,
+            told: is_told.then(Vec::new),
+            failure: None,
+            switches: 0,
+            above: i64::MIN,
+            renewed: 0,
+            granted_at: Vec::new(),
+            numbers: 0,
+            is_over: false,
+        };
+        for name in ('a'..).take(SERVERS) {
+            let life = world.number();
+            world.machines.push(Machine::new(name, life));
+        }
+        Arc::new(Self { world: Mutex::new(world), time: AtomicI64::new(MORNING), ended: Seat::new() })
+    }
+
+    /// Plays a story; returns the world at its end.
+    pub fn of(story: &Story, is_told: bool) -> World {
+        let play = Self::new(story, is_told);
+        play.begin();
+        play.go_on();
+        play.ended.wait();
+        let mut world = play.world();
+        let empty = World {
+            machines: Vec::new(),
+            oracle: Oracle::default(),
+            running: Vec::new(),
+            events: Vec::new(),
+            told: None,
+            failure: None,
+            granted_at: Vec::new(),
+            ..*world
+        };
+        std::mem::replace(&mut *world, empty)
+    }
+
+    pub fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The real time.
+    pub fn time(&self) -> i64 {
+        self.time.load(Ordering::Relaxed)
+    }
+
+    pub fn pass(&self, by: i64) {
+        self.time.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// What happens next happens on this thread, until the baton changes hands.
+    fn go_on(self: &Arc<Self>) {
+        loop {
+            let next = self.world().next();
+            match next {
+                Next::Resume(seat) => return seat.call(),
+                Next::Event(at, event) => self.event(at, event),
+                Next::Epilogue => self.epilogue(),
+                Next::End => return self.ended.call(),
+            }
+        }
+    }
+
+    /// A session stops at a point, or waits for a lock, and others go on.
+    pub fn stop(self: &Arc<Self>, at: usize, slot: usize, point: Option<&str>, lock: Option<Lock>) {
+        let seat = Seat::new();
+        {
+            let mut world = self.world();
+            let name = world.name(at);
+            match point {
+                Some(point) => {
+                    tell!(world, "server {name}: session {slot} is stopped where it {point}");
+                }
+                None => {
+                    tell!(world, "server {name}: session {slot} waits for the lock {lock:?}");
+                }
+            }
+            let running = world.running.iter_mut().find(|one| (one.at, one.slot) == (at, slot)).expect("it runs");
+            (running.seat, running.lock) = (Some(Arc::clone(&seat)), lock);
+        }
+        let play = Arc::clone(self);
+        hand_on(move || play.go_on());
+        seat.wait();
+    }
+
+    /// Counts a session as running; returns how others control it.
+    pub fn runs(&self, at: usize, slot: usize, stop: Option<u16>) -> Arc<Control> {
+        let control = Arc::new(Control::default());
+        control.stops_at.store(stop.map_or(0, u64::from), Ordering::Relaxed);
+        let running = Running { at, slot, control: Arc::clone(&control), seat: None, lock: None };
+        self.world().running.push(running);
+        control
+    }
+
+    /// It does not run any more.
+    pub fn rests(&self, control: &Arc<Control>) {
+        self.world().running.retain(|running| !Arc::ptr_eq(&running.control, control));
+    }
+}

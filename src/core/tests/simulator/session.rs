@@ -1,0 +1,323 @@
+//! Sessions: what they do in the names of users, and how their transactions and they themselves end.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use flake_core::ledger::protocol;
+use flake_core::{FinalProgress, Node, Slot};
+
+use crate::host::{Dead, Hosted, Terminated, Trouble};
+use crate::layouts::{self, KINDS, Outcome, Own, SECOND};
+use crate::machine::SLOTS;
+use crate::oracle::{Made, time};
+use crate::play::{Play, tell};
+use crate::wal::Record;
+
+/// A session while nothing happens in it.
+pub struct Session {
+    pub database: usize,
+    pub has_joined: bool,
+    own: [Option<Own>; KINDS],
+    /// It is in the middle of making an ID.
+    is_making: bool,
+    pub transaction: Option<Transaction>,
+}
+
+/// A transaction.
+#[derive(Default)]
+pub struct Transaction {
+    /// It ends by itself with the statement.
+    pub ends_by_itself: bool,
+    /// Which of the IDs it has made.
+    made: Vec<usize>,
+    /// It has dropped and created the extension, which it sees like this.
+    private: Option<Arc<flake_core::ledger::host::Page>>,
+    pub is_creator: bool,
+}
+
+/// How long sessions wait for the clock, as long as a server may have to wait for another one.
+const PATIENCE: i64 = 8 * SECOND;
+
+impl Session {
+    fn new(database: usize) -> Self {
+        Self { database, has_joined: false, own: Default::default(), is_making: false, transaction: None }
+    }
+
+    fn final_progress(&self) -> Option<Vec<FinalProgress>> {
+        (!self.is_making).then(|| self.own.iter().flatten().map(Own::final_progress).collect())
+    }
+}
+
+impl Hosted {
+    /// Reads the clock, and has the transaction hold horizons.
+    fn admit(&self) -> (i64, Result<(), i64>) {
+        use flake_core::ledger::host::Server;
+        self.interruptible();
+        let now = self.now();
+        (now, self.memory.transactions[self.slot].admit(&self.memory.shared.announced, now))
+    }
+}
+
+impl Play {
+    /// Has a session do something, which others may see the middle of. Does nothing where there is no session to do it.
+    pub fn act(
+        self: &Arc<Self>,
+        (at, slot): (usize, usize),
+        stop: Option<u16>,
+        act: impl FnOnce(&mut Hosted, &mut Session) -> Result<(), Trouble>,
+    ) -> Option<Result<(), Trouble>> {
+        let (mut session, mut host) = {
+            let mut world = self.world();
+            let machine = &mut world.machines[at];
+            let mut session = machine.sessions[slot].take().or_else(|| {
+                let database = machine.database[slot];
+                Some(Box::new(Session::new(database)))
+            })?;
+            let transaction = session
+                .transaction
+                .get_or_insert_with(|| Transaction { ends_by_itself: true, ..Transaction::default() });
+            let host = Hosted {
+                play: Arc::clone(self),
+                at,
+                slot,
+                database: session.database,
+                node: Node::new(machine.node.0, machine.node.1).unwrap(),
+                boot: machine.boot,
+                memory: Arc::clone(&machine.memory),
+                offset: Arc::clone(&machine.offset),
+                control: Arc::default(),
+                private: transaction.private.take(),
+            };
+            (session, host)
+        };
+        host.control = self.runs(at, slot, stop);
+        let result = catch_unwind(AssertUnwindSafe(|| act(&mut host, &mut session)));
+        let result = match result {
+            Ok(result) => {
+                if let Some(transaction) = &mut session.transaction {
+                    transaction.private = host.private.take();
+                    match result {
+                        Ok(()) if !transaction.ends_by_itself => {}
+                        _ => self.end_transaction(at, slot, &mut session, result.is_ok()),
+                    }
+                }
+                self.world().machines[at].sessions[slot] = Some(session);
+                Some(result)
+            }
+            Err(payload) if payload.is::<Dead>() => None,
+            Err(payload) if payload.is::<Terminated>() => {
+                self.end_transaction(at, slot, &mut session, false);
+                self.leave(&mut host, &session);
+                None
+            }
+            Err(payload) => {
+                let text = payload.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                self.world().fail(format!("the protocol panics: {}", text.unwrap_or_default()));
+                None
+            }
+        };
+        if let Some(Err(Trouble::Fault(fault))) = result {
+            self.world().fail(format!("a session finds a fault: {fault:?}"));
+        }
+        self.rests(&host.control);
+        result
+    }
+
+    /// A session leaves the ledger, as it exits.
+    fn leave(self: &Arc<Self>, host: &mut Hosted, session: &Session) {
+        if !session.has_joined {
+            return;
+        }
+        let progress = session.final_progress();
+        let left = catch_unwind(AssertUnwindSafe(|| protocol::leave(host, progress.as_deref(), true)));
+        if let Err(payload) = left
+            && !payload.is::<Dead>()
+        {
+            self.world().fail("the protocol panics when a session leaves".to_owned());
+        }
+    }
+
+    /// A session makes IDs. Returns how many.
+    pub fn make(
+        self: &Arc<Self>,
+        (at, slot): (usize, usize),
+        (kind, count): (usize, usize),
+        waits: bool,
+        stop: Option<u16>,
+    ) -> usize {
+        {
+            let world = self.world();
+            let machine = &world.machines[at];
+            if !machine.makes_ids() || machine.wal.databases[machine.database[slot]].0.is_none() {
+                return 0;
+            }
+        }
+        let (made, until) = (Cell::new(0), Cell::new(i64::MIN));
+        let result = self.act((at, slot), stop, |host, session| {
+            while made.get() < count {
+                match self.make_one(host, session, kind)? {
+                    Outcome::Made(_) => made.set(made.get() + 1),
+                    Outcome::Over => break,
+                    Outcome::After(instant) => {
+                        use flake_core::ledger::host::Server;
+                        let left = instant.saturating_sub(host.now());
+                        until.set(instant);
+                        if !waits || left > PATIENCE {
+                            break;
+                        }
+                        self.pass(left.max(0));
+                    }
+                }
+            }
+            Ok(())
+        });
+        let mut world = self.world();
+        let (name, made, kind) = (world.name(at), made.get(), layouts::name(kind));
+        let and = match result {
+            Some(Err(trouble)) => format!(", and then fails: {trouble:?}"),
+            Some(Ok(())) if made < count => format!(", and would have to wait until {}", time(until.get())),
+            None => ", and ends".to_owned(),
+            _ => String::new(),
+        };
+        tell!(world, "server {name}: session {slot} makes {made} IDs of {kind}{and}");
+        made
+    }
+
+    fn make_one(self: &Arc<Self>, host: &mut Hosted, session: &mut Session, kind: usize) -> Result<Outcome, Trouble> {
+        use flake_core::ledger::host::Server;
+        if !session.has_joined {
+            protocol::join(host)?;
+            session.has_joined = true;
+        }
+        session.is_making = true;
+        let (node, slot) = (host.node, Slot::new(host.slot as u32, SLOTS as u32).unwrap());
+        let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, node, slot), Ok);
+        let mut own = match own {
+            Ok(own) => own,
+            Err(trouble) => {
+                session.is_making = false;
+                return Err(trouble);
+            }
+        };
+        let (read, in_recovery) = (Cell::new((0, 0)), Cell::new(false));
+        let outcome = own.next(host, kind, |host| {
+            let (now, admitted) = host.admit();
+            read.set((self.time(), now));
+            in_recovery.set(host.lock(|state| state.ledger.is_some_and(|ledger| ledger.in_recovery())));
+            (now, admitted)
+        });
+        session.own[kind] = Some(own);
+        session.is_making = false;
+        if let Ok(Outcome::Made(id)) = outcome {
+            let mut world = self.world();
+            let steps: Vec<i64> = world.machines.iter().map(|machine| machine.last_step).collect();
+            let machine = &world.machines[host.at];
+            let promise = machine.promises.iter().find(|promise| {
+                promise.node == machine.node
+                    && promise.database.is_none_or(|database| database == session.database)
+                    && !promise.waits_for.contains(&host.slot)
+                    && id.start < promise.instant
+            });
+            let is_below =
+                promise.map(|promise| format!("an ID of {} is below {}", time(id.start), time(promise.instant)));
+            let (time, clock) = read.get();
+            let transaction = session.transaction.get_or_insert_default();
+            let made = Made {
+                server: host.at,
+                name: machine.name,
+                slot: host.slot,
+                kind,
+                database: session.database,
+                number: machine.wal.numbers[session.database],
+                node: machine.node,
+                life: machine.life,
+                in_recovery: in_recovery.get() || machine.recovers(),
+                branch: machine.branch,
+                record: usize::MAX,
+                time,
+                clock,
+                of_creator: transaction.is_creator,
+                id,
+            };
+            transaction.made.push(world.oracle.made.len());
+            let wrong = world.oracle.made(made, &steps);
+            if let Some(wrong) = is_below.or(wrong) {
+                world.fail(wrong);
+            }
+        }
+        outcome
+    }
+
+    /// A session's transaction ends.
+    fn end_transaction(&self, at: usize, slot: usize, session: &mut Session, commits: bool) {
+        let Some(transaction) = session.transaction.take() else { return };
+        let time = self.time();
+        let mut world = self.world();
+        let world = &mut *world;
+        let machine = &mut world.machines[at];
+        if transaction.is_creator {
+            machine.recreating = None;
+        }
+        if commits && !machine.recovers() && (transaction.is_creator || !transaction.made.is_empty()) {
+            if transaction.is_creator {
+                machine.wal.write(time, Record::Extension(session.database, transaction.private));
+            }
+            let record = machine.wal.write(time, Record::Commit);
+            machine.wal.flush(record);
+            for &made in &transaction.made {
+                world.oracle.made[made].record = record;
+            }
+        }
+        machine.memory.transactions[slot].end(None);
+        for promise in &mut machine.promises {
+            promise.waits_for.retain(|&waits_for| waits_for != slot);
+        }
+    }
+
+    /// A session begins a transaction.
+    pub fn begin_transaction(&self, at: usize, slot: usize) {
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
+        let database = machine.database[slot];
+        if !machine.is_up {
+            return;
+        }
+        let session = machine.sessions[slot].get_or_insert_with(|| Box::new(Session::new(database)));
+        if session.transaction.is_none() {
+            session.transaction = Some(Transaction::default());
+            tell!(world, "server {}: session {slot} begins a transaction", world.name(at));
+        }
+    }
+
+    /// It ends it.
+    pub fn commit_or_roll_back(&self, at: usize, slot: usize, commits: bool) {
+        let session = self.world().machines[at].sessions[slot].take();
+        let Some(mut session) = session else { return };
+        if session.transaction.is_some() {
+            self.end_transaction(at, slot, &mut session, commits);
+            let mut world = self.world();
+            let how = if commits { "commits" } else { "rolls back" };
+            tell!(world, "server {}: session {slot} {how}", world.name(at));
+        }
+        self.world().machines[at].sessions[slot] = Some(session);
+    }
+
+    /// The session of a slot exits.
+    pub fn exit(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+        let Some(mut session) = self.world().machines[at].sessions[slot].take() else { return };
+        self.end_transaction(at, slot, &mut session, false);
+        {
+            let mut world = self.world();
+            tell!(world, "server {}: session {slot} exits", world.name(at));
+            world.machines[at].sessions[slot] = Some(session);
+        }
+        self.act((at, slot), stop, |host, session| {
+            self.leave(host, session);
+            session.has_joined = false;
+            Ok(())
+        });
+        self.world().machines[at].sessions[slot] = None;
+    }
+}

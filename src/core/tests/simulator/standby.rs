@@ -1,0 +1,141 @@
+//! Several servers: standbys replay, are promoted, and data directories are copied.
+
+use std::sync::Arc;
+
+use crate::disk::File;
+use crate::operator::Ending;
+use crate::oracle::Branch;
+use crate::play::{Play, SERVERS, World, tell};
+use crate::wal::DATABASES;
+use flake_core::ledger::marks::Marks;
+
+impl World {
+    /// The standbys of a server whose data directory is replaced are of no use any more.
+    pub fn cut_off_standbys(&mut self, of: usize) {
+        for at in 0..SERVERS {
+            if self.machines[at].upstream == Some(of) {
+                self.crash_for_good(at);
+            }
+        }
+    }
+
+    fn crash_for_good(&mut self, at: usize) {
+        self.forget_memory(at);
+        self.machines[at].exists = false;
+        self.machines[at].upstream = None;
+        self.cut_off_standbys(at);
+    }
+}
+
+impl Play {
+    /// A standby replays some of what its upstream server has written.
+    pub fn replay(&self, at: usize, most: usize) {
+        let mut world = self.world();
+        let Some(upstream) = world.machines[at].upstream else { return };
+        if !world.machines[at].is_up {
+            return;
+        }
+        let from = world.machines[at].wal.records.len();
+        let upto = world.machines[upstream].wal.flushed.min(from.saturating_add(most));
+        if upto <= from {
+            return;
+        }
+        let records = world.machines[upstream].wal.records[from..upto].to_vec();
+        let wal = &mut world.machines[at].wal;
+        for (time, record) in records {
+            wal.write(time, record);
+        }
+        wal.flushed = upto;
+        tell!(world, "server {} replays {} records of server {}", world.name(at), upto - from, world.name(upstream));
+    }
+
+    /// A standby becomes a primary, while its upstream server goes on.
+    pub fn promote(&self, at: usize) {
+        let mut world = self.world();
+        let Some(upstream) = world.machines[at].upstream else { return };
+        if !world.machines[at].is_up {
+            return;
+        }
+        let now = self.time();
+        let (new, old) = (&world.machines[at], &world.machines[upstream]);
+        let end = new.wal.records.len();
+        let last = new.wal.records.last().map_or(i64::MIN, |(time, _)| *time);
+        let lag = old.wal.records.get(end).map_or(0, |(time, _)| now - time);
+        let is_active = |database: usize| {
+            let page = new.wal.databases[database].0.as_ref()?;
+            let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
+            let incarnation = old.memory.state.try_lock().ok()?.ledger?.me().incarnation;
+            let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
+            Some(mark.used.free_at(last.saturating_add(old.offset())).is_none())
+        };
+        let is_known = |database: usize| {
+            let page = new.wal.databases[database].0.as_ref()?;
+            let marks = page.bytes.as_ref().map_or(Ok((Marks::default(), None)), |bytes| Marks::decode(bytes)).ok()?;
+            Some(page.bytes.is_none() || marks.0.of(old.node).is_some())
+        };
+        let branch = Branch {
+            parent: Some((old.branch, end)),
+            promoted: now,
+            last,
+            lag,
+            delay: old.offset() - new.offset(),
+            is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
+            is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
+            node: old.node,
+            stepped: old.last_step,
+        };
+        let timeline = old.timeline + 1;
+        let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
+        let promises: Vec<_> = replayed.filter(|promise| promise.node == new.node).cloned().collect();
+        let number = world.oracle.branches.len();
+        world.oracle.branches.push(branch);
+        let machine = &mut world.machines[at];
+        machine.upstream = None;
+        machine.timeline = timeline;
+        machine.branch = number;
+        machine.has_looked = [false; DATABASES];
+        machine.promises.extend(promises);
+        machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
+        tell!(world, "server {} is promoted to timeline {timeline}", world.name(at));
+    }
+
+    /// A server becomes the standby of another one, from a base backup or by pg_rewind.
+    pub fn follow(self: &Arc<Self>, at: usize, source: usize, node: (u32, u32), allows: bool, keeps_file: bool) {
+        {
+            let world = self.world();
+            let upstream = &world.machines[source];
+            if at == source || !upstream.exists || upstream.recovers() {
+                return;
+            }
+        }
+        self.stop_server(at, Ending::Crash);
+        let mut world = self.world();
+        world.cut_off_standbys(at);
+        let life = world.number();
+        let upstream = &world.machines[source];
+        let mut wal = upstream.wal.clone();
+        wal.crash();
+        let file = upstream.file.as_ref().map(|file| File::new(file.bytes().to_vec()));
+        let (branch, timeline) = (upstream.branch, upstream.timeline);
+        let machine = &mut world.machines[at];
+        let keeps_file = keeps_file && machine.exists && machine.file.is_some();
+        if !keeps_file {
+            machine.file = file;
+        }
+        (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
+        (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
+        (machine.node, machine.allow_in_recovery, machine.life) = (node, allows, life);
+        machine.has_looked = [false; DATABASES];
+        machine.saved = None;
+        machine.promises.clear();
+        let kept = if keeps_file { ", with its own flake.mark" } else { "" };
+        let allowed = if allows { ", and may make IDs in recovery" } else { "" };
+        let (name, source) = (world.name(at), world.name(source));
+        tell!(
+            world,
+            "server {name} becomes a standby of server {source}, node {} of {}{kept}{allowed}",
+            node.0,
+            node.1
+        );
+    }
+}

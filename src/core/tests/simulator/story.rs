@@ -1,0 +1,147 @@
+//! A story: what happens to the servers, one event after the other, and how it is told.
+
+use std::sync::Arc;
+
+use crate::layouts::{KINDS, SECOND};
+use crate::operator::Ending;
+use crate::play::{Play, tell};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Story {
+    pub events: Vec<(usize, Event)>,
+}
+
+/// What happens to a server, or its session of a slot, which may stop at one of its points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Event {
+    Make { slot: usize, kind: usize, count: usize, waits: bool, stop: Option<u16> },
+    MakeOfMany { slot: usize },
+    GoOn { slot: usize, stop: Option<u16> },
+    Connect { slot: usize, database: usize },
+    Exit { slot: usize, stop: Option<u16> },
+    Kill { slot: usize },
+    Begin { slot: usize },
+    End { slot: usize, commits: bool },
+    Recreate { slot: usize, stop: Option<u16> },
+    Drop { database: usize },
+    Accept { slot: usize, stop: Option<u16> },
+    StartAbove { slot: usize, ahead: i64, stop: Option<u16> },
+    Ask { slot: usize, stop: Option<u16> },
+    Pass { by: i64 },
+    Step { by: i64 },
+    SetRight,
+    ToUsed { which: usize, by: i64, waits: bool },
+    Stop { ending: Ending },
+    Start { preloads: bool },
+    Restart { node: (u32, u32), preloads: bool },
+    DiskFails(bool),
+    SaveFile,
+    RestoreFile,
+    LoseFile { ending: Ending },
+    Upgrade,
+    NewDatabase { database: usize },
+    Replay { most: usize },
+    Promote,
+    Follow { source: usize, node: (u32, u32), allows: bool, keeps_file: bool },
+}
+
+/// Which sessions have to have come to their ends before an event.
+pub enum Needs {
+    Nothing,
+    Session(usize),
+    AllSessions,
+}
+
+impl Event {
+    pub fn needs(&self) -> Needs {
+        match *self {
+            Self::Make { slot, .. }
+            | Self::MakeOfMany { slot }
+            | Self::GoOn { slot, .. }
+            | Self::Connect { slot, .. }
+            | Self::Exit { slot, .. }
+            | Self::Kill { slot }
+            | Self::Begin { slot }
+            | Self::End { slot, .. }
+            | Self::Recreate { slot, .. }
+            | Self::Accept { slot, .. }
+            | Self::StartAbove { slot, .. }
+            | Self::Ask { slot, .. } => Needs::Session(slot),
+            Self::Restart { .. }
+            | Self::Stop { ending: Ending::InOrder }
+            | Self::NewDatabase { .. }
+            | Self::Drop { .. }
+            | Self::Upgrade => Needs::AllSessions,
+            Self::LoseFile { ending: Ending::InOrder } | Self::RestoreFile => Needs::AllSessions,
+            _ => Needs::Nothing,
+        }
+    }
+}
+
+/// Says how a clock was set.
+fn stepped(by: i64) -> String {
+    if by < 0 { format!("is set back by {}", seconds(-by)) } else { format!("is set ahead by {}", seconds(by)) }
+}
+
+pub fn seconds(micros: i64) -> String {
+    format!("{} s", micros as f64 / SECOND as f64)
+}
+
+impl Play {
+    /// Something happens.
+    pub fn event(self: &Arc<Self>, at: usize, event: Event) {
+        match event {
+            Event::Make { slot, kind, count, waits, stop } => drop(self.make((at, slot), (kind, count), waits, stop)),
+            Event::MakeOfMany { slot } => {
+                for kind in 0..KINDS {
+                    self.make((at, slot), (kind, 1), false, None);
+                }
+            }
+            Event::GoOn { .. } => {}
+            Event::Connect { slot, database } => {
+                self.exit(at, slot, None);
+                self.world().machines[at].database[slot] = database;
+            }
+            Event::Exit { slot, stop } => self.exit(at, slot, stop),
+            // One that does nothing exits as it would by itself.
+            Event::Kill { slot } => self.exit(at, slot, None),
+            Event::Begin { slot } => self.begin_transaction(at, slot),
+            Event::End { slot, commits } => self.commit_or_roll_back(at, slot, commits),
+            Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
+            Event::Drop { database } => self.drop_extension(at, database),
+            Event::Accept { slot, stop } => self.accept(at, slot, stop),
+            Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
+            Event::Ask { slot, stop } => self.ask(at, slot, stop),
+            Event::Pass { by } => {
+                self.pass(by);
+                tell!(self.world(), "{} pass", seconds(by));
+            }
+            Event::Step { by } => self.step_clock(at, by, &stepped(by)),
+            Event::SetRight => {
+                let offset = self.world().machines[at].offset();
+                self.step_clock(at, -offset, "is set right");
+            }
+            Event::ToUsed { which, by, waits } => self.to_used(at, which, by, waits),
+            Event::Stop { ending } => self.stop_server(at, ending),
+            Event::Start { preloads } => self.start_server(at, preloads),
+            Event::Restart { node, preloads } => {
+                self.stop_server(at, Ending::InOrder);
+                self.renumber(at, node);
+                self.start_server(at, preloads);
+            }
+            Event::DiskFails(fails) => {
+                let mut world = self.world();
+                world.machines[at].disk_fails = fails;
+                tell!(world, "server {}: the disk {}", world.name(at), if fails { "fails" } else { "has room" });
+            }
+            Event::SaveFile => self.save_file(at),
+            Event::RestoreFile => self.restore_file(at),
+            Event::LoseFile { ending } => self.lose_file(at, ending),
+            Event::Upgrade => self.upgrade(at),
+            Event::NewDatabase { database } => self.new_database(at, database),
+            Event::Replay { most } => self.replay(at, most),
+            Event::Promote => self.promote(at),
+            Event::Follow { source, node, allows, keeps_file } => self.follow(at, source, node, allows, keeps_file),
+        }
+    }
+}

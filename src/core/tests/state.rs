@@ -1,0 +1,280 @@
+//! The ledger of a server by itself: no window meets time that others have used, whatever happens in which order.
+
+use flake_core::Window;
+use flake_core::ledger::block::{ExitNote, FilePart};
+use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::state::{AHEAD, Beginnings, Ledger};
+use flake_core::ledger::used::Used;
+use proptest::prelude::*;
+
+const SECOND: i64 = 1_000_000;
+const HOUR: i64 = 3600 * SECOND;
+const NOON: i64 = 1_780_000_000 * SECOND;
+const NODE: (u32, u32) = (0, 2);
+const ME: Writer = Writer { node: NODE, incarnation: 5, start: 7 };
+
+fn beginnings(file: Option<&(Marks, FilePart)>) -> Beginnings<'_> {
+    Beginnings {
+        now: NOON,
+        steady: 100 * SECOND,
+        started_at: None,
+        node: NODE,
+        wal_timeline: 1,
+        in_recovery: false,
+        boot: Some(1),
+        chance: (50, 60),
+        file,
+        era: 3,
+    }
+}
+
+/// The next start.
+fn again(file: &(Marks, FilePart)) -> Beginnings<'_> {
+    Beginnings { chance: (51, 61), ..beginnings(Some(file)) }
+}
+
+fn of(by: Writer, used: Used) -> Marks {
+    let mut marks = Marks::default();
+    marks.set(Mark { by, used });
+    marks
+}
+
+fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
+    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, exit_note })
+}
+
+/// A ledger that has its file, and has granted time at noon.
+fn open() -> Ledger {
+    let file = file(of(ME, Used::before(NOON - SECOND)), None);
+    Ledger::begin(&beginnings(Some(&file))).granted(NOON, 100 * SECOND, NOON + 1).unwrap()
+}
+
+#[test]
+fn time_is_granted_ahead() {
+    let ledger = open();
+    assert_eq!((ledger.era(), ledger.floor(), ledger.granted_until()), (4, NOON - SECOND, NOON + AHEAD));
+    assert_eq!(ledger.window(), Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
+    let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
+    assert_eq!((later.era(), later.granted_until()), (4, NOON + SECOND + AHEAD));
+    // Also after a while, as nothing was used since.
+    let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
+    assert_eq!((idle.era(), idle.window().from, idle.floor()), (4, NOON + HOUR, NOON - SECOND));
+    assert_eq!(idle.used().gaps().len(), 2);
+    assert_eq!(ledger.granted(NOON - 1, 100 * SECOND, NOON), Err(NOON), "the clock has gone back");
+}
+
+#[test]
+fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
+    let left = |free_from| {
+        let ledger = open();
+        let note = ledger.exit_note(1, free_from);
+        let file = file(of(ledger.me(), *ledger.used()), note);
+        Ledger::begin(&again(&file))
+    };
+    assert_eq!(left(NOON + 500).used().until(), NOON + 500);
+    // A tick has begun before the stretch did.
+    assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used().until()), [NOON + 1; 2]);
+    let noted = file(of(open().me(), *open().used()), open().exit_note(1, NOON + 500));
+    let until = |beginnings: Beginnings<'_>| Ledger::begin(&beginnings).used().until();
+    assert_eq!(until(Beginnings { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Beginnings { boot: None, ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Beginnings { wal_timeline: 2, ..again(&noted) }), NOON + AHEAD + MARGIN);
+    assert_eq!(until(Beginnings { node: (0, 3), ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Beginnings { node: (1, 2), ..again(&noted) }), i64::MIN);
+}
+
+#[test]
+fn who_a_server_is() {
+    let known = file(of(ME, Used::before(NOON)), None);
+    let me = |beginnings: Beginnings<'_>| Ledger::begin(&beginnings).me();
+    let start = 60;
+    assert_eq!(me(beginnings(Some(&known))), Writer { node: NODE, incarnation: 5, start });
+    assert_eq!(
+        me(Beginnings { node: (1, 2), ..beginnings(Some(&known)) }),
+        Writer { node: (1, 2), incarnation: 5, start }
+    );
+    assert_eq!(me(beginnings(None)), Writer { node: NODE, incarnation: 50, start });
+    // A promotion.
+    assert_eq!(me(Beginnings { wal_timeline: 2, ..beginnings(Some(&known)) }).incarnation, 50);
+}
+
+/// An old primary may go on for two seconds, by a clock that nobody sets.
+#[test]
+fn a_new_incarnation_that_meets_another_waits() {
+    let new = Ledger::begin(&beginnings(None));
+    let others = of(ME, Used::before(NOON - HOUR));
+    let met = new.with(&others, NOON, 101 * SECOND);
+    assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
+    // A tick that began before the end of the wait is the other one's.
+    let after = NOON + SECOND + 500;
+    assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor(), NOON + SECOND);
+    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor(), NOON + 1, "the clock was set back");
+    assert!(new.with(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(), "it is old enough");
+    let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
+    let closed = opened.with(&others, NOON, 100 * SECOND);
+    assert!(!closed.is_open() && closed.era() == opened.era() + 1);
+    assert!(opened.with(&of(Writer { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
+}
+
+#[test]
+fn a_page_that_touches_the_open_stretch_ends_its_era() {
+    let ledger = open();
+    let meets = |from, to| {
+        ledger.with(&of(Writer { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
+    };
+    assert!(!meets(NOON + 1, NOON + HOUR).is_open());
+    assert!(!meets(NOON - HOUR, NOON + 1).is_open());
+    let ahead = meets(NOON - HOUR, NOON + HOUR);
+    assert!(ahead.is_open() && ahead.era() == ledger.era());
+    assert_eq!(ahead.window().skip, NOON + HOUR, "its end has come nearer");
+    assert_eq!(ahead.granted(NOON + HOUR - 500, 1 << 41, NOON + HOUR + 1), Err(NOON + HOUR + 1));
+}
+
+#[test]
+fn accepting_the_clock() {
+    let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    let now = NOON + 60 * SECOND;
+    assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
+    let accepted = ahead.accepted(now);
+    assert!(!accepted.is_open() && accepted.era() > ahead.era());
+    let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
+    assert_eq!((back.window().from, back.window().skip, back.floor()), (now, NOON + HOUR, now));
+    assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
+    // Generators that have begun above all that was used begin anew, although nothing was open.
+    assert!(accepted.accepted(now + SECOND).era() > accepted.era());
+}
+
+/// Horizons of another incarnation bind this one until they are taken back.
+#[test]
+fn accepting_the_clock_takes_horizons_back() {
+    let mut others = Marks::default();
+    others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
+    for ledger in [open(), Ledger::begin(&beginnings(None))] {
+        let bound = ledger.with(&others, NOON, 100 * SECOND);
+        assert_eq!(bound.announced(), NOON + HOUR);
+        let accepted = bound.accepted(NOON);
+        assert_eq!((accepted.bound().recalls, accepted.announced()), (3, i64::MIN));
+        assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), i64::MIN);
+    }
+    let own = open().binding();
+    assert_eq!((own.bound().instant, own.announced()), (NOON + AHEAD, i64::MIN));
+    assert_eq!(own.accepted(NOON + 1), own);
+}
+
+#[test]
+fn starting_above() {
+    let above = open().above(NOON + HOUR);
+    assert!(!above.is_open() && above.used().covers(i64::MIN, NOON + HOUR));
+    assert_eq!(above.above(NOON + HOUR), above);
+    assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
+    let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    assert!(ahead.above(NOON + HOUR / 2).used().covers(i64::MIN, NOON + HOUR / 2), "also below time that was used");
+}
+
+#[test]
+fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
+    let begun = |started_at| Ledger::begin(&Beginnings { started_at, ..beginnings(None) });
+    let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor();
+    assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
+    assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
+    assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
+}
+
+/// Time that a sno goes back to is used, and no other time is in its window.
+#[test]
+fn going_back() {
+    let ledger = open();
+    let used = ledger.granted(NOON + 100 * SECOND, 1 << 40, NOON + 100 * SECOND + 1).unwrap();
+    let now = NOON + 50 * SECOND;
+    let (back, window) = used.gone_back(now).unwrap();
+    assert_eq!((window.from, window.until), (now, now + AHEAD));
+    assert!(back.used().covers(now, now + AHEAD) && !back.used().covers(now - 1, now));
+    let (same, window) = used.gone_back(NOON + SECOND).unwrap();
+    assert_eq!((same, window.from, window.until), (used, NOON, NOON + AHEAD));
+    assert_eq!(used.gone_back(NOON - 2 * SECOND), Err(NOON - SECOND));
+}
+
+/// The property that a full set of gaps once broke: what a window holds, only this era has used.
+#[derive(Debug, Clone)]
+enum Step {
+    Grant(i64),
+    Accept(i64),
+    GoBack(i64),
+    Take { incarnation: u32, from: i64, length: i64 },
+    Above(i64),
+    Restart,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let instant = || prop_oneof![(0..400i64).prop_map(|at| at * 250_000), (0..100 * SECOND)];
+    prop_oneof![
+        8 => instant().prop_map(Step::Grant),
+        6 => instant().prop_map(Step::Accept),
+        4 => instant().prop_map(Step::GoBack),
+        2 => (5u32..7, instant(), 0..4 * SECOND).prop_map(|(incarnation, from, length)| Step::Take { incarnation, from, length }),
+        1 => instant().prop_map(Step::Above),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #[test]
+    fn no_window_meets_time_that_another_era_has_used(steps in prop::collection::vec(any_step(), 1..80)) {
+        let mut ledger = open();
+        // All windows that were handed out, with their eras; and what pages said.
+        let mut windows: Vec<(u64, Window)> = vec![(ledger.era(), ledger.window())];
+        let mut others: Vec<(i64, i64)> = vec![(i64::MIN, NOON - SECOND)];
+        for (step, start) in steps.into_iter().zip(100..) {
+            let before = *ledger.used();
+            let mut handed_out = None;
+            match step {
+                Step::Grant(at) => {
+                    if let Ok(new) = ledger.granted(NOON + at, 1 << 40, NOON + at + 1) {
+                        ledger = new;
+                        handed_out = Some(ledger.window());
+                    }
+                }
+                Step::Accept(at) => ledger = ledger.accepted(NOON + at),
+                Step::GoBack(at) => {
+                    if ledger.is_open() && NOON + at < ledger.window().from
+                        && let Ok((new, window)) = ledger.gone_back(NOON + at)
+                    {
+                        ledger = new;
+                        handed_out = Some(window);
+                    }
+                }
+                Step::Take { incarnation, from, length } => {
+                    let (from, to) = (NOON + from, NOON + from + length);
+                    let marks = of(Writer { incarnation, start: 1, ..ME }, Used::NONE.with(from, to, from));
+                    ledger = ledger.with(&marks, from, 1 << 40);
+                    others.push((from, to));
+                }
+                Step::Above(at) => {
+                    ledger = ledger.above(NOON + at);
+                    others.push((i64::MIN, NOON + at));
+                }
+                Step::Restart => {
+                    let known = file(of(ledger.me(), *ledger.used()), None);
+                    ledger = Ledger::begin(&Beginnings { era: ledger.era() + 1, chance: (50, start), ..beginnings(Some(&known)) });
+                }
+            }
+            prop_assert!(ledger.used().contains(&before), "used time only grows");
+            for &(from, to) in &others {
+                prop_assert!(ledger.used().covers(from, to));
+            }
+            if let Some(window) = handed_out {
+                let meets = |from: i64, to: i64| window.from.max(from) < window.until.min(to);
+                prop_assert!(ledger.used().covers(window.from, window.until));
+                prop_assert!(window.from >= ledger.floor() || window == ledger.window());
+                for &(era, other) in windows.iter().filter(|(era, _)| *era != ledger.era()) {
+                    prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {era}");
+                }
+                for &(from, to) in &others {
+                    prop_assert!(!meets(from, to), "{window:?} meets {from} to {to}");
+                }
+                windows.push((ledger.era(), window));
+            }
+        }
+    }
+}

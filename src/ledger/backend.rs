@@ -1,0 +1,206 @@
+//! PostgreSQL as the protocol's host: this process, as one of the sessions of its server.
+#![allow(unsafe_code, reason = "the progress of this session's slot in shared memory")]
+
+use std::sync::atomic::Ordering;
+
+use flake_core::horizon::SlotTransactions;
+use flake_core::ledger::host::{Change, Durability, Host, Page, Server, Shared, State, Writer};
+use flake_core::{Node, SlotProgress};
+
+use super::attach::{Attachment, attach};
+use super::control::Control;
+use super::mark::{file, page};
+use super::node::node;
+use super::{foreign, segment};
+use crate::clock;
+use crate::error::Error;
+use crate::postgres::lwlock::Guard;
+use crate::postgres::{recovery, slot, transaction};
+
+/// This process.
+#[derive(Clone, Copy)]
+pub struct Backend {
+    attachment: Attachment,
+    node: Node,
+    slot: Option<&'static segment::SlotMemory>,
+}
+
+impl Backend {
+    /// Finds the ledger, and the memory of this process's slot.
+    pub fn with_slot() -> Result<Self, Error> {
+        let mut backend = Self::new()?;
+        if backend.attachment.foreign.is_none() {
+            let segment =
+                segment::segment(backend.attachment.control).map_err(|reason| Error::NoSlotMemory { reason })?;
+            backend.slot = Some(&segment.slots[slot::numbers().0 as usize]);
+        }
+        Ok(backend)
+    }
+
+    /// Finds the ledger, for what makes no IDs.
+    pub fn new() -> Result<Self, Error> {
+        Ok(Self { attachment: attach()?, node: node()?, slot: None })
+    }
+
+    /// The transactions of this process's slot; none beside another version's ledger.
+    pub fn transactions(&self) -> Option<&'static SlotTransactions> {
+        self.slot.map(|slot| &slot.transactions)
+    }
+
+    /// The present era.
+    #[inline]
+    pub fn era(&self) -> u64 {
+        self.attachment.control.shared.window.era()
+    }
+
+    /// In whose name the ledger writes marks.
+    fn me(&self) -> Option<flake_core::ledger::marks::Writer> {
+        self.lock(|state| state.ledger.map(|ledger| ledger.me()))
+    }
+
+    pub const fn control(&self) -> &'static Control {
+        self.attachment.control
+    }
+}
+
+impl Server for Backend {
+    fn now(&self) -> i64 {
+        clock::now()
+    }
+
+    fn steady(&self) -> i64 {
+        clock::steady()
+    }
+
+    fn boot(&self) -> Option<u64> {
+        file::boot()
+    }
+
+    fn chance(&self) -> u32 {
+        rand::random::<u32>().max(1)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.attachment.control.shared
+    }
+
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.attachment.control.with_lock(|guarded| act(&mut guarded.state))
+    }
+
+    fn point(&self, name: &'static str) {
+        crate::postgres::stall::at(name);
+    }
+}
+
+impl Host for Backend {
+    type Error = Error;
+    type Writer<'a> = FileWriter<'a>;
+
+    fn node(&self) -> Node {
+        self.node
+    }
+
+    fn untraced(&self) -> i64 {
+        self.attachment.control.header.foreign_floor.load(Ordering::Acquire)
+    }
+
+    fn in_recovery(&self) -> bool {
+        recovery::is_in_progress()
+    }
+
+    fn wal_timeline(&self) -> u32 {
+        recovery::wal_timeline()
+    }
+
+    fn page(&mut self) -> Result<Page, Error> {
+        let page = page::read()?;
+        Ok(if self.attachment.foreign.is_some() { foreign::page(self.me(), page) } else { page })
+    }
+
+    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
+        match self.attachment.foreign {
+            None => page::change(change),
+            Some(_) => {
+                let me = self.me();
+                page::change(|page| foreign::change(me, page, &mut change))
+            }
+        }
+    }
+
+    fn writer(&mut self) -> FileWriter<'_> {
+        FileWriter { _guard: self.attachment.control.file_lock.take(), backend: self }
+    }
+
+    fn try_writer(&mut self) -> Option<FileWriter<'_>> {
+        Some(FileWriter { _guard: self.attachment.control.file_lock.try_take()?, backend: self })
+    }
+
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        let Some(slot) = self.slot else { return act(&mut SlotProgress::default()) };
+        // The next owner of the slot sees what this one leaves, as both take the lock.
+        self.attachment.control.with_lock(|_| {
+            // SAFETY: it belongs to this process's slot, so nobody else uses it while the process lives.
+            act(unsafe { &mut *slot.progress.get() })
+        })
+    }
+
+    fn next_xid(&self) -> u64 {
+        transaction::next_xid()
+    }
+}
+
+/// The right to write the file. Nothing raises an error of PostgreSQL until it is dropped.
+pub struct FileWriter<'a> {
+    _guard: Guard<'a>,
+    backend: &'a Backend,
+}
+
+impl Server for FileWriter<'_> {
+    fn now(&self) -> i64 {
+        self.backend.now()
+    }
+
+    fn steady(&self) -> i64 {
+        self.backend.steady()
+    }
+
+    fn boot(&self) -> Option<u64> {
+        self.backend.boot()
+    }
+
+    fn chance(&self) -> u32 {
+        self.backend.chance()
+    }
+
+    fn shared(&self) -> &Shared {
+        self.backend.shared()
+    }
+
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.backend.lock(act)
+    }
+}
+
+impl FileWriter<'_> {
+    /// A session beside another version's ledger leaves the file to that.
+    const fn is_absent(&self) -> bool {
+        self.backend.attachment.foreign.is_some()
+    }
+}
+
+impl Writer for FileWriter<'_> {
+    type Error = Error;
+
+    fn read(&self) -> Result<Option<Vec<u8>>, Error> {
+        if self.is_absent() { Ok(None) } else { file::read() }
+    }
+
+    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Error> {
+        if self.is_absent() { Ok(true) } else { file::write(half, bytes, durability) }
+    }
+
+    fn replace(&self, bytes: &[u8]) -> Result<(), Error> {
+        if self.is_absent() { Ok(()) } else { file::replace(bytes) }
+    }
+}

@@ -1,0 +1,18 @@
+//! Named points at which a test build waits, as PostgreSQL's injection points do. Any other build has none.
+
+/// Waits at a point while the data directory has a file `flake.stall.NAME`; the process says in it that it has come there.
+#[cfg(feature = "stalls")]
+pub fn at(name: &str) {
+    let file = format!("flake.stall.{}", name.replace(' ', "_"));
+    while let Ok(said) = std::fs::read_to_string(&file) {
+        if !said.contains("here") {
+            let _ = std::fs::write(&file, "here");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Does nothing.
+#[cfg(not(feature = "stalls"))]
+#[inline]
+pub fn at(_name: &str) {}
