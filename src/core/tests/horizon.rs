@@ -193,7 +193,8 @@ struct World {
 fn threads_lose_nothing() {
     const WRITERS: usize = 3;
     let slots: [SlotTransactions; WRITERS] = Default::default();
-    let (announced, world, is_over) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()), AtomicBool::new(false));
+    let (announced, world) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()));
+    let (is_over, have_written) = (AtomicBool::new(false), AtomicBool::new(false));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as i64;
     slots.iter().for_each(|slot| slot.begin(DATABASE));
@@ -223,10 +224,7 @@ fn threads_lose_nothing() {
         let (mut seen, mut last) = (Vec::new(), i64::MIN);
         loop {
             // The last ones are read, too.
-            let is_last = is_over.load(Ordering::Relaxed);
-            if is_last {
-                thread::sleep(Duration::from_millis(50));
-            }
+            let is_last = have_written.load(Ordering::SeqCst);
             let (xmax, running, visible) = {
                 let world = world.lock().unwrap();
                 (world.next, world.running.clone(), world.committed.clone())
@@ -257,6 +255,7 @@ fn threads_lose_nothing() {
         thread::sleep(Duration::from_millis(300));
         is_over.store(true, Ordering::Relaxed);
         writers.into_iter().for_each(|writer| writer.join().unwrap());
+        have_written.store(true, Ordering::SeqCst);
         let seen: Vec<Vec<i64>> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
         (world.lock().unwrap().committed.clone(), seen)
     });
