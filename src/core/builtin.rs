@@ -249,7 +249,7 @@ pub fn built_in(name: &str) -> Option<&'static Layout> {
     BUILTIN.iter().find(|layout| layout.name == name)
 }
 
-/// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. What is too long to be a
+/// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. A text too long to be a
 /// name is similar to none: a comparison takes the time of both lengths' product.
 #[cold]
 pub fn unknown_layout(name: &str, custom: &[String]) -> Error {

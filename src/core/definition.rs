@@ -30,7 +30,7 @@ pub struct Definition {
     /// From the most significant bit down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Vec<FieldDefinition>>,
-    /// What happens to the sequence when a tick begins.
+    /// How the sequence changes when a tick begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<SequenceRule>,
     /// The text form of IDs.
@@ -46,7 +46,7 @@ pub struct FieldDefinition {
     pub name: String,
     /// Width in bits.
     pub bits: u8,
-    /// What the bits are for.
+    /// The purpose of the bits.
     pub role: RoleName,
     /// For a timestamp: whether its bits are stored in the opposite order.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -89,7 +89,7 @@ pub enum Error {
         layout: Name,
         /// The text, or its beginning.
         text: String,
-        /// What is wrong with it.
+        /// Why it is refused.
         fault: TextFault,
     },
     /// An instant before the epoch or after the last tick.
@@ -173,7 +173,7 @@ pub enum Error {
     SnoText {
         /// The text, or its beginning.
         text: String,
-        /// What is wrong with it.
+        /// Why it is refused.
         fault: TextFault,
     },
     /// Bytes that are not a sno.
@@ -189,12 +189,12 @@ pub enum Error {
     Definition {
         /// The layout; empty where its name is not known.
         layout: Name,
-        /// What is wrong.
+        /// Why it is refused.
         reason: DefinitionFault,
     },
 }
 
-/// What is wrong with a definition.
+/// Why a definition is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionFault {
     /// The epoch, the tick and the fields do not make a layout.
@@ -205,7 +205,7 @@ pub enum DefinitionFault {
     Json {
         /// The path to the fault in the object.
         path: String,
-        /// What is wrong there.
+        /// Why it is refused.
         message: String,
     },
     /// A missing key that no other layout provides.

@@ -12,7 +12,7 @@ use crate::{TextForm, absent, key};
 /// 4714-11-24 BC, Julian day 0: the first instant of a timestamptz.
 const FIRST_INSTANT: i64 = -210_866_803_200_000_000;
 
-/// What a field of a layout is for.
+/// The purpose of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The tick, counted from the epoch.
@@ -59,11 +59,11 @@ pub struct Field {
     pub name: Cow<'static, str>,
     /// Width in bits.
     pub bits: u8,
-    /// What the bits are for.
+    /// The purpose of the bits.
     pub role: Role,
 }
 
-/// What happens to the sequence when a tick begins. With either rule, a tick has at most as many IDs as the share.
+/// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SequenceRule {
@@ -332,7 +332,7 @@ impl Layout {
         &self.fields
     }
 
-    /// What happens to the sequence when a tick begins.
+    /// How the sequence changes when a tick begins.
     pub const fn rule(&self) -> SequenceRule {
         self.rule
     }

@@ -9,7 +9,7 @@ use crate::{Answer, FinalProgress, Generator, Layout, Progress, Share, SnoGenera
 pub trait Resume: Sized {
     /// The type of its IDs.
     type Id;
-    /// What it is built from: its layout and share.
+    /// The layout and share that it is built from.
     type Origin;
     /// Whether it continues in the past when the clock steps back.
     const GOES_BACK: bool;
@@ -118,7 +118,7 @@ impl Resumable<Generator> {
     }
 }
 
-/// What the generator of a layout is built from.
+/// The parts that the generator of a layout is built from.
 pub struct Origin {
     /// The layout.
     pub layout: Layout,

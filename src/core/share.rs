@@ -1,6 +1,6 @@
 //! Shares: the part of each tick's (worker × sequence) space that belongs to one slot of one node.
 //!
-//! What a node owns follows from the number of nodes alone; the slots divide that. A share is spread over the whole tick: the
+//! A node's part follows from the number of nodes alone; the slots divide that. A share is spread over the whole tick: the
 //! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
 //! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
 
@@ -13,7 +13,7 @@ pub const SHARE_RULE: u32 = 2;
 /// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
 const STEP: u64 = 16;
 
-/// One server of a deployment: number `id` of `count`.
+/// A server of a deployment: number `id` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     id: u32,

@@ -32,7 +32,7 @@ pub enum TextForm {
     Base64ordered,
 }
 
-/// What is wrong with a text. Positions are characters, counted from 1.
+/// Why a text is not an ID. Positions are characters, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextFault {
     /// Too few or too many characters.

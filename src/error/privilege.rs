@@ -1,5 +1,6 @@
-//! Who may call what is restricted. PUBLIC may execute every function, so that an owner's GRANT and REVOKE on all of them
-//! succeed, and no superuser's or default privilege gives anybody more; the functions check the caller's role themselves.
+//! Checks of the functions that not every role may call. PUBLIC may execute every function, so that an owner's GRANT and
+//! REVOKE on all of them succeed, and no superuser's or default privilege gives anybody more; the functions check the
+//! caller's role themselves.
 
 use flake_core::absent;
 

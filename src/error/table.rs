@@ -8,7 +8,7 @@ use pgrx::PgSqlErrorCode::{self as State, *};
 use super::variants::Error;
 use crate::postgres::timestamptz::Timestamptz;
 
-/// What an error says besides its message.
+/// The parts of an error besides its message.
 pub struct Row {
     pub sqlstate: State,
     pub detail: String,

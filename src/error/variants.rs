@@ -78,7 +78,7 @@ pub enum Error {
     #[error("cannot cover an ID in a parallel worker")]
     CoverInWorker,
 
-    // Who may.
+    // Privileges.
     #[error("must be superuser to call {function}")]
     NotSuperuser { function: &'static str },
     #[error("must be owner of extension flake to call {function}")]

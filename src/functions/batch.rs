@@ -56,7 +56,7 @@ impl Batch {
 entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
     let raw = call.raw();
     // SAFETY: PostgreSQL calls a function that returns a set with a call site, which keeps the state of the batch from the
-    // first call on, and with a ReturnSetInfo. What can raise an error is guarded.
+    // first call on, and with a ReturnSetInfo. Calls that can raise an error are guarded.
     unsafe {
         if (*(*raw).flinfo).fn_extra.is_null() {
             pg_sys::panic::pgrx_extern_c_guard(|| begin(call, layout, count));

@@ -1,4 +1,4 @@
-//! What SQL calls on bigint IDs and layouts, a file for each theme.
+//! The functions of bigint IDs and layouts that SQL calls, a file for each theme.
 
 mod admin;
 mod batch;

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::{by_name, custom, is_same_name};
 use crate::postgres::call::{Call, Text};
 
-/// What the call site caches: the layout of its last call, and the catalog version it was found in.
+/// The cache of a call site: the layout of its last call, and the catalog version it was found in.
 #[derive(Clone, Copy)]
 struct Cached {
     layout: &'static Layout,

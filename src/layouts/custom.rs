@@ -25,7 +25,7 @@ thread_local! {
     static PARSED: RefCell<HashMap<(String, String), &'static Layout>> = RefCell::default();
 }
 
-/// Returns a number that changes with the catalog. What a name stands for is known as long as it stays the same.
+/// Returns a number that changes with the catalog. As long as it stays the same, names stand for the same layouts.
 #[inline]
 pub fn catalog_version() -> u64 {
     CATALOG_VERSION.load(Ordering::Relaxed)

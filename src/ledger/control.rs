@@ -43,7 +43,7 @@ pub struct Control {
     pub segment: AtomicU32,
     /// Whether that is in the main segment instead.
     pub is_preloaded: AtomicBool,
-    /// What sessions read and change without a lock.
+    /// For all sessions, without a lock.
     pub shared: Shared,
     guarded: UnsafeCell<Guarded>,
     pub counters: Counters,
@@ -57,7 +57,7 @@ pub struct Control {
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
 
-/// What the lock guards.
+/// The fields that the lock guards.
 #[derive(Default)]
 pub struct Guarded {
     pub state: State,
@@ -89,7 +89,7 @@ impl Header {
     /// Pins a node unless one is pinned.
     pub fn pin(&self, node: Node) {
         let new = u64::from(node.count()) << 32 | u64::from(node.id());
-        // Whoever was faster has pinned it.
+        // A faster session has pinned it.
         let _ = self.node.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire);
     }
 }

@@ -37,7 +37,7 @@ pub use self::node::node_to_read;
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
 
-/// What the view flake_stats shows of the ledger.
+/// The ledger as the view flake_stats shows it.
 pub struct Snapshot {
     /// The node in force; none before it is pinned.
     pub node: Option<Node>,

@@ -1,4 +1,4 @@
-//! What an operator changes by hand: giving time back, and giving time up.
+//! Changes by an operator: time is given back, or given up.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the planner's expressions consist of, and what they cost.
+//! The parts of the planner's expressions, and their costs.
 #![allow(unsafe_code, reason = "reads nodes of plans")]
 
 use std::ffi::c_void;

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// What the catalog says of an extension.
+/// The catalog's entry of an extension.
 #[derive(Clone, Copy)]
 pub struct Extension {
     pub oid: pg_sys::Oid,

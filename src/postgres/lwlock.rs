@@ -43,7 +43,7 @@ impl LwLock {
     }
 
     /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile: whoever holds the lock may have
-    /// been stopped. Who holds another lock, or exits, cannot be canceled.
+    /// been stopped. A session that holds another lock, or exits, cannot be canceled.
     pub fn take(&self) -> Guard<'_> {
         if let Some(guard) = (0..ATTEMPTS).find_map(|_| self.try_take().or_else(spin)) {
             return guard;

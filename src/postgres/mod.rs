@@ -1,4 +1,4 @@
-//! What is PostgreSQL's: calls and their arguments, plans, types, shared memory, settings. Nothing here knows of layouts.
+//! PostgreSQL's interfaces: calls and their arguments, plans, types, shared memory, settings. Nothing here knows of layouts.
 
 pub mod background;
 pub mod backtrace;

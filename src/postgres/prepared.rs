@@ -1,10 +1,10 @@
-//! What PREPARE TRANSACTION keeps of a transaction: locks, through crashes too, until the transaction is ended by a session
+//! Locks, which PREPARE TRANSACTION keeps of a transaction, through crashes too, until the transaction is ended by a session
 //! that need not know of them. So a lock can carry a number.
 #![allow(unsafe_code, reason = "PostgreSQL's locks")]
 
 use pgrx::pg_sys;
 
-/// What is locked is a number of ours. PostgreSQL's own advisory locks have 1 and 2 here.
+/// The class of these locks. PostgreSQL's own advisory locks have 1 and 2 here.
 const KIND: u16 = 0xf1a4;
 
 unsafe extern "C-unwind" {

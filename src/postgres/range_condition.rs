@@ -17,7 +17,7 @@ const PROC_OID: i16 = 1;
 pub struct Ends {
     pub first: &'static CStr,
     pub last: &'static CStr,
-    /// Returns whether they accept a constant as the argument behind the span. What they refuse must not be an error of
+    /// Returns whether they accept a constant as the argument behind the span. A refusal must not be an error of
     /// planning: there may be no row to call `during` for.
     pub accept: fn(Text<'_>) -> bool,
 }
@@ -180,7 +180,7 @@ unsafe fn comparison(
         let none = pg_sys::InvalidOid;
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
         let bound = pg_sys::makeFuncExpr(function, key_type, copy(span), none, call.inputcollid, form);
-        // What is constant becomes the constant that statistics and partitions are compared with.
+        // A constant expression becomes the constant that statistics and partitions are compared with.
         let bound = pg_sys::eval_const_expressions(root, bound.cast());
         Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound.cast(), none, none).cast())
     }

@@ -66,7 +66,7 @@ pub fn next_xid() -> u64 {
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
-/// What this server knows of transactions.
+/// The transactions that this server knows.
 pub struct OfServer;
 
 impl Transactions for OfServer {

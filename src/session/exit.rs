@@ -14,7 +14,7 @@ use crate::ledger;
 pub type Collect = fn() -> Option<Vec<FinalProgress>>;
 
 thread_local! {
-    /// One for each store that has been used. It is never dropped, as the stores are not.
+    /// An entry for each store that has been used. It is never dropped, as the stores are not.
     static STORES: ManuallyDrop<RefCell<Vec<Collect>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 

@@ -26,10 +26,10 @@ use crate::postgres::{recovery, settings, slot};
 /// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
 const USUAL_TICK: Duration = Duration::from_secs(1);
 
-/// What a generator makes IDs for: a layout, or a partition of sno.
+/// The source of a generator's IDs: a layout, or a partition of sno.
 pub trait IdSource: Copy + 'static {
     type Generator: Resume;
-    /// What the caller gives for each ID.
+    /// The argument of a call that makes an ID.
     type Argument: Copy;
     /// The SQL function that makes IDs, for error messages.
     const FUNCTION: &'static CStr;
@@ -196,7 +196,7 @@ pub fn with_generator<S: IdSource, R>(source: S, act: impl FnOnce(&mut SessionGe
     S::store().with(|generators| {
         let key = source.key();
         if !generators.borrow().has(key) {
-            // None is borrowed meanwhile, because the session may exit while it waits for a lock.
+            // No generator is borrowed meanwhile, because the session may exit while it waits for a lock.
             let new = SessionGenerator::new(source).or_raise();
             generators.borrow_mut().add(key, new);
         }
@@ -230,7 +230,7 @@ pub fn each<S: IdSource, R>(act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R
 /// Has the generators of one store read the clock again.
 fn forget_readings<S: IdSource>() {
     S::store().with(|generators| {
-        // Those that are not at hand read it when they come there.
+        // Generators that are not at hand read it when they come there.
         if let Ok(mut generators) = generators.try_borrow_mut() {
             generators.at_hand().for_each(|own| own.clock.forget());
         }

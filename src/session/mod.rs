@@ -30,7 +30,7 @@ use crate::{clock, ledger};
 pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, Error> {
     let mut wait = Wait::default();
     loop {
-        // Others can lock the page for long. Who is terminated while waiting for it is not in the middle of making an ID.
+        // Others can lock the page for long. A session that is terminated while it waits is not in the middle of making an ID.
         let held = ledger::hold_page();
         let attempt = with_generator(source, |own| own.attempt(argument, &mut wait))?;
         drop(held);

@@ -9,10 +9,10 @@ use flake_core::absent;
 const NEAR: usize = 8;
 
 pub struct Shelf<T> {
-    /// Those at hand come first.
+    /// The generators at hand come first.
     things: Vec<(u64, T)>,
     indexes: BTreeMap<u64, usize>,
-    /// Which of those at hand gives up its place next.
+    /// The number of the one at hand that gives up its place next.
     next_to_leave: usize,
 }
 

@@ -19,7 +19,7 @@ thread_local! {
     static STORE: Store<SnoSource> = const { ManuallyDrop::new(RefCell::new(Shelf::new())) };
 }
 
-/// One of the caller's partitions, or the automatic ones.
+/// A partition that the caller gives, or the automatic ones.
 #[derive(Clone, Copy, PartialEq)]
 pub struct SnoSource {
     pub partition: Option<i32>,

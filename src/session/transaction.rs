@@ -12,7 +12,7 @@ const SOON: i64 = 50;
 /// As many readings of the clock take longer.
 const READINGS: usize = 5000;
 
-/// What to do at the end of a transaction.
+/// The hooks at the end of a transaction.
 type Acts = RefCell<Vec<fn()>>;
 
 thread_local! {

@@ -13,7 +13,7 @@ const OVERSLEEP: Duration = Duration::from_micros(100);
 /// The longest spin, so that a clock that stands still is not spun for.
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
-/// What a session waits for.
+/// The reason why a session waits.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Reason {
     /// The next tick, because the share is used up in this one.

@@ -18,7 +18,7 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
 
 fn main() {
     let layout = built_in("twitter").unwrap();
-    // One of the sessions of one server with default settings.
+    // A session of one server with default settings.
     let (node, slot) = (Node::new(0, 1).unwrap(), Slot::new(3, 122).unwrap());
     let share = Share::new(layout, node, slot).unwrap();
     let start = layout.start_of(1_000_000);

@@ -32,7 +32,7 @@ const MAX_GAPS: usize = (SIZE - GAPS_AT) / 24;
 /// The owner of folded marks' gaps.
 const FOLDED: u16 = u16::MAX;
 
-/// What only the file says.
+/// The part that only the file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
     /// Increases with every record.

@@ -12,7 +12,7 @@ use crate::Node;
 pub const HALF: usize = 8192;
 const _: () = assert!(SIZE <= HALF);
 
-/// What all sessions of a server share, without a lock.
+/// Memory that all sessions of a server share without a lock.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shared {
@@ -40,10 +40,10 @@ impl Default for Shared {
     }
 }
 
-/// What they share under the lock of the ledger.
+/// Memory that they share under the lock of the ledger.
 #[derive(Debug, Clone, Copy)]
 pub struct State {
-    /// The ledger, once it has begun. Only who has the right to write replaces it.
+    /// The ledger, once it has begun. Only a `Writer` replaces it.
     pub ledger: Option<Ledger>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
@@ -51,9 +51,9 @@ pub struct State {
     pub free_from: i64,
     /// Time before this instant may be closed because of a start or a promotion, not because of the clock.
     pub opened_at: i64,
-    /// What makes IDs from the beginning of the ledger on has this number or a greater one, unless it had begun before.
+    /// Transactions that begin after the ledger did have this number or a greater one.
     pub first_xid: u64,
-    /// What is known of the file.
+    /// The state of the file.
     pub file: FileState,
 }
 
@@ -70,7 +70,7 @@ impl Default for State {
     }
 }
 
-/// What is known of the file.
+/// The state of the file as this server knows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileState {
     /// The number of the last record.
@@ -92,7 +92,7 @@ pub enum Durability {
     Buffered,
 }
 
-/// What is wrong with what was read.
+/// Why something that was read cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The file.
@@ -104,13 +104,13 @@ pub enum Fault {
 /// A page as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// What it holds; none if it does not exist.
+    /// Its content; none if it does not exist.
     pub bytes: Option<Vec<u8>>,
     /// The instant that the sequence's last value repeats, where there is no page, as after pg_upgrade.
     pub last_value: Option<i64>,
 }
 
-/// What to do with a page.
+/// The decision about a page.
 #[derive(Debug)]
 pub enum Change {
     /// Nothing: it says all that it has to.
@@ -119,7 +119,7 @@ pub enum Change {
     Write(Vec<u8>, i64),
 }
 
-/// What a session asks of its server that never raises an error, unless it says so: the only things to be done under a lock.
+/// The services of a server that never raise an error, unless they say so: the only ones that are called under a lock.
 pub trait Server {
     /// The present instant.
     fn now(&self) -> i64;
@@ -129,7 +129,7 @@ pub trait Server {
     fn boot(&self) -> Option<u64>;
     /// A chance number, which is not 0.
     fn chance(&self) -> u32;
-    /// What all sessions share without a lock.
+    /// The memory that all sessions share without a lock.
     fn shared(&self) -> &Shared;
     /// Acts under the lock of the ledger, for a moment.
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;

@@ -1,6 +1,6 @@
 //! Marks: how much time each node has used, as the file of a server and a page of each database keep it.
 //!
-//! Whoever writes one writes the union of what is there and what it knows, so nothing that was used is forgotten.
+//! A session that writes one writes the union of what is there and what it knows, so nothing that was used is forgotten.
 
 use super::used::Used;
 use crate::Node;
@@ -21,10 +21,10 @@ pub struct Writer {
     pub start: u32,
 }
 
-/// What a node has used.
+/// The time that a node has used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Who says so.
+    /// In whose name.
     pub by: Writer,
     /// The time.
     pub used: Used,
@@ -54,7 +54,7 @@ impl Bound {
     }
 }
 
-/// What a file or a page keeps.
+/// The content of a file or a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     pub(super) listed: Vec<Mark>,
@@ -62,7 +62,7 @@ pub struct Marks {
     pub(super) folded: Option<Used>,
     /// Horizons.
     pub bound: Bound,
-    /// What a later version keeps in the room for it.
+    /// Bytes that a later version keeps in the room for it.
     pub(super) room: [u8; super::block::ROOM],
 }
 
@@ -72,7 +72,7 @@ impl Default for Marks {
     }
 }
 
-/// What marks say to one server.
+/// The part of marks that concerns a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concern {
     /// The time that it has to count as used.

@@ -1,4 +1,4 @@
-//! What version 0.9.0 has left in a file or a page: it is read, and never written again. Its marks have no gaps.
+//! The file and the page of version 0.9.0, which are read, and never written again. Its marks have no gaps.
 
 use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,8 +1,8 @@
 //! The protocol: in which order a session reads, decides and writes, so that no ID is made twice.
 //!
 //! 1. Time is in the file, then in the page of the session's database, before anybody makes an ID in it.
-//! 2. What a page says is taken in before it is written, and is in the file before the page is written in this start's name.
-//! 3. Whoever writes the file or a page writes the union of what is there and what it knows.
+//! 2. A page's content is taken in before it is written, and is in the file before the page is written in this start's name.
+//! 3. A session that writes the file or a page writes the union of what is there and what it knows.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -19,7 +19,7 @@ use super::window::Window;
 /// When less than this remains of the time that was granted, one session asks for more while the others go on. In microseconds.
 const RESERVE: i64 = 1_000_000;
 
-/// What a generator begins with.
+/// The beginning of a generator.
 #[derive(Debug, Clone, Copy)]
 pub struct Beginning {
     /// The first unused tick, or the progress to resume from.
@@ -85,7 +85,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     Ok(ledger)
 }
 
-/// Puts a ledger in force. What it says is in the file.
+/// Puts a ledger in force, whose content is in the file.
 fn put(writer: &impl Server, new: Ledger) {
     let now = writer.now();
     writer.lock(|state| {
@@ -362,7 +362,7 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
 /// Notes from when on time is free, once no session makes IDs any more. Without the note, the next start waits for the end of
 /// the time that was granted.
 fn note_exit<H: Host>(host: &mut H) {
-    // Whoever has the right to write makes IDs, and leaves later.
+    // The session that has the right to write makes IDs, and leaves later.
     let Some(writer) = host.try_writer() else { return };
     if writer.shared().sessions.load(Ordering::SeqCst) > 0 {
         return;

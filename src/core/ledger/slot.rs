@@ -1,4 +1,4 @@
-//! What a slot's owner leaves to the next one: how far its generators got.
+//! The progress that a slot's owner leaves to the next one.
 
 /// How far a generator has got: what its successor continues from.
 #[repr(C)]
@@ -23,7 +23,7 @@ impl Progress {
     }
 }
 
-/// What a generator's successor needs to know of it.
+/// A generator's progress, and for whom it is.
 #[derive(Debug, Clone, Copy)]
 pub struct FinalProgress {
     /// The key that the generator is stored under.

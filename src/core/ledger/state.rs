@@ -8,7 +8,7 @@ use super::window::Window;
 /// How far ahead of the clock time is granted, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
 
-/// What is known when a server begins to make IDs, after a start or a promotion.
+/// The facts when a server begins to make IDs, after a start or a promotion.
 #[derive(Debug)]
 pub struct Beginnings<'a> {
     /// The present instant.
@@ -27,13 +27,13 @@ pub struct Beginnings<'a> {
     pub boot: Option<u64>,
     /// Chance numbers for an incarnation and for the start; neither is 0.
     pub chance: (u32, u32),
-    /// What the file says, if there is one.
+    /// The content of the file, if there is one.
     pub file: Option<&'a (Marks, FilePart)>,
     /// The era of the ledger before, if the server was promoted.
     pub era: u64,
 }
 
-/// What all sessions of a server share of the use of time, in plain numbers.
+/// The use of time, which all sessions of a server share, in plain numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ledger {
@@ -98,7 +98,7 @@ impl Ledger {
         let Some((marks, file)) = known.file else { return ledger };
         ledger.used = marks.concern(me, &ledger.given_back).used;
         ledger.bound = marks.bound;
-        // What this server has announced itself was granted; a note is not below it.
+        // This server's own announcements were granted; a note is not below them.
         if ledger.bound.incarnation == me.incarnation {
             ledger.announced = ledger.bound.instant;
         }

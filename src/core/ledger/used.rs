@@ -161,7 +161,7 @@ impl Used {
         Self::of(both, present)
     }
 
-    /// Returns the set with a stretch used as well. What it leaves free before it is not accepted.
+    /// Returns the set with a stretch used as well. Time left free before it is not accepted.
     #[must_use]
     pub fn with(&self, from: i64, to: i64, present: i64) -> Self {
         if from >= to {

@@ -1,10 +1,10 @@
-//! What a check has found.
+//! The result of a check.
 
 use crate::error::{Error, row};
 
 /// A row of flake_check without the name of the check.
 pub struct Finding {
-    /// None if this session cannot tell.
+    /// Null if this session cannot tell.
     pub ok: Option<bool>,
     pub detail: String,
     pub hint: Option<String>,

@@ -23,7 +23,7 @@ const SNO_PARTITION: &str = "sno in a partition of the caller's";
 const DAY: i64 = 86_400_000_000;
 const YEAR: i64 = DAY * 1461 / 4;
 
-/// What IDs are made of.
+/// Layouts in use.
 enum Source {
     Layout(&'static Layout),
     Sno,

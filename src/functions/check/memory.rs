@@ -43,7 +43,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     )
 }
 
-/// What the sessions share, if they do.
+/// The memory that sessions share.
 pub fn library() -> Finding {
     match ledger::foreign_version() {
         Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),

@@ -19,7 +19,7 @@ const LONGEST: usize = 2 * HALF + 1;
 pub fn read() -> Result<Option<Vec<u8>>, Error> {
     let read = || {
         let mut bytes = Vec::with_capacity(LONGEST);
-        // One byte more tells a longer file, or a device that never ends.
+        // A byte more shows a file that is longer, or a device that never ends.
         File::open(FILE)?.take(LONGEST as u64).read_to_end(&mut bytes)?;
         Ok::<_, io::Error>(bytes)
     };
