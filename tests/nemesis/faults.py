@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -129,11 +130,14 @@ def without_mark(node, seconds):
 
 
 def fill_disk(cluster, node, seconds):
-    """The disk of flake.mark is full for a while. The file is not read then, as reading from this device would never end."""
+    """Nobody can write flake.mark for a while, as on a disk that is full."""
     cluster.settle()
     if opened(node):
         with without_mark(node, seconds) as mark:
-            mark.symlink_to("/dev/full")
+            shutil.copyfile(mark.with_suffix(".kept"), mark)
+            owner = mark.parent.stat()
+            os.chown(mark, owner.st_uid, owner.st_gid)
+            mark.chmod(0o400)
             time.sleep(seconds)
 
 

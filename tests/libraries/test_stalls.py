@@ -1,0 +1,65 @@
+"""Moments that are too short to be met by chance: sessions wait at named points of a library that was built for it."""
+
+import concurrent.futures
+import contextlib
+
+from clients import Made
+from horizon import OUTBOX, horizon, insert, wait_for_next_tick
+from standing_clock import SESSIONS, at, make, pass_through, server_at_0
+from test_replaced import replace
+from waiting import wait_until
+
+
+@contextlib.contextmanager
+def stalls(server, point):
+    """Sessions that come to this point wait there until the end of the block; it gives a function that waits for the first."""
+    file = server.dir / "data" / f"flake.stall.{point.replace(' ', '_')}"
+    server.write(file.name, "")
+    try:
+        yield lambda: wait_until(lambda: "here" in file.read_text())
+    finally:
+        file.unlink()
+
+
+def test_sessions_that_come_before_the_last_one_has_left_its_note(own_servers):
+    """It has counted itself out, and others make IDs; a note would give their time back after a crash."""
+    server, made = server_at_0(own_servers), Made()
+    replace(server, "stalls")
+    with contextlib.ExitStack() as opened:
+        with stalls(server, "left") as has_come:
+            with server.connect() as last:
+                make(last, made)
+                pid = last.info.backend_pid
+            has_come()
+            dbs = [opened.enter_context(server.connect()) for _ in range(SESSIONS)]
+            for seconds in [0, 1.5]:
+                server.set_clock(at(seconds))
+                for db in dbs:
+                    make(db, made)
+        wait_until(lambda: not server.sql("SELECT FROM pg_stat_activity WHERE pid = %s", pid))
+        server.stop("immediate")
+    server.launch()
+    pass_through(server, made, 1.5)
+
+
+def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
+    """It is among the prepared ones before it leaves its slot, so it is seen in one of both."""
+    server = own_servers("max_prepared_transactions=10")
+    server.sql(OUTBOX)
+    replace(server, "stalls")
+    with server.connect() as writer, server.connect() as tailer, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        horizon(tailer)
+        # Something has been prepared before.
+        writer.execute("BEGIN")
+        insert(writer)
+        writer.execute("PREPARE TRANSACTION 'earlier'")
+        writer.execute("COMMIT PREPARED 'earlier'")
+        writer.execute("BEGIN")
+        id = insert(writer)
+        wait_for_next_tick(tailer, id)
+        with stalls(server, "slots read") as has_come:
+            asked = pool.submit(horizon, tailer)
+            has_come()
+            writer.execute("PREPARE TRANSACTION 'meanwhile'")
+        assert asked.result() <= id
+        writer.execute("COMMIT PREPARED 'meanwhile'")
