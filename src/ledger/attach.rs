@@ -43,8 +43,11 @@ fn control_block() -> Result<&'static Control, String> {
 
 /// Returns the beginning of the control block, whatever version of the library created it.
 pub fn header() -> Result<&'static Header, Error> {
-    let Attachment { control, foreign } = attach()?;
-    Ok(foreign.unwrap_or(&control.header))
+    match attach() {
+        Ok(Attachment { control, foreign }) => Ok(foreign.unwrap_or(&control.header)),
+        Err(Error::OtherVersion { .. }) => Ok(&control_block().map_err(|reason| Error::NoControlBlock { reason })?.header),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the control block; none where another version of the library has made it, or there is none.
