@@ -8,20 +8,20 @@
 pub mod prepared;
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::absent;
+use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.
 pub const NONE: i64 = i64::MAX;
 /// How many transactions that have ended a slot remembers.
-const KEPT: usize = 16;
+const KEPT: usize = if cfg!(loom) { 3 } else { 16 };
 /// How many of them are remembered one by one; of the older ones, neighbors are merged, the older the more often.
-const EXACT: usize = 4;
+const EXACT: usize = if cfg!(loom) { 0 } else { 4 };
 /// Transactions whose bounds are as near as this are remembered as one, in microseconds.
 const NEAR: i64 = 1000;
 /// Whoever changes what is kept needs less time than some of these attempts to read it, if it runs.
-const ATTEMPTS: usize = 1000;
+const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
 /// Which transactions have not ended in the eyes of a snapshot. Numbers of transactions are those of 64 bits, which never
 /// wrap around.
@@ -239,7 +239,7 @@ impl SlotTransactions {
             if before.is_multiple_of(2) && self.changes.load(Ordering::Relaxed) == before {
                 return Some(if is_present_ours { present.min(ended) } else { ended });
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         None
     }

@@ -27,6 +27,7 @@ pub mod resume;
 mod share;
 pub mod sno;
 mod span;
+mod sync;
 mod text;
 mod time;
 mod walk;

@@ -1,12 +1,11 @@
 //! The server that the protocol runs in: PostgreSQL, or a simulator.
 
-use std::sync::atomic::{AtomicI64, AtomicU32};
-
 use super::block::{SIZE, Unreadable};
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
 use crate::Node;
+use crate::sync::{AtomicI64, AtomicU32};
 
 /// Bytes of each half of the file.
 pub const HALF: usize = 8192;

@@ -1,9 +1,9 @@
 //! The time that generators may use, and how sessions read it without a lock.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::{AtomicI64, AtomicU64, Ordering, spin_loop};
 
 /// A writer takes less time than some of these attempts, if it runs.
-const ATTEMPTS: usize = 1000;
+const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
 /// The time that generators may use without asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl SharedWindow {
             if before.is_multiple_of(2) && self.version.load(Ordering::Acquire) == before {
                 return Some((Window { from, until, skip }, era));
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         None
     }
