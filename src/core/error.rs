@@ -3,8 +3,6 @@
 
 use std::borrow::Cow;
 
-use crate::{Fault, TextFault};
-
 type Name = Cow<'static, str>;
 
 /// An error of this crate. Instants are microseconds since 1970-01-01T00:00:00Z.
@@ -240,4 +238,74 @@ pub enum DefinitionFault {
         /// The number of the field, from 1.
         number: usize,
     },
+}
+
+/// Why a text is not an ID. Positions are characters, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TextFault {
+    /// Too few or too many characters.
+    #[error("expected {expected} character{}, got {found}", if *expected == 1 { "" } else { "s" })]
+    Length {
+        /// How many characters there are.
+        found: usize,
+        /// How many characters the form needs.
+        expected: usize,
+    },
+    /// A character that is not a digit of this form.
+    #[error("character {position}, \"{}\", is not a digit of this text form", character.escape_default())]
+    Character {
+        /// The character.
+        character: char,
+        /// Its position.
+        position: usize,
+    },
+    /// The number exceeds 64 bits.
+    #[error("the number exceeds 64 bits at character {position}")]
+    TooLarge {
+        /// The position of the first character that makes it too large.
+        position: usize,
+    },
+    /// A leading zero.
+    #[error("character 1 is a leading zero")]
+    LeadingZero,
+}
+
+/// Why an epoch, a tick and fields do not make a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// A tick must last at least a microsecond.
+    #[error("the tick must be longer than zero")]
+    Tick,
+    /// Tick 0 must end at an instant.
+    #[error("the first tick would end after the year 294246")]
+    LongTick,
+    /// Every tick must begin at an instant that PostgreSQL can show.
+    #[error("the epoch is before 4714-11-24 BC, where PostgreSQL's timestamps begin")]
+    EarlyEpoch,
+    /// Every field has at least one bit.
+    #[error("field number {0} has no bits")]
+    EmptyField(usize),
+    /// All fields together have to fit 64 bits.
+    #[error("the fields need {0} bits, but an ID has 64")]
+    TooWide(u32),
+    /// A layout has exactly one timestamp.
+    #[error("a layout must have exactly one timestamp field, not {0}")]
+    Timestamps(u32),
+    /// A layout has at most one sequence.
+    #[error("a layout must have at most one sequence field, not {0}")]
+    Sequences(u32),
+    /// A layout has at most one tag.
+    #[error("a layout must have at most one tag field, not {0}")]
+    Tags(u32),
+    /// A worker number is stored in a limited number of fields.
+    #[error("a layout must have at most {most} worker fields, not {found}")]
+    Workers {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A reserved field's value must fit it.
+    #[error("the value of reserved field number {0} does not fit its bits")]
+    ReservedValue(usize),
 }

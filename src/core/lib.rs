@@ -11,35 +11,27 @@
 #![deny(missing_docs)]
 
 pub mod absence;
-mod bits;
-mod builtin;
-mod codec;
-mod definition;
 mod error;
-mod explain;
 mod generator;
 pub mod horizon;
+mod id;
 mod key;
 mod layout;
 pub mod ledger;
-mod path;
-pub mod resume;
 mod share;
 pub mod sno;
-mod span;
 mod sync;
-mod text;
-mod time;
-mod walk;
 
-pub use builtin::{BUILTIN, built_in, unknown_layout};
-pub use codec::Parts;
-pub use definition::{Definition, FieldDefinition, LONGEST_NAME, RoleName};
-pub use error::{DefinitionFault, Error};
+pub use error::{DefinitionFault, Error, Fault, TextFault};
+pub use generator::resume::{Origin, Resumable, Resume};
 pub use generator::{Answer, Generator, Remaining};
-pub use layout::{Fault, Field, Layout, Reversal, Role, SequenceRule};
+pub use id::Parts;
+pub use layout::builtin::{BUILTIN, built_in, unknown_layout};
+pub use layout::definition::{Definition, FieldDefinition, RoleName};
+pub use layout::field::{Field, Reversal, Role};
+pub use layout::text_form::TextForm;
+pub use layout::{LONGEST_NAME, Layout, SequenceRule};
 pub use ledger::slot::{FinalProgress, Progress, SlotProgress, Start};
 pub use ledger::window::Window;
 pub use share::{Node, Numbers, SHARE_RULE, Share, Slot};
 pub use sno::{Sno, SnoGenerator, SnoParts};
-pub use text::{TextFault, TextForm};

@@ -4,14 +4,13 @@
 //! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
 //! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
 
-use crate::{Error, Layout, absent};
+use crate::absent;
+use crate::error::Error;
+use crate::layout::{Layout, most_steps};
 
 /// The number of the rule by which shares are computed. Sessions of one server that follow different rules could make the
 /// same IDs, so a released rule never changes: another rule gets another number.
 pub const SHARE_RULE: u32 = 2;
-
-/// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
-const STEP: u64 = 16;
 
 /// A server of a deployment: number `id` of `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,18 +80,6 @@ impl Slot {
 
     /// The only slot.
     const ONLY: Self = Self { number: 0, count: 1 };
-}
-
-impl Layout {
-    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if
-    /// there are fewer workers than nodes or something else makes the layout's IDs.
-    ///
-    /// # Errors
-    /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
-    pub fn node_of(&self, id: u64, node: Node) -> Result<Option<u32>, Error> {
-        let worker = self.unpack(id)?.worker;
-        Ok(node.holder_of(worker, self.workers()).filter(|_| self.generates))
-    }
 }
 
 /// `count` consecutive numbers beginning at `first`.
@@ -178,9 +165,4 @@ impl Share {
         let number = (step * slots + slot) * self.ids_per_step + within;
         (number, self.ids_per_step - within - 1)
     }
-}
-
-/// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per slot and step.
-pub(crate) const fn most_steps(tick_length: i64) -> u64 {
-    (tick_length as u64).div_ceil(STEP)
 }

@@ -45,7 +45,9 @@ fn control_block() -> Result<&'static Control, String> {
 pub fn header() -> Result<&'static Header, Error> {
     match attach() {
         Ok(Attachment { control, foreign }) => Ok(foreign.unwrap_or(&control.header)),
-        Err(Error::OtherVersion { .. }) => Ok(&control_block().map_err(|reason| Error::NoControlBlock { reason })?.header),
+        Err(Error::OtherVersion { .. }) => {
+            Ok(&control_block().map_err(|reason| Error::NoControlBlock { reason })?.header)
+        }
         Err(error) => Err(error),
     }
 }

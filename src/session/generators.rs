@@ -8,8 +8,7 @@ use std::thread::LocalKey;
 use std::time::Duration;
 
 use flake_core::ledger::host::Host;
-use flake_core::resume::{Resumable, Resume};
-use flake_core::{Answer, FinalProgress, Node, Remaining, Share, Slot};
+use flake_core::{Answer, FinalProgress, Node, Remaining, Resumable, Resume, Share, Slot};
 
 use super::delays::Delays;
 use super::exit;

@@ -6,8 +6,7 @@ use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
-use flake_core::resume::{Origin, Resumable};
-use flake_core::{Answer, Generator, Layout, Node, Remaining, Share, Slot, absent};
+use flake_core::{Answer, Generator, Layout, Node, Origin, Remaining, Resumable, Share, Slot, absent};
 
 use super::generators::{IdSource, Store};
 use super::shelf::Shelf;

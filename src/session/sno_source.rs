@@ -6,9 +6,8 @@ use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
-use flake_core::resume::Resumable;
 use flake_core::sno::{NAME, automatic_share, exhausted, key, partition_share, unit_to_generate_in};
-use flake_core::{Answer, Node, Remaining, Share, Slot, Sno, SnoGenerator};
+use flake_core::{Answer, Node, Remaining, Resumable, Share, Slot, Sno, SnoGenerator};
 
 use super::generators::{IdSource, Store};
 use super::shelf::Shelf;

@@ -1,22 +1,19 @@
-"""The rooms of src/: imports go down one list, and no file imports, by way of others, itself."""
+"""The rooms of src/ and of its core: imports go down one list, and no file imports, by way of others, itself."""
 
 import re
+
+import pytest
 
 from conftest import ROOT
 
 SRC = ROOT / "src"
 # A room may import those behind it.
-ROOMS = ["lib", "functions", "sno", "session", "layouts", "ledger", "error", "postgres", "clock"]
-# Crates of their own, which import nothing of the extension.
-CRATES = {"core", "sno_simd"}
-
-
-def module(path):
-    parts = path.relative_to(SRC).with_suffix("").parts
-    return parts[:-1] if parts[-1] == "mod" else parts
-
-
-FILES = {module(path): path for path in SRC.rglob("*.rs") if path.relative_to(SRC).parts[0] not in CRATES}
+ROOMS = {
+    SRC: ["lib", "functions", "sno", "session", "layouts", "ledger", "error", "postgres", "clock"],
+    SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync", "absence"],
+}
+# Crates of their own, and programs of a crate.
+OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "benches", "fuzz"}}
 
 
 def paths(tree, prefix=()):
@@ -36,39 +33,60 @@ def paths(tree, prefix=()):
             yield tuple(part.strip() for part in here)
 
 
-def imports(name):
-    """The files that a file imports from, also by the paths in its macros. A file does not import its own children's names for
-    itself when it only passes them on."""
-    source = re.sub(r"//.*", "", FILES[name].read_text())
-    source = re.sub(r"^pub(\(crate\))? use .*?;", "", source, flags=re.M | re.S)
-    found = [path for tree in re.findall(r"^\s*use ([^;]*);", source, flags=re.M) for path in paths(" ".join(tree.split()))]
-    found += [("crate", *path.split("::")) for path in re.findall(r"\$crate::([\w:]+)", source)]
-    for path in found:
-        if path[0] == "crate":
-            path = path[1:]
-        elif path[0] == "super":
-            path = (*name[:-1], *path[1:])
-        elif path[0] == "self":
-            path = (*name, *path[1:])
-        else:
-            continue
-        while path and path not in FILES:
-            path = path[:-1]
-        if path and path != name:
-            yield path
+class Crate:
+    """The files of a crate by their module, and which of them each imports from."""
+
+    def __init__(self, root):
+        self.root = root
+        sources = {path.relative_to(root): path.read_text() for path in root.rglob("*.rs")}
+        inside = {path: text for path, text in sources.items() if path.parts[0] not in OTHERS[root]}
+        self.files = {module(path): re.sub(r"//.*", "", text) for path, text in inside.items()}
+        # The names that lib.rs passes on, by the files that they come from.
+        passed = re.findall(r"^pub use ([^;]*);", self.files["lib",], flags=re.M)
+        self.names = {path[-1]: path[:-1] for tree in passed for path in paths(" ".join(tree.split()))}
+        self.arrows = {(name, path) for name in self.files for path in self.imports(name)}
+
+    def imports(self, name):
+        """The files that a file imports from, also by the paths in its macros. A file does not import its own children's names
+        for itself when it only passes them on."""
+        source = re.sub(r"^pub(\(crate\))? use .*?;", "", self.files[name], flags=re.M | re.S)
+        found = [path for tree in re.findall(r"^\s*use ([^;]*);", source, flags=re.M) for path in paths(" ".join(tree.split()))]
+        found += [("crate", *path.split("::")) for path in re.findall(r"\$?crate::([\w:]+)", source)]
+        for path in found:
+            if path[0] == "crate":
+                path = path[1:]
+                path = (*self.names.get(path[0], ()), *path)
+            elif path[0] == "super":
+                path = (*name[:-1], *path[1:])
+            elif path[0] == "self":
+                path = (*name, *path[1:])
+            else:
+                continue
+            while path and path not in self.files:
+                path = path[:-1]
+            if path and path != name:
+                yield path
 
 
-ARROWS = {(name, path) for name in FILES for path in imports(name)}
+def module(path):
+    parts = path.with_suffix("").parts
+    return parts[:-1] if parts[-1] == "mod" else parts
 
 
-def test_imports_go_down_the_list():
-    rooms = {(name[0], path[0]) for name, path in ARROWS if name[0] != path[0]}
+@pytest.fixture(scope="module", params=ROOMS, ids=lambda root: root.name)
+def crate(request):
+    return Crate(request.param)
+
+
+def test_imports_go_down_the_list(crate):
+    rooms = {(name[0], path[0]) for name, path in crate.arrows if name[0] != path[0]}
     assert len(rooms) > 10, "the imports were not understood"
-    assert not [arrow for arrow in sorted(rooms) if ROOMS.index(arrow[0]) > ROOMS.index(arrow[1])]
+    order = ROOMS[crate.root]
+    assert not [arrow for arrow in sorted(rooms) if order.index(arrow[0]) > order.index(arrow[1])]
 
 
-def test_no_circle():
-    remaining = set(ARROWS)
+def test_no_circle(crate):
+    remaining = set(crate.arrows)
     # Arrows to files that import nothing any more belong to no circle.
     while ends := {arrow for arrow in remaining if arrow[1] not in {name for name, _ in remaining}}:
         remaining -= ends

@@ -4,7 +4,7 @@ use super::block::{SIZE, Unreadable};
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
-use crate::Node;
+use crate::share::Node;
 use crate::sync::{AtomicI64, AtomicU32};
 
 /// Bytes of each half of the file.

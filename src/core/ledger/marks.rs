@@ -3,7 +3,7 @@
 //! A session that writes one writes the union of what is there and what it knows, so nothing that was used is forgotten.
 
 use super::used::Used;
-use crate::Node;
+use crate::share::Node;
 
 /// How many nodes are listed. When there is no room for another, the lowest marks count for every node.
 pub const MAX_MARKS: usize = 150;

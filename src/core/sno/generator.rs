@@ -5,10 +5,17 @@
 //! below, the generator waits until the clock is past it, or back at the highest unit.
 
 use super::{EPOCH, LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
-use crate::bits::{Bits, Scattered};
-use crate::path::Path;
-use crate::walk::Walk;
-use crate::{Answer, Error, Progress, Remaining, SequenceRule, Share, Start, Window, absent};
+use crate::absent;
+use crate::error::Error;
+use crate::generator::path::Path;
+use crate::generator::resume::Resume;
+use crate::generator::walk::Walk;
+use crate::generator::{Answer, Remaining};
+use crate::layout::SequenceRule;
+use crate::layout::bits::{Bits, Scattered};
+use crate::ledger::slot::{Progress, Start};
+use crate::ledger::window::Window;
+use crate::share::Share;
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
@@ -161,4 +168,26 @@ pub fn unit_to_generate_in(now: i64) -> Result<u64, Error> {
 /// The unit that holds an instant, limited to the first and the last one.
 fn unit_of(instant: i64) -> u64 {
     (((instant.max(EPOCH) - EPOCH) / UNIT) as u64).min(LAST_UNIT)
+}
+
+impl Resume for SnoGenerator {
+    type Id = Sno;
+    type Origin = Share;
+    const GOES_BACK: bool = true;
+
+    fn start(share: &Share, start: Start, last_seen: i64) -> Self {
+        Self::start(*share, start, last_seen)
+    }
+
+    fn allow(&mut self, window: Window) {
+        self.allow(window);
+    }
+
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued()
+    }
 }

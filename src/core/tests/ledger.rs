@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
-use flake_core::resume::{Origin, Resumable, Resume};
 use flake_core::{
-    Answer, Generator, Layout, Numbers, Progress, Share, Slot, SlotProgress, SnoGenerator, Start, Window, built_in, sno,
+    Answer, Generator, Layout, Numbers, Origin, Progress, Resumable, Resume, Share, Slot, SlotProgress, SnoGenerator,
+    Start, Window, built_in, sno,
 };
 
 mod alone;

@@ -146,7 +146,9 @@ fn a_transaction_that_commits_while_a_horizon_is_asked_for() {
 #[test]
 fn transactions_that_commit_one_after_the_other() {
     ends_beside(&[], &[(10, 100), (11, FAR)], 10);
-    ends_beside(&[(9, 50)], &[(10, 100)], 9);
+    for snapshot in [9, 10] {
+        ends_beside(&[(9, 50)], &[(10, 100)], snapshot);
+    }
     ends_beside(&[(9, 50)], &[(10, FAR)], 9);
     ends_beside(&[(9, FAR)], &[(10, 100)], 9);
     ends_beside(&[(9, FAR)], &[(10, FAR - 100)], 9);

@@ -1,9 +1,10 @@
 //! Generators that resume: what they count and follow goes on in a new era.
 
 use flake_core::ledger::protocol;
-use flake_core::resume::{Origin, Resumable, Resume};
 use flake_core::sno::automatic_share;
-use flake_core::{Answer, Generator, Layout, Node, SequenceRule, Share, Slot, SnoGenerator, built_in};
+use flake_core::{
+    Answer, Generator, Layout, Node, Origin, Resumable, Resume, SequenceRule, Share, Slot, SnoGenerator, built_in,
+};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};

@@ -4,9 +4,9 @@
 use std::sync::LazyLock;
 
 use flake_core::ledger::host::Host;
-use flake_core::resume::{Origin, Resumable};
 use flake_core::{
-    Answer, Field, FinalProgress, Generator, Layout, Node, Numbers, Role, SequenceRule, Share, Slot, Sno, SnoGenerator,
+    Answer, Field, FinalProgress, Generator, Layout, Node, Numbers, Origin, Resumable, Role, SequenceRule, Share, Slot,
+    Sno, SnoGenerator,
 };
 
 use crate::host::Trouble;

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::SequenceRule::{Reset, Rolling};
-use crate::TextForm::{Base64ordered, Base64urlReversed, Crockford32, Decimal, Hex};
-use crate::layout::Geometry;
-use crate::{Error, Field, LONGEST_NAME, Layout, Reversal, Role, TextForm};
+use super::SequenceRule::Reset;
+use super::field::{Field, Reversal, Role};
+use super::geometry::Geometry;
+use super::text_form::TextForm::{Base64ordered, Base64urlReversed, Crockford32, Decimal, Hex};
+use super::{LONGEST_NAME, Layout};
+use crate::error::Error;
 
 const MILLISECOND: i64 = 1_000;
 const SECOND: i64 = 1_000_000;
@@ -224,24 +226,6 @@ const fn row(
     let Ok(geometry) = Geometry::new(epoch, tick_length, fields) else { panic!("a built-in layout is invalid") };
     let (name, fields, source) = (Cow::Borrowed(name), Cow::Borrowed(fields), Cow::Borrowed(source));
     Layout { name, epoch, tick_length, fields, rule: Reset, text: Decimal, generates: true, source, geometry }
-}
-
-impl Layout {
-    const fn rolling(mut self) -> Self {
-        self.rule = Rolling;
-        self
-    }
-
-    const fn written(mut self, text: TextForm) -> Self {
-        self.text = text;
-        self
-    }
-
-    /// Too little is known of how its IDs are made, or their generator has rules of its own.
-    const fn read_only(mut self) -> Self {
-        self.generates = false;
-        self
-    }
 }
 
 /// Returns the built-in layout with this name.

@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use crate::{Error, Layout};
+use crate::error::Error;
+use crate::layout::Layout;
 
 impl Layout {
     /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them; none if no ID does.

@@ -1,6 +1,7 @@
 //! Converts ticks to instants (microseconds since 1970-01-01T00:00:00Z) and back, in integers.
 
-use crate::{Error, Layout};
+use crate::error::Error;
+use crate::layout::Layout;
 
 impl Layout {
     /// The last tick of the layout.
@@ -34,6 +35,22 @@ impl Layout {
     pub(crate) fn ordered_tick_at(&self, at: i64) -> Result<u64, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
         self.tick_within(at, last)
+    }
+
+    /// Returns the tick that holds an instant at which IDs are to be made.
+    ///
+    /// # Errors
+    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
+    pub fn tick_to_generate_in(&self, now: i64) -> Result<u64, Error> {
+        match self.tick_at(now) {
+            Err(Error::InstantOutOfRange { end, .. }) if now >= end => Err(self.exhausted()),
+            tick => tick,
+        }
+    }
+
+    /// Returns the error for a clock past the last tick.
+    pub fn exhausted(&self) -> Error {
+        Error::Exhausted { layout: self.name.clone(), end: self.start_of(self.last_tick()) + self.tick_length }
     }
 
     fn tick_within(&self, at: i64, last: u64) -> Result<u64, Error> {

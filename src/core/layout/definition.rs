@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::DefinitionFault;
-use crate::{Error, Fault, Field, Layout, Reversal, Role, SequenceRule, TextForm, built_in};
+use super::builtin::built_in;
+use super::field::{Field, Reversal, Role};
+use super::text_form::TextForm;
+use super::{LONGEST_NAME, Layout, SequenceRule};
+use crate::error::{DefinitionFault, Error, Fault};
 
-/// The longest name of a layout or a field, as for PostgreSQL's identifiers.
-pub const LONGEST_NAME: usize = 63;
 /// Each field takes at least one bit.
 const MOST_FIELDS: usize = 64;
 

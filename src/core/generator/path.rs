@@ -1,7 +1,8 @@
 //! The IDs of a share in their order.
 
-use crate::bits::{Bits, Scattered};
-use crate::{Numbers, Share, absent};
+use crate::absent;
+use crate::layout::bits::{Bits, Scattered};
+use crate::share::{Numbers, Share};
 
 /// One of the two numbers that distinguish the IDs of a tick, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]

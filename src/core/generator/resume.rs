@@ -1,9 +1,13 @@
 //! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
 //! time.
 
+use super::{Answer, Generator};
+use crate::layout::Layout;
 use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
-use crate::{Answer, FinalProgress, Generator, Layout, Progress, Share, SnoGenerator, Start, Window};
+use crate::ledger::slot::{FinalProgress, Progress, Start};
+use crate::ledger::window::Window;
+use crate::share::Share;
 
 /// A generator that can resume from the progress of an earlier one.
 pub trait Resume: Sized {
@@ -135,28 +139,6 @@ impl Resume for Generator {
 
     fn start(origin: &Origin, start: Start, last_seen: i64) -> Self {
         Self::start(&origin.layout, &origin.share, start, last_seen, origin.position)
-    }
-
-    fn allow(&mut self, window: Window) {
-        self.allow(window);
-    }
-
-    fn progress(&self) -> Progress {
-        self.progress()
-    }
-
-    fn issued(&self) -> u64 {
-        self.issued()
-    }
-}
-
-impl Resume for SnoGenerator {
-    type Id = crate::Sno;
-    type Origin = Share;
-    const GOES_BACK: bool = true;
-
-    fn start(share: &Share, start: Start, last_seen: i64) -> Self {
-        Self::start(*share, start, last_seen)
     }
 
     fn allow(&mut self, window: Window) {

@@ -1,9 +1,18 @@
 //! The generator: a state machine that turns instants into IDs.
 
-use crate::layout::Geometry;
-use crate::path::Path;
-use crate::walk::Walk;
-use crate::{Error, Layout, Progress, Share, Start, Window, absent};
+pub(crate) mod path;
+pub(crate) mod resume;
+pub(crate) mod walk;
+
+use self::path::Path;
+use self::walk::Walk;
+use crate::absent;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::layout::geometry::Geometry;
+use crate::ledger::slot::{Progress, Start};
+use crate::ledger::window::Window;
+use crate::share::Share;
 
 /// A generator's answer to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,23 +208,5 @@ impl Generator {
         }
         let is_left = self.walk.begin_run(now.wrapping_sub(self.start) as u64);
         (!is_left).then(|| Answer::Wait { until: self.start + self.tick_length as i64 })
-    }
-}
-
-impl Layout {
-    /// Returns the tick that holds an instant at which IDs are to be made.
-    ///
-    /// # Errors
-    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
-    pub fn tick_to_generate_in(&self, now: i64) -> Result<u64, Error> {
-        match self.tick_at(now) {
-            Err(Error::InstantOutOfRange { end, .. }) if now >= end => Err(self.exhausted()),
-            tick => tick,
-        }
-    }
-
-    /// Returns the error for a clock past the last tick.
-    pub fn exhausted(&self) -> Error {
-        Error::Exhausted { layout: self.name.clone(), end: self.start_of(self.last_tick()) + self.tick_length }
     }
 }

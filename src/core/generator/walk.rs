@@ -3,8 +3,9 @@
 //! Positions come in runs of equal strides, so that the next one costs a comparison and an addition. A walk keeps up with the
 //! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick.
 
-use crate::path::{Path, Run};
-use crate::{SequenceRule, absent};
+use super::path::{Path, Run};
+use crate::absent;
+use crate::layout::SequenceRule;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {

@@ -1,0 +1,10 @@
+//! IDs of a layout: their numbers, texts and times.
+
+mod codec;
+pub(crate) mod during;
+pub(crate) mod explain;
+mod node;
+mod text;
+mod time;
+
+pub use self::codec::Parts;

@@ -1,0 +1,203 @@
+//! Layouts: how the bits of an ID are divided, and time into ticks.
+
+pub(crate) mod bits;
+pub(crate) mod builtin;
+pub(crate) mod definition;
+pub(crate) mod field;
+pub(crate) mod geometry;
+pub(crate) mod text_form;
+
+use std::borrow::Cow;
+use std::hash::Hash;
+
+use serde::{Deserialize, Serialize};
+
+use self::field::Field;
+use self::geometry::Geometry;
+use self::text_form::TextForm;
+use crate::error::Fault;
+use crate::{absent, key};
+
+/// How many characters the name of a layout has at most.
+pub const LONGEST_NAME: usize = 63;
+/// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
+const STEP: u64 = 16;
+
+/// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SequenceRule {
+    /// It restarts at the beginning of the share.
+    Reset,
+    /// It continues from where it was.
+    Rolling,
+}
+
+impl SequenceRule {
+    /// The rule's name in SQL and in definitions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Rolling => "rolling",
+        }
+    }
+}
+
+/// A checked division of at most 64 bits. Instants are microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) epoch: i64,
+    pub(crate) tick_length: i64,
+    pub(crate) fields: Cow<'static, [Field]>,
+    pub(crate) rule: SequenceRule,
+    pub(crate) text: TextForm,
+    pub(crate) generates: bool,
+    pub(crate) source: Cow<'static, str>,
+    pub(crate) geometry: Geometry,
+}
+
+impl Layout {
+    /// Creates a custom layout. `epoch` is an instant, `tick_length` a number of microseconds; `fields` run from the most
+    /// significant bit down.
+    pub fn new(
+        name: impl Into<Cow<'static, str>>,
+        epoch: i64,
+        tick_length: i64,
+        fields: Vec<Field>,
+        rule: SequenceRule,
+    ) -> Result<Self, Fault> {
+        let geometry = Geometry::new(epoch, tick_length, &fields)?;
+        let (name, fields, source) = (name.into(), Cow::Owned(fields), Cow::Borrowed("custom"));
+        let (text, generates) = (TextForm::Decimal, true);
+        Ok(Self { name, epoch, tick_length, fields, rule, text, generates, source, geometry })
+    }
+
+    /// The same layout with a rolling sequence.
+    pub(crate) const fn rolling(mut self) -> Self {
+        self.rule = SequenceRule::Rolling;
+        self
+    }
+
+    /// The same layout with another text form.
+    pub(crate) const fn written(mut self, text: TextForm) -> Self {
+        self.text = text;
+        self
+    }
+
+    /// The same layout for reading only: too little is known of how its IDs are made, or their generator has rules of its own.
+    pub(crate) const fn read_only(mut self) -> Self {
+        self.generates = false;
+        self
+    }
+
+    /// The name, as SQL functions take it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The instant of tick 0.
+    pub const fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// The length of a tick in microseconds.
+    pub const fn tick_length(&self) -> i64 {
+        self.tick_length
+    }
+
+    /// The fields from the most significant bit down.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// How the sequence changes when a tick begins.
+    pub const fn rule(&self) -> SequenceRule {
+        self.rule
+    }
+
+    /// How its IDs are written.
+    pub const fn text(&self) -> TextForm {
+        self.text
+    }
+
+    /// Whether flake makes IDs in this layout; it reads some formats only.
+    pub const fn generates(&self) -> bool {
+        self.generates
+    }
+
+    /// Whether its IDs hold a number of the caller's.
+    pub const fn has_tag(&self) -> bool {
+        self.geometry.tag.width > 0
+    }
+
+    /// Whether both layouts divide the same time into ticks and have the same bits for everything, so that they make the
+    /// same IDs. Such layouts share their generators.
+    pub fn same_bits(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+
+    /// A number for its bits and time: the same for layouts that share generators, different for others.
+    pub fn key(&self) -> u64 {
+        let name = if absent!(LayoutKey) { &*self.name } else { "" };
+        key::of_layout(&(self.identity(), name))
+    }
+
+    fn identity(&self) -> impl Hash + PartialEq {
+        let Geometry { worker, sequence, tag, flag, random_mask, fixed, .. } = self.geometry;
+        // Which bits hold the value 0 beside the others makes no difference.
+        (self.epoch, self.tick_length, self.geometry.time_place(), worker, sequence, tag, flag, random_mask, fixed)
+    }
+
+    /// Whether the layouts, although their bits differ, may make the same ID at the same time, because no bit tells them
+    /// apart.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (own, others) = (&self.geometry, &other.geometry);
+        let mask = |geometry: &Geometry| geometry.fixed_mask | geometry.timestamp.mask();
+        (self.epoch, self.tick_length, own.time_place()) == (other.epoch, other.tick_length, others.time_place())
+            && !self.same_bits(other)
+            && !absent!(LayoutOverlap)
+            && (own.fixed ^ others.fixed) & mask(own) & mask(others) == 0
+    }
+
+    /// Whether the IDs that a session makes in one statement increase, as long as the layout is ordered by time.
+    pub const fn increases(&self) -> bool {
+        let geometry = &self.geometry;
+        let counted = geometry.worker.mask() | geometry.sequence.mask();
+        let uncounted = geometry.random_mask | geometry.tag.mask();
+        // A rolling sequence goes back where a tick has one step only.
+        let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
+        let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
+        geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
+    }
+
+    /// Where the layout comes from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// How many bits the fields take.
+    pub const fn width(&self) -> u32 {
+        self.geometry.width
+    }
+
+    /// How many worker numbers there are: W, from 1 to 2^63.
+    pub const fn workers(&self) -> u64 {
+        1 << self.geometry.worker.width()
+    }
+
+    /// How many sequence numbers there are: S, from 1 to 2^63.
+    pub const fn sequences(&self) -> u64 {
+        1 << self.geometry.sequence.width
+    }
+
+    /// How many IDs all workers together can make in a tick: W × S.
+    pub const fn ids_per_tick(&self) -> u64 {
+        1 << (self.geometry.worker.width() + self.geometry.sequence.width)
+    }
+}
+
+/// Returns how many steps a tick of this length is divided into, if there are IDs enough for one per slot and step.
+pub(crate) const fn most_steps(tick_length: i64) -> u64 {
+    (tick_length as u64).div_ceil(STEP)
+}
