@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bits::{Bits, MAX_RUNS, Scattered};
 use crate::share::most_steps;
-use crate::{TextForm, absent, key};
+use crate::{TextForm, key};
 
 /// 4714-11-24 BC, Julian day 0: the first instant of a timestamptz.
 const FIRST_INSTANT: i64 = -210_866_803_200_000_000;
@@ -360,8 +360,7 @@ impl Layout {
 
     /// A number for its bits and time: the same for layouts that share generators, different for others.
     pub fn key(&self) -> u64 {
-        let name = if absent!(LayoutKey) { &*self.name } else { "" };
-        key::of_layout(&(self.identity(), name))
+        key::of_layout(&self.identity())
     }
 
     fn identity(&self) -> impl Hash + PartialEq {
@@ -377,7 +376,6 @@ impl Layout {
         let mask = |geometry: &Geometry| geometry.fixed_mask | geometry.timestamp.mask();
         (self.epoch, self.tick_length, own.time_place()) == (other.epoch, other.tick_length, others.time_place())
             && !self.same_bits(other)
-            && !absent!(LayoutOverlap)
             && (own.fixed ^ others.fixed) & mask(own) & mask(others) == 0
     }
 

@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod absence;
 mod bits;
 mod builtin;
 mod codec;

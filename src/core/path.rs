@@ -1,7 +1,7 @@
 //! The IDs of a share in their order.
 
 use crate::bits::{Bits, Scattered};
-use crate::{Numbers, Share, absent};
+use crate::{Numbers, Share};
 
 /// One of the two numbers that distinguish the IDs of a tick, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]
@@ -54,14 +54,11 @@ impl Path {
         let fast = self.fast.numbers.first + within;
         let finest = self.fast.bits.finest();
         // Where the least significant run of bits overflows, the stride to the next ID is another one.
-        let unless = |absent, length| if absent { u64::MAX } else { length };
         let to_carry = finest.max() - (fast & finest.max()) + 1;
         Run {
             first: self.fast.bits.put(fast) | self.slow.bits.put(self.slow.numbers.first + turns),
             stride: 1 << finest.shift,
-            length: unless(absent!(ShareCarry), to_carry)
-                .min(unless(absent!(ShareTurn), self.fast.numbers.count - within))
-                .min(unless(absent!(ShareRun), following + 1)),
+            length: to_carry.min(self.fast.numbers.count - within).min(following + 1),
         }
     }
 }
