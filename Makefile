@@ -37,7 +37,7 @@ test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as p
 soak: ## faults, load, plans, the simulator and failovers by engines, for some two hours
 	@scripts/test soak
 
-mutants: ## takes protections away, one at a time, and shows which test notices
+mutants: ## puts slips into a copy, one at a time, and shows which test notices
 	@scripts/test mutants
 
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name

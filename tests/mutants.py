@@ -1,113 +1,232 @@
 #!/usr/bin/env python3
-"""Takes away one protection after the other, in a library that was built for it, and runs the tests that have to notice.
+"""Puts one slip after the other into a copy of the tree, and runs the tests that have to notice it.
 
-`mutants.py [NAME…]`: all, or those that are named. It prints which test noticed, and fails if none did, if a test fails with all
-protections in place, or if this table and src/core/absence.rs name different ones. `scripts/test mutants` builds what it needs.
-`mutants.py --document` writes the table in CONTRIBUTING.md.
+`mutants.py [NAME…]`: all of tests/mutants/*.toml, or those that are named. It prints which test noticed and how long that took,
+and fails if a named test does not notice, if a slip does not compile, or if a test fails without any. `scripts/test mutants` says
+where PostgreSQL is. `mutants.py --check` builds nothing: it looks whether each text and each test is there.
 """
 
-import concurrent.futures
+import contextlib
 import functools
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
-
-from killers import KILLED_BY, RANDOM
+import time
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ATTEMPTS = 20
+COPY = ROOT / "target" / "mutants" / "tree"
+KEYS = {"name", "protects", "file", "text", "replacement", "noticed_by"}
 # On a busy machine, a server can be too slow for the danger to arise.
 ATTEMPTS_IN_SERVERS = 3
+# Who has not ended by then, in seconds, never does.
+PATIENCE = 600
+# That a test of many cases fails is enough: the smallest of them is not looked for. The simulator plays as many deployments, always
+# the same.
+OF_CORE = {
+    "PROPTEST_MAX_SHRINK_ITERS": "0",
+    "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1",
+    "FLAKE_MODEL_CASES": "20000",
+    "FLAKE_MODEL_SEED": "0",
+    "FLAKE_MODEL_SHRINK": "0",
+}
 
 
-def of_core(test):
-    return not test.startswith("test_")
+class DoesNotCompileError(Exception):
+    """The end of what the compiler says."""
 
 
 @functools.cache
-def programs():
-    """The test programs of the core, built once."""
-    what = ["--locked", "--profile", os.environ["FLAKE_PROFILE"], "-p", "flake-core", "--features", "mutants", "--tests"]
-    command = ["cargo", "test", "--quiet", "--no-run", "--message-format=json", *what]
-    built = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout
-    messages = map(json.loads, built.splitlines())
-    return {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
+def rows():
+    """All of them, in the order of the files."""
+    files = sorted((ROOT / "tests" / "mutants").glob("*.toml"))
+    return [row for file in files for row in tomllib.loads(file.read_text())["mutant"]]
 
 
-def passes(test, absent):
-    environment = os.environ | {"FLAKE_ABSENT": absent, "FLAKE_STALL": RANDOM.get(test, "0")}
-    # That a test of many cases fails is enough: the smallest of them is not looked for.
-    environment |= {"PROPTEST_MAX_SHRINK_ITERS": "0", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
-    if of_core(test):
-        program, name = test.split("::")
-        command = [programs()[program], name]
+def faults():
+    """What is wrong with the table, without building anything."""
+    names = [row["name"] for row in rows()]
+    yield from (f"{name}: there are several of this name" for name in sorted({name for name in names if names.count(name) > 1}))
+    for row in rows():
+        name = row["name"]
+        if row.keys() != KEYS:
+            yield f"{name}: the keys are not {', '.join(sorted(KEYS))}"
+            continue
+        path = ROOT / row["file"]
+        count = path.read_text().count(row["text"]) if path.exists() else 0
+        if count != 1:
+            yield f"{name}: {row['file']} has this text {count} times: {row['text']}"
+        if row["text"] == row["replacement"] or not row["noticed_by"]:
+            yield f"{name}: nothing is replaced, or nothing notices"
+        yield from (f"{name}: there is no test {test}" for test in row["noticed_by"] if not exists(test))
+
+
+def is_of_core(test):
+    return ".py::" not in test
+
+
+def path_of(test):
+    """A test of the core is named by its program, one of servers by its file, below tests/server if that has no directory."""
+    file = test.split("::")[0]
+    if is_of_core(test):
+        return pathlib.Path("src/core/tests") / file
+    return pathlib.Path("tests") / file if "/" in file else pathlib.Path("tests/server") / file
+
+
+def exists(test):
+    name = test.partition("[")[0].rsplit("::", 1)[1]
+    path = ROOT / path_of(test)
+    files = [path.with_suffix(".rs"), *path.glob("*.rs")] if is_of_core(test) else [path]
+    return any(re.search(rf"\b(def|fn) {name}\(", file.read_text()) for file in files if file.exists())
+
+
+def update_copy():
+    """Files that stay the same are not touched, so that cargo builds again what has changed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    ).stdout  # fmt: skip
+    files = {name for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for name in files:
+        old, new = COPY / name, ROOT / name
+        if not old.exists() or old.read_bytes() != new.read_bytes():
+            old.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(new, old)
+    for old in [path for path in COPY.rglob("*") if path.is_file()]:
+        name = old.relative_to(COPY)
+        if name.parts[0] != "target" and str(name) not in files:
+            old.unlink()
+
+
+@contextlib.contextmanager
+def slip(row):
+    """The copy with the replacement in place of the text."""
+    file = COPY / row["file"]
+    right = file.read_text()
+    if right.count(row["text"]) != 1:
+        sys.exit(f"{row['name']}: {row['file']} has this text {right.count(row['text'])} times: {row['text']}")
+    file.write_text(right.replace(row["text"], row["replacement"]))
+    try:
+        yield
+    finally:
+        file.write_text(right)
+
+
+def compiled(command, **environment):
+    """What a command of the compiler prints, in the copy."""
+    done = subprocess.run(
+        command, check=False, cwd=COPY, env=os.environ | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    if done.returncode != 0:
+        raise DoesNotCompileError("\n".join(f"{done.stdout}{done.stderr}".splitlines()[-30:]))
+    return done.stdout
+
+
+def build(tests):
+    """Builds what the tests need; returns the core's test programs by their names."""
+    profile = os.environ.get("FLAKE_PROFILE", "quick")
+    programs = {}
+    of_core = dict.fromkeys(test.split("::")[0] for test in tests if is_of_core(test))
+    for name in of_core:
+        # The one that plays all orders of the memory model takes another build of the core.
+        flags = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": "target/loom"} if name == "loom" else {}
+        what = ["--locked", "--profile", profile, "-p", "flake-core", f"--test={name}"]
+        messages = compiled(["cargo", "test", "--quiet", "--no-run", "--message-format=json", *what], **flags).splitlines()
+        artifacts = [json.loads(message) for message in messages if message.startswith("{")]
+        programs |= {artifact["target"]["name"]: artifact["executable"] for artifact in artifacts if artifact.get("executable")}
+    if len(of_core) < len({test.split("::")[0] for test in tests}):
+        compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="")
+    if any(test.startswith("libraries/") for test in tests):
+        build_libraries(profile)
+    return programs
+
+
+def build_libraries(profile):
+    """The libraries that tests/libraries/test_stalls.py puts in place of the installed one."""
+    stage = COPY / "target" / "stalls"
+    compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_FEATURES="stalls", FLAKE_STAGE=str(stage), FLAKE_BUILT="")
+    library, = stage.rglob("flake.so")
+    (COPY / "target" / "libraries").mkdir(exist_ok=True)
+    shutil.copy(library, COPY / "target" / "libraries" / "stalls.so")
+
+
+def passes(test, programs):
+    """Whether a test passes; a test that does not run ends this program."""
+    if is_of_core(test):
+        program, name = test.split("::", 1)
+        command, environment = [programs[program], "--exact", name], OF_CORE
     else:
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x", ROOT / "tests" / "server" / test]
-    done = subprocess.run(command, check=False, env=environment, cwd=ROOT, capture_output=True, text=True)
-    if of_core(test) and re.search(r"running 0 tests", done.stdout) and not re.search(r"running [1-9]", done.stdout):
-        sys.exit(f"there is no test {test}")
-    if not of_core(test) and done.returncode not in [0, 1]:
+        plugins = ["-p", "no:cacheprovider", *(["-p", "plugin"] if test.startswith("libraries/") else [])]
+        named = f"{path_of(test)}::{test.split('::', 1)[1]}"
+        command = [sys.executable, "-m", "pytest", *plugins, "-q", "-rs", "-x", named]
+        environment = {
+            "PYTHONPATH": str(COPY / "tests" / "server"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "FLAKE_LIBRARIES": str(COPY / "target" / "libraries"),
+            "FLAKE_STAGE": "",
+        }
+    try:
+        done = subprocess.run(
+            command, check=False, env=os.environ | environment, cwd=COPY, capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if done.returncode == 0 and not re.search(r"\b1 passed\b", done.stdout):
+        sys.exit(f"{test} did not run:\n{done.stdout}{done.stderr}")
+    if not is_of_core(test) and done.returncode not in [0, 1]:
         sys.exit(f"{test} did not run:\n{done.stdout}{done.stderr}")
     return done.returncode == 0
 
 
-def killer(name):
-    """The first test that notices."""
-    for test in KILLED_BY[name]:
-        for _ in range(ATTEMPTS if test in RANDOM else 1 if of_core(test) else ATTEMPTS_IN_SERVERS):
-            if not passes(test, name):
-                return test
-    return None
+def notices(test, programs):
+    attempts = 1 if is_of_core(test) else ATTEMPTS_IN_SERVERS
+    return not all(passes(test, programs) for _ in range(attempts))
 
 
-def protections():
-    """What src/core/absence.rs lists, and what each does."""
-    return dict(re.findall(r'^        (\w+): "(.*)",$', (ROOT / "src" / "core" / "absence.rs").read_text(), flags=re.M))
+def check_right_code(tests):
+    """Without a slip, every test passes."""
+    programs = build(tests)
+    for test in tests:
+        if not passes(test, programs):
+            sys.exit(f"{test} fails without a slip")
 
 
-def table():
-    """The table in CONTRIBUTING.md."""
-    rows = [(f"`{name}`", what, ", ".join(f"`{test}`" for test in KILLED_BY[name])) for name, what in protections().items()]
-    rows = [("protection", "what it does", "noticed by"), ("---", "---", "---"), *rows]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def document():
-    """Writes it there."""
-    page = ROOT / "CONTRIBUTING.md"
-    before, old, after = re.split(r"(^\| protection \|.*?\n)(?=\n)", page.read_text(), maxsplit=1, flags=re.M | re.S)
-    if old != table():
-        page.write_text(before + table() + after)
+def try_out(row):
+    """Prints what notices this slip; returns what is wrong with its row, if so."""
+    name, began = row["name"], time.monotonic()
+    try:
+        with slip(row):
+            programs = build(row["noticed_by"])
+            missed = [test for test in row["noticed_by"] if not notices(test, programs)]
+    except DoesNotCompileError as error:
+        print(f"{name}: DOES NOT COMPILE\n{error}", flush=True)
+        return f"{name} does not compile"
+    seconds = time.monotonic() - began
+    noticed = [test for test in row["noticed_by"] if test not in missed]
+    print(f"{name:24} {', '.join(noticed) or 'SURVIVES':70} {seconds:4.0f} s", flush=True)
+    return f"{name} is not noticed by {', '.join(missed)}" if missed else None
 
 
 def main(names):
-    known = protections()
-    if known.keys() != KILLED_BY.keys():
-        sys.exit(f"protections without a test, or tests without a protection: {sorted(known.keys() ^ KILLED_BY.keys())}")
-    names = names or list(KILLED_BY)
-    tests = list(dict.fromkeys(test for name in names for test in KILLED_BY[name]))
-    survivors = []
-    programs()
-    # Tests of servers wait most of the time.
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("FLAKE_TEST_WORKERS", "4"))) as pool:
-        for test, is_passed in zip(tests, pool.map(lambda test: passes(test, ""), tests), strict=True):
-            if not is_passed:
-                pool.shutdown(cancel_futures=True)
-                sys.exit(f"{test} fails although no protection is absent")
-        for name, test in zip(names, pool.map(killer, names), strict=True):
-            print(f"{name:24} {test or 'SURVIVES':60} {known[name]}", flush=True)
-            if test is None:
-                survivors.append(name)
-    if survivors:
-        sys.exit(f"no test notices that these are absent: {', '.join(survivors)}")
-    print(f"{len(names)} protections taken away, each noticed")
+    if wrong := list(faults()):
+        sys.exit("\n".join(wrong))
+    if unknown := set(names) - {row["name"] for row in rows()}:
+        sys.exit(f"tests/mutants has no {', '.join(unknown)}")
+    # In this order most builds are of the core alone.
+    chosen = [row for row in rows() if not names or row["name"] in names]
+    chosen.sort(key=lambda row: not all(map(is_of_core, row["noticed_by"])))
+    update_copy()
+    check_right_code(list(dict.fromkeys(test for row in chosen for test in row["noticed_by"])))
+    if wrong := [fault for row in chosen if (fault := try_out(row))]:
+        sys.exit("\n".join(wrong))
+    print(f"{len(chosen)} slips, each noticed")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--document"]:
-        document()
-    else:
-        main(sys.argv[1:])
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("\n".join(faults()) or None)
+    main(sys.argv[1:])

@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod absence;
 mod error;
 mod generator;
 pub mod horizon;

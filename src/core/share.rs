@@ -4,7 +4,6 @@
 //! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
 //! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
 
-use crate::absent;
 use crate::error::Error;
 use crate::layout::{Layout, most_steps};
 
@@ -22,11 +21,7 @@ pub struct Node {
 impl Node {
     /// Creates a node. `id` has to be less than `count`, else [`Error::NodeOutOfRange`].
     pub fn new(id: u32, count: u32) -> Result<Self, Error> {
-        if id < count || absent!(ShareNodeNumber) {
-            Ok(Self { id, count })
-        } else {
-            Err(Error::NodeOutOfRange { id, count })
-        }
+        if id < count { Ok(Self { id, count }) } else { Err(Error::NodeOutOfRange { id, count }) }
     }
 
     /// Its number.
@@ -41,11 +36,8 @@ impl Node {
 
     /// Returns the part of the numbers below `all` that is the node's; none if there are fewer numbers than nodes.
     pub(crate) fn part_of(self, all: u64) -> Option<Numbers> {
-        let nodes = u64::from(self.count);
-        let count = if absent!(ShareNodeRounded) { all.div_ceil(nodes) } else { all / nodes };
-        let count = count.max(absent!(ShareNodesFit).into());
-        let id = if absent!(ShareNode) { 0 } else { self.id };
-        (count > 0).then(|| Numbers { first: u64::from(id) * count, count })
+        let count = all / u64::from(self.count);
+        (count > 0).then(|| Numbers { first: u64::from(self.id) * count, count })
     }
 
     /// Returns which of the nodes has a number below `all` in its part; none if the number is left over. The inverse of
@@ -66,11 +58,7 @@ pub struct Slot {
 impl Slot {
     /// Creates a slot. `number` has to be less than `count`, else [`Error::SlotOutOfRange`].
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
-        if number < count || absent!(ShareSlotNumber) {
-            Ok(Self { number, count })
-        } else {
-            Err(Error::SlotOutOfRange { number, count })
-        }
+        if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
     }
 
     /// How many slots there are.
@@ -122,8 +110,7 @@ impl Share {
             nodes: node.count,
         })?;
         // Where the order of IDs is not that of time, steps would order nothing.
-        let is_in_order = layout.geometry.time_ordered && !absent!(ShareOrder);
-        let steps = if is_in_order { most_steps(layout.tick_length) } else { 1 };
+        let steps = if layout.geometry.time_ordered { most_steps(layout.tick_length) } else { 1 };
         Self::of(&layout.name, workers, Numbers { first: 0, count: layout.sequences() }, slot, steps)
     }
 
@@ -135,14 +122,12 @@ impl Share {
     pub fn of(layout: &str, workers: Numbers, sequences: Numbers, slot: Slot, steps: u64) -> Result<Self, Error> {
         let ids = workers.count * sequences.count;
         let slots = u64::from(slot.count);
-        if ids < slots && !absent!(ShareSlotsFit) {
+        if ids < slots {
             let (layout, workers, sequences) = (layout.to_owned().into(), workers.count, sequences.count);
             return Err(Error::EmptyShare { layout, workers, sequences, slots });
         }
         let ids_per_step = (ids / slots.saturating_mul(steps)).max(1);
-        let ids_of_slots = slots * ids_per_step;
-        let steps = if absent!(ShareStepsRounded) { ids.div_ceil(ids_of_slots) } else { ids / ids_of_slots };
-        Ok(Self { workers, sequences, steps: steps.max(absent!(ShareSlotsFit).into()), ids_per_step, slot })
+        Ok(Self { workers, sequences, steps: ids / (slots * ids_per_step), ids_per_step, slot })
     }
 
     /// All IDs of these workers and sequence numbers, for a single generator, in one step: what original generators have.
@@ -160,8 +145,7 @@ impl Share {
     /// follow directly.
     pub(crate) fn number_at(&self, position: u64) -> (u64, u64) {
         let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
-        let slot = if absent!(ShareSlot) { 0 } else { u64::from(self.slot.number) };
-        let slots = u64::from(self.slot.count) - u64::from(absent!(ShareStep));
+        let (slot, slots) = (u64::from(self.slot.number), u64::from(self.slot.count));
         let number = (step * slots + slot) * self.ids_per_step + within;
         (number, self.ids_per_step - within - 1)
     }

@@ -2,14 +2,12 @@
 //! REVOKE on all of them succeed, and no superuser's or default privilege gives anybody more; the functions check the
 //! caller's role themselves.
 
-use flake_core::absent;
-
 use super::variants::Error;
 use crate::postgres::{extension, role};
 
 /// For what belongs to the whole server, whose databases may have other owners.
 pub fn superuser_only(function: &'static str) -> Result<(), Error> {
-    if role::is_superuser() || absent!(RoleSuperuser) { Ok(()) } else { Err(Error::NotSuperuser { function }) }
+    if role::is_superuser() { Ok(()) } else { Err(Error::NotSuperuser { function }) }
 }
 
 /// For what belongs to the owner of the extension: him and members of his role. Returns the owner, or none where there is
@@ -17,11 +15,7 @@ pub fn superuser_only(function: &'static str) -> Result<(), Error> {
 pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
     let owner = extension::find(c"flake").map(|extension| extension.owner);
     let may = owner.map_or_else(role::is_superuser, role::has_privileges_of);
-    if may || absent!(RoleOwner) {
-        Ok(owner)
-    } else {
-        Err(Error::NotOwner { function, owner: owner.map(role::name).unwrap_or_default() })
-    }
+    if may { Ok(owner) } else { Err(Error::NotOwner { function, owner: owner.map(role::name).unwrap_or_default() }) }
 }
 
 /// For what shows the whole server.

@@ -5,7 +5,6 @@
 
 use std::ptr;
 
-use flake_core::absent;
 use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::error::{Error, OrRaise, raise};
@@ -34,9 +33,6 @@ impl Batch {
     /// Makes at least one more ID, or none if the batch is complete.
     fn refill(&mut self) {
         check_for_interrupts!();
-        if absent!(LayoutOfBatch) {
-            self.source = LayoutSource::by_name(self.source.layout.name().as_bytes());
-        }
         let room = self.to_make.min(CHUNK);
         self.next = 0;
         self.made = 0;

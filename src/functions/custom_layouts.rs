@@ -1,6 +1,6 @@
 //! flake_create_layout, flake_drop_layout, and the check of every definition.
 
-use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, absent, built_in, sno};
+use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, built_in, sno};
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
@@ -76,7 +76,7 @@ fn flake_drop_layout(name: &[u8]) {
         }
     };
     let uses = layout_uses::of(&name);
-    if !uses.is_empty() && !absent!(LayoutInUse) {
+    if !uses.is_empty() {
         raise(Error::InUse { layout: name.into(), uses });
     }
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));

@@ -4,7 +4,6 @@
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 
-use flake_core::absent;
 use pgrx::{check_for_interrupts, pg_sys};
 
 /// How often a session tries to take a lock before it sleeps. Most are held for a moment.
@@ -49,7 +48,7 @@ impl LwLock {
             return guard;
         }
         // SAFETY: it is a variable of this process.
-        if unsafe { pg_sys::proc_exit_inprogress } || absent!(LockCanceled) {
+        if unsafe { pg_sys::proc_exit_inprogress } {
             // SAFETY: the lock is in shared memory.
             unsafe { pg_sys::LWLockAcquire(self.0.get(), pg_sys::LWLockMode::LW_EXCLUSIVE) };
             return Guard(self);

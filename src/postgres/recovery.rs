@@ -3,7 +3,6 @@
 
 use std::ffi::CStr;
 
-use flake_core::absent;
 use pgrx::pg_sys;
 
 use super::settings;
@@ -17,7 +16,7 @@ pub fn is_in_progress() -> bool {
 /// Raises the error that nextval() raises during recovery, unless `flake.allow_in_recovery` is on: a standby could make the
 /// primary's IDs again. `function` is the SQL function that the error names.
 pub fn refuse(function: &CStr) {
-    if !settings::allow_in_recovery() && !absent!(StandbyRefused) {
+    if !settings::allow_in_recovery() {
         // SAFETY: it takes a C string, and raises an error or does nothing.
         unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
     }

@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
-use flake_core::absent;
 use pgrx::pg_sys::GucSource::PGC_S_DEFAULT;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
@@ -88,9 +87,6 @@ pub fn allow_in_recovery() -> bool {
 
 /// Returns `flake.max_clock_wait`.
 pub fn max_clock_wait() -> Duration {
-    if absent!(ClockWait) {
-        return Duration::ZERO;
-    }
     Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))
 }
 
@@ -161,7 +157,7 @@ impl NodeSetting {
                 &self.value,
                 min,
                 i32::MAX,
-                if absent!(NodeConfigured) { GucContext::Userset } else { GucContext::Sighup },
+                GucContext::Sighup,
                 GucFlags::default(),
                 Some(check),
                 Some(assign),
@@ -178,9 +174,6 @@ impl NodeSetting {
     /// PostgreSQL checks values that it does not apply, too: those of ALTER SYSTEM and of the view pg_file_settings.
     fn checked(&self, source: pg_sys::GucSource::Type) -> bool {
         self.checked_source.store(source, Ordering::Relaxed);
-        if absent!(NodeApplied) {
-            self.assigned();
-        }
         true
     }
 
@@ -193,9 +186,7 @@ impl NodeSetting {
 
     /// Returns whether the definition has refused a value, and none of the server's has been applied since.
     fn was_refused(&self) -> bool {
-        !absent!(NodeValid)
-            && self.is_refused.load(Ordering::Relaxed)
-            && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
+        self.is_refused.load(Ordering::Relaxed) && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
     }
 
     /// Returns whether somebody else's value may have replaced that of the server's configuration in this session.
@@ -203,10 +194,9 @@ impl NodeSetting {
         // SAFETY: a number that does not change while the process runs.
         let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
         // A parallel worker takes its leader's settings, and the boot value where its leader has that.
-        self.is_refused.load(Ordering::Relaxed) && !absent!(NodeShadowed)
+        self.is_refused.load(Ordering::Relaxed)
             || is_parallel_worker
                 && !self.is_preloaded.load(Ordering::Relaxed)
-                && !absent!(NodeOfWorkers)
                 && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER
                 && self.has_boot_value()
     }

@@ -1,7 +1,7 @@
 //! The slot that PostgreSQL has given this session.
 #![allow(unsafe_code, reason = "reads PostgreSQL's variables")]
 
-use flake_core::{Error, Slot, absent};
+use flake_core::{Error, Slot};
 use pgrx::pg_sys;
 
 /// Returns the slot's number, which is less than MaxBackends, and MaxBackends.
@@ -26,13 +26,5 @@ pub fn count() -> u32 {
 /// Returns the slot as shares need it.
 pub fn slot() -> Result<Slot, Error> {
     let (number, count) = numbers();
-    if absent!(SlotShare) {
-        return Slot::new(0, count);
-    }
-    if absent!(SlotOfWorkers) {
-        // SAFETY: PostgreSQL sets it before a backend runs its first statement, and does not change it.
-        let of_clients = unsafe { pg_sys::MaxConnections } as u32;
-        return Slot::new(number.min(of_clients), count);
-    }
     Slot::new(number, count)
 }

@@ -1,7 +1,6 @@
 //! The snapshot of the present query.
 #![allow(unsafe_code, reason = "PostgreSQL's snapshots")]
 
-use flake_core::absent;
 use flake_core::horizon::Snapshot;
 use pgrx::pg_sys;
 
@@ -60,7 +59,7 @@ impl QuerySnapshot {
     pub fn note(&self) -> Option<i64> {
         // SAFETY: the snapshot is active.
         let snapshot = unsafe { &*self.0 };
-        (snapshot.speculativeToken == MARK && !absent!(HorizonStamp)).then_some(snapshot.vistest as i64)
+        (snapshot.speculativeToken == MARK).then_some(snapshot.vistest as i64)
     }
 
     /// Notes an instant on this snapshot, in two fields that only other kinds of snapshots use. They are copied with it, and

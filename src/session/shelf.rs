@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use flake_core::absent;
-
 /// How many are at hand.
 const NEAR: usize = 8;
 
@@ -56,9 +54,6 @@ impl<T> Shelf<T> {
             self.next_to_leave = (near + 1) % NEAR;
             self.things.swap(index, near);
             self.indexes.insert(self.things[index].0, index);
-            if absent!(ShelfKept) {
-                self.indexes.remove(&self.things[index].0);
-            }
             self.indexes.insert(key, near);
             index = near;
         }

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use flake_core::{Remaining, absent};
+use flake_core::Remaining;
 
 use crate::clock;
 
@@ -57,7 +57,6 @@ impl TickClock {
     /// Keeps the last reading for as long as the generator's tick and step last from then on.
     pub fn keep(&mut self, Remaining { of_tick, of_step }: Remaining) {
         // The reading is rounded down to a microsecond.
-        let of_tick = if absent!(ClockTick) { u64::MAX } else { of_tick };
         let in_tick = of_tick.saturating_sub(1).min(MAX_AGE) * MIN_RATE;
         let in_step = of_step.min(MAX_AGE) * USUAL_RATE;
         self.good_for = if is_reliable(self.now) { in_tick.min(in_step) } else { 0 };

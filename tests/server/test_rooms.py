@@ -10,7 +10,7 @@ SRC = ROOT / "src"
 # A room may import those behind it.
 ROOMS = {
     SRC: ["lib", "functions", "sno", "session", "layouts", "ledger", "error", "postgres", "clock"],
-    SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync", "absence"],
+    SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
 }
 # Crates of their own, and programs of a crate.
 OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "benches", "fuzz"}}

@@ -6,7 +6,6 @@ pub(crate) mod walk;
 
 use self::path::Path;
 use self::walk::Walk;
-use crate::absent;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::layout::geometry::Geometry;
@@ -82,7 +81,6 @@ impl Generator {
         }
         // The tick after the one that holds this instant is unused.
         let last_used = start.free_from.saturating_sub(1);
-        let last_seen = if absent!(GeneratorLastSeen) { i64::MIN } else { last_seen };
         let before_last_seen = last_seen.saturating_sub(layout.tick_length);
         let tick = layout.tick_at(last_used.max(before_last_seen).max(layout.epoch)).unwrap_or(layout.last_tick());
         Self::above(layout, share, tick, position)
@@ -90,9 +88,7 @@ impl Generator {
 
     /// Creates a generator that starts above this tick.
     fn above(layout: &Layout, share: &Share, tick: u64, position: u64) -> Self {
-        let position = position % share.size();
-        let remaining = if absent!(GeneratorAbove) { share.size() - position } else { 0 };
-        Self::at(layout, share, tick, position, remaining)
+        Self::at(layout, share, tick, position % share.size(), 0)
     }
 
     /// Creates a generator in this tick, at this position, with this many IDs remaining. It may use all time.
@@ -190,16 +186,16 @@ impl Generator {
     /// Moves to the next run of this tick, or to the tick of `now`. Returns why it cannot, if so.
     #[cold]
     fn begin_run(&mut self, now: i64) -> Option<Answer> {
-        if now < self.start && !absent!(GeneratorBehind) {
+        if now < self.start {
             return Some(Answer::ClockBehind { until: self.start });
         }
         if now.wrapping_sub(self.start) as u64 >= self.tick_length {
             let tick = now.wrapping_sub(self.epoch) as u64 / self.tick_length;
-            if tick > self.geometry.last_tick && !absent!(GeneratorEnd) {
+            if tick > self.geometry.last_tick {
                 return Some(Answer::Exhausted);
             }
             let start = self.epoch.wrapping_add((tick * self.tick_length) as i64);
-            if start.wrapping_sub(self.open_from) as u64 >= self.open_for && !absent!(GeneratorWindow) {
+            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
                 return Some(Answer::Outside { tick_end: start.saturating_add(self.tick_length as i64) });
             }
             self.start = start;

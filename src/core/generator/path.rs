@@ -1,6 +1,5 @@
 //! The IDs of a share in their order.
 
-use crate::absent;
 use crate::layout::bits::{Bits, Scattered};
 use crate::share::{Numbers, Share};
 
@@ -55,14 +54,11 @@ impl Path {
         let fast = self.fast.numbers.first + within;
         let finest = self.fast.bits.finest();
         // Where the least significant run of bits overflows, the stride to the next ID is another one.
-        let unless = |absent, length| if absent { u64::MAX } else { length };
         let to_carry = finest.max() - (fast & finest.max()) + 1;
         Run {
             first: self.fast.bits.put(fast) | self.slow.bits.put(self.slow.numbers.first + turns),
             stride: 1 << finest.shift,
-            length: unless(absent!(ShareCarry), to_carry)
-                .min(unless(absent!(ShareTurn), self.fast.numbers.count - within))
-                .min(unless(absent!(ShareRun), following + 1)),
+            length: to_carry.min(self.fast.numbers.count - within).min(following + 1),
         }
     }
 }

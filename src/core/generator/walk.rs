@@ -4,7 +4,6 @@
 //! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick.
 
 use super::path::{Path, Run};
-use crate::absent;
 use crate::layout::SequenceRule;
 
 #[derive(Debug, Clone)]
@@ -83,29 +82,23 @@ impl Walk {
         let share = self.path.share();
         let (mut position, mut remaining) = (self.position(), self.remaining());
         if remaining == 0 {
-            if !absent!(GeneratorOverflow) {
-                return false;
-            }
-            (position, remaining) = (0, share.size());
+            return false;
         }
         if position == share.size() {
             position = 0;
         }
         let mut step = position / share.ids_per_step;
         let present_step = scale(into_tick, share.steps, self.tick_length);
-        if present_step > step && !absent!(ShareBehind) {
+        if present_step > step {
             let place = match self.rule {
                 SequenceRule::Reset => 0,
                 SequenceRule::Rolling => position % share.ids_per_step,
             };
             step = present_step;
             position = step * share.ids_per_step + place;
-            if !absent!(ShareRest) {
-                remaining = share.size() - position;
-            }
+            remaining = share.size() - position;
         }
-        self.step_end =
-            if absent!(GeneratorTick) { u64::MAX } else { scale_up(step + 1, self.tick_length, share.steps) };
+        self.step_end = scale_up(step + 1, self.tick_length, share.steps);
         let Run { first, stride, length } = self.path.run_at(position);
         let length = length.min(remaining);
         (self.next, self.stride, self.run) = (first, stride, length);
@@ -121,7 +114,7 @@ impl Walk {
 
     /// Whether the end of the share leads to its beginning in the same tick. Where a tick has steps, a walk never goes back.
     fn wraps(&self) -> bool {
-        matches!(self.rule, SequenceRule::Rolling) && (self.path.share().steps == 1 || absent!(ShareRolling))
+        matches!(self.rule, SequenceRule::Rolling) && self.path.share().steps == 1
     }
 }
 

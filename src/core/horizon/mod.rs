@@ -9,7 +9,6 @@ pub mod prepared;
 
 use std::ops::RangeInclusive;
 
-use crate::absent;
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.
@@ -118,7 +117,7 @@ impl SlotTransactions {
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
-        if now < known && !absent!(HorizonAnnounced) {
+        if now < known {
             return Err(known);
         }
         self.hold(announced, now)
@@ -131,21 +130,12 @@ impl SlotTransactions {
     #[inline]
     pub fn hold(&self, announced: &AtomicI64, instant: i64) -> Result<(), i64> {
         let before = self.bound.load(Ordering::Relaxed);
-        if !absent!(HorizonPublishedFirst) {
-            self.bound.store(before.min(instant), Ordering::Release);
-        }
-        if !absent!(HorizonFence) {
-            fence(Ordering::SeqCst);
-        }
-        crate::absence::stall();
+        self.bound.store(before.min(instant), Ordering::Release);
+        fence(Ordering::SeqCst);
         let known = announced.load(Ordering::SeqCst);
-        if known > instant && !absent!(HorizonAnnounced) {
+        if known > instant {
             self.bound.store(before, Ordering::Release);
             return Err(known);
-        }
-        if absent!(HorizonPublishedFirst) {
-            crate::absence::stall();
-            self.bound.store(before.min(instant), Ordering::Release);
         }
         Ok(())
     }
@@ -169,14 +159,9 @@ impl SlotTransactions {
         if bound == NONE {
             return;
         }
-        if absent!(HorizonKeptFirst) {
-            self.bound.store(NONE, Ordering::Release);
-        }
-        crate::absence::stall();
         if let Some(xid) = committed {
             self.keep(xid, bound);
         }
-        crate::absence::stall();
         self.bound.store(NONE, Ordering::Release);
     }
 
@@ -214,16 +199,14 @@ impl SlotTransactions {
         }
         let merged = self.merged.load(Ordering::Relaxed).wrapping_add(1);
         self.merged.store(merged, Ordering::Relaxed);
-        let newer = (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2);
-        let (newer, older) = (&self.ended[newer], &self.ended[newer + 1]);
+        let at = (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2);
+        let (newer, older) = (&self.ended[at], &self.ended[at + 1]);
         let lower = newer.bound.load(Ordering::Relaxed).min(older.bound.load(Ordering::Relaxed));
-        if !absent!(HorizonMerged) {
-            newer.bound.store(lower, Ordering::Relaxed);
-        }
+        newer.bound.store(lower, Ordering::Relaxed);
         if newer.database.load(Ordering::Relaxed) != older.database.load(Ordering::Relaxed) {
             newer.database.store(0, Ordering::Relaxed);
         }
-        (EXACT + merged.trailing_zeros() as usize).min(KEPT - 2) + 1
+        at + 1
     }
 
     /// Returns at which instant the slot's transactions hold the horizon of a snapshot in a database, or [`NONE`]. The
@@ -234,7 +217,7 @@ impl SlotTransactions {
             let present = self.bound();
             let is_present_ours = self.database() == database;
             let before = self.changes.load(Ordering::Acquire);
-            let ended = if absent!(HorizonEnded) { NONE } else { self.ended_bound(snapshot, database) };
+            let ended = self.ended_bound(snapshot, database);
             fence(Ordering::Acquire);
             if before.is_multiple_of(2) && self.changes.load(Ordering::Relaxed) == before {
                 return Some(if is_present_ours { present.min(ended) } else { ended });

@@ -16,7 +16,7 @@ use self::field::Field;
 use self::geometry::Geometry;
 use self::text_form::TextForm;
 use crate::error::Fault;
-use crate::{absent, key};
+use crate::key;
 
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
@@ -139,8 +139,7 @@ impl Layout {
 
     /// A number for its bits and time: the same for layouts that share generators, different for others.
     pub fn key(&self) -> u64 {
-        let name = if absent!(LayoutKey) { &*self.name } else { "" };
-        key::of_layout(&(self.identity(), name))
+        key::of_layout(&self.identity())
     }
 
     fn identity(&self) -> impl Hash + PartialEq {
@@ -156,7 +155,6 @@ impl Layout {
         let mask = |geometry: &Geometry| geometry.fixed_mask | geometry.timestamp.mask();
         (self.epoch, self.tick_length, own.time_place()) == (other.epoch, other.tick_length, others.time_place())
             && !self.same_bits(other)
-            && !absent!(LayoutOverlap)
             && (own.fixed ^ others.fixed) & mask(own) & mask(others) == 0
     }
 

@@ -5,7 +5,6 @@
 //! below, the generator waits until the clock is past it, or back at the highest unit.
 
 use super::{EPOCH, LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
-use crate::absent;
 use crate::error::Error;
 use crate::generator::path::Path;
 use crate::generator::resume::Resume;
@@ -52,7 +51,7 @@ impl SnoGenerator {
             return Self::restore(share, highest, stepped_back_from, progress.drifts, progress.position);
         }
         // The unit after the one that holds this instant is unused.
-        let stepped_back_from = if absent!(SnoFloor) { 0 } else { unit_of(start.free_from.saturating_sub(1)) };
+        let stepped_back_from = unit_of(start.free_from.saturating_sub(1));
         let before_last_seen = unit_of(last_seen.saturating_sub(UNIT));
         let position = share.size();
         Self::restore(share, before_last_seen.max(stepped_back_from), stepped_back_from, 0, position)
@@ -107,22 +106,20 @@ impl SnoGenerator {
     fn begin_run(&mut self, now: i64) -> Option<Answer<Sno>> {
         // Time before the epoch counts as the first unit.
         let unit = Sno::unit_at(now).unwrap_or(if now < start_of(0) { 0 } else { LAST_UNIT + 1 });
-        if unit > LAST_UNIT && !absent!(SnoEnd) {
+        if unit > LAST_UNIT {
             return Some(Answer::Exhausted);
         }
         let start = start_of(unit);
         if unit != self.highest {
-            if unit < self.highest && unit <= self.stepped_back_from && !absent!(SnoSecondStep) {
+            if unit < self.highest && unit <= self.stepped_back_from {
                 return Some(Answer::ClockBehind { until: start_of(self.highest.min(self.stepped_back_from + 1)) });
             }
-            if start.wrapping_sub(self.open_from) as u64 >= self.open_for && !absent!(GeneratorWindow) {
+            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
                 return Some(Answer::Outside { tick_end: start + UNIT });
             }
             if unit < self.highest {
-                if !absent!(SnoRemembered) {
-                    self.stepped_back_from = self.highest;
-                }
-                self.drifts += u64::from(!absent!(SnoTickTock));
+                self.stepped_back_from = self.highest;
+                self.drifts += 1;
             }
             self.highest = unit;
             self.walk.enter_tick();

@@ -15,9 +15,9 @@ pub use text::{DIGIT_BITS, first_invalid};
 use crate::error::{Error, TextFault};
 use crate::id::during::last_instant;
 use crate::id::explain::{draw, utc};
+use crate::key;
 use crate::layout::most_steps;
 use crate::share::{Node, Numbers, Share, Slot};
-use crate::{absent, key};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
@@ -198,29 +198,25 @@ impl Sno {
 pub fn automatic_share(node: Node, slot: Slot) -> Result<Share, Error> {
     let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers: AUTOMATIC, nodes: node.count() };
     let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
-    if !absent!(SnoAutomatic) {
-        partitions.first += AUTOMATIC;
-    }
+    partitions.first += AUTOMATIC;
     Share::of(&NAME, partitions, Numbers { first: 0, count: SEQUENCES }, slot, most_steps(UNIT))
 }
 
 /// Computes the share of a slot in one of the caller's partitions, 0 to 32767. The nodes divide its sequence.
 pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, Error> {
-    let Some(first) = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC || absent!(SnoCaller))
-    else {
+    let Some(first) = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC) else {
         return Err(Error::SnoPart { part: "partition", number: partition, max: AUTOMATIC as i64 - 1, made: false });
     };
     let slots = u64::from(slot.count());
     let too_few =
         || Error::EmptyShare { layout: NAME, workers: 1, sequences: SEQUENCES / u64::from(node.count()), slots };
-    let node = if absent!(SnoPartition) { Node::new(0, 1)? } else { node };
     let sequences = node.part_of(SEQUENCES).ok_or_else(too_few)?;
     Share::of(&NAME, Numbers { first, count: 1 }, sequences, slot, most_steps(UNIT))
 }
 
 /// Returns the key of a generator in the ledger: that of the caller's partition, or of the automatic ones.
 pub fn key(partition: Option<i32>) -> u64 {
-    key::of_sno(partition.filter(|_| !absent!(SnoKey)))
+    key::of_sno(partition)
 }
 
 /// Returns the error for a clock past the last unit.

@@ -1,7 +1,7 @@
 //! Horizons: nothing appears below one any more, whatever a slot forgets and however threads meet.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -128,55 +128,6 @@ proptest! {
             }
         }
     }
-}
-
-/// A transaction that begins and a horizon that is asked for at the same moment, for a second.
-#[test]
-fn of_two_that_meet_one_sees_the_other() {
-    let (slot, announced, arrivals) = (SlotTransactions::default(), AtomicI64::new(0), AtomicUsize::new(0));
-    let (is_over, began) = (AtomicBool::new(false), Instant::now());
-    slot.begin(DATABASE);
-    let meet = |number: usize| {
-        arrivals.fetch_add(1, Ordering::SeqCst);
-        let mut spins = 0;
-        while arrivals.load(Ordering::SeqCst) < number * 2 {
-            spins += 1;
-            if spins < 1000 { std::hint::spin_loop() } else { thread::yield_now() }
-        }
-    };
-    let (admitted, seen): (Vec<_>, Vec<_>) = thread::scope(|scope| {
-        let transactions = scope.spawn(|| {
-            let mut admitted = Vec::new();
-            for round in 1.. {
-                meet(2 * round - 1);
-                admitted.push(slot.admit(&announced, round as i64 * 2).is_ok());
-                is_over.store(began.elapsed() > Duration::from_secs(1), Ordering::SeqCst);
-                meet(2 * round);
-                slot.end(None);
-                if is_over.load(Ordering::SeqCst) {
-                    break;
-                }
-            }
-            admitted
-        });
-        let horizons = scope.spawn(|| {
-            let mut seen = Vec::new();
-            for round in 1.. {
-                meet(2 * round - 1);
-                announced.fetch_max(round as i64 * 2 + 1, Ordering::SeqCst);
-                fence(Ordering::SeqCst);
-                seen.push(slot.bound() != NONE);
-                meet(2 * round);
-                if is_over.load(Ordering::SeqCst) {
-                    break;
-                }
-            }
-            seen
-        });
-        (transactions.join().unwrap(), horizons.join().unwrap())
-    });
-    let missed = admitted.iter().zip(&seen).filter(|(admitted, seen)| **admitted && !**seen).count();
-    assert_eq!(missed, 0, "of {} rounds", admitted.len());
 }
 
 /// What a database of threads knows.

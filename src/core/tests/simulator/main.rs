@@ -2,7 +2,8 @@
 //! point, servers that crash, are promoted and copied, disks that tear, and clocks that are set.
 //!
 //! `FLAKE_MODEL_CASES` is the number of deployments; they are new ones then, and otherwise always the same. A failure prints the
-//! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it.
+//! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it. `FLAKE_MODEL_SHRINK` is how long it looks for
+//! a shorter story, in seconds.
 
 mod baton;
 mod disk;
@@ -58,6 +59,7 @@ fn no_id_is_made_twice() {
     let new_seed = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
     let cases = wanted.unwrap_or(4000);
+    let patience = Duration::from_secs(number("FLAKE_MODEL_SHRINK").unwrap_or(30));
     let (mut events, mut ids, mut switches) = (0, 0, 0);
     let mut forgiven = [0; exemptions::ALL.len()];
     let began = Instant::now();
@@ -67,7 +69,7 @@ fn no_id_is_made_twice() {
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             eprintln!("after {case} deployments, FLAKE_MODEL_SEED={seed}: {failure}");
-            let shrunk = shrink::shrunk(story, &failure, Duration::from_secs(30));
+            let shrunk = shrink::shrunk(story, &failure, patience);
             panic!("after {case} deployments, FLAKE_MODEL_SEED={seed}:\n{}\n{shrunk:?}", told(&shrunk));
         }
         events += story.events.len();
