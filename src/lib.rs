@@ -2,7 +2,7 @@
 //!
 //! The modules are rooms, and imports go down this list only: `functions` (what SQL calls), `sno` (the type and its
 //! functions), `session` (this backend's generators), `layouts` (a layout by its name), `ledger` (what all sessions share),
-//! `error`, `postgres` (what is PostgreSQL's), `clock`. `sql/flake.sql` declares the SQL objects.
+//! `settings`, `error`, `postgres` (what is PostgreSQL's), `clock`. `sql/flake.sql` declares the SQL objects.
 
 // An error of PostgreSQL unwinds through Rust frames; without unwinding it would end the whole server.
 #[cfg(not(panic = "unwind"))]
@@ -15,6 +15,7 @@ mod layouts;
 mod ledger;
 mod postgres;
 mod session;
+mod settings;
 mod sno;
 
 use std::ffi::CStr;
@@ -34,7 +35,7 @@ pub extern "C-unwind" fn _PG_init() {
     // A value that a client has set before, and that is none, is a WARNING, which could be cancelled.
     postgres::interrupts::hold(|| {
         postgres::backtrace::disable();
-        postgres::settings::define();
+        settings::define();
         layouts::custom::subscribe();
         ledger::preload();
         session::transaction::subscribe();

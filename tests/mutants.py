@@ -164,7 +164,7 @@ def passes(test, programs):
         named = f"{path_of(test)}::{test.split('::', 1)[1]}"
         command = [sys.executable, "-m", "pytest", *plugins, "-q", "-rs", "-x", named]
         environment = {
-            "PYTHONPATH": str(COPY / "tests" / "server"),
+            "PYTHONPATH": os.pathsep.join(str(COPY / "tests" / part) for part in ("helpers", "server")),
             "PYTHONDONTWRITEBYTECODE": "1",
             "FLAKE_LIBRARIES": str(COPY / "target" / "libraries"),
             "FLAKE_STAGE": "",

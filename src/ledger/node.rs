@@ -7,7 +7,8 @@ use pgrx::{pg_guard, pg_sys};
 use super::attach::header;
 use super::control::Header;
 use crate::error::Error;
-use crate::postgres::{background, report, settings};
+use crate::postgres::{background, report};
+use crate::settings;
 
 /// Returns the node in force. Sessions with different settings could make the same IDs, so the first session that knows what
 /// the server's configuration says pins it until the next server start. A session that does not know uses what is pinned.

@@ -19,7 +19,7 @@ pub mod report;
 pub mod role;
 pub mod rows;
 pub mod sequence_page;
-pub mod settings;
+pub mod server_setting;
 pub mod shared_memory;
 pub mod slot;
 pub mod snapshot;

@@ -5,21 +5,16 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-use super::settings;
-
 /// Returns whether this server is a standby, or in recovery for another reason.
 pub fn is_in_progress() -> bool {
     // SAFETY: it reads shared memory.
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
-/// Raises the error that nextval() raises during recovery, unless `flake.allow_in_recovery` is on: a standby could make the
-/// primary's IDs again. `function` is the SQL function that the error names.
+/// Raises the error that nextval() raises during recovery. `function` is the SQL function that the error names.
 pub fn refuse(function: &CStr) {
-    if !settings::allow_in_recovery() {
-        // SAFETY: it takes a C string, and raises an error or does nothing.
-        unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
-    }
+    // SAFETY: it takes a C string, and raises an error or does nothing.
+    unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
 }
 
 /// Returns the timeline that this server writes its WAL on, which is a new one after each promotion and after each recovery

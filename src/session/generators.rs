@@ -19,8 +19,9 @@ use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Backend};
+use crate::postgres::slot;
 use crate::postgres::transaction::is_in_worker;
-use crate::postgres::{recovery, settings, slot};
+use crate::settings;
 
 /// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
 const USUAL_TICK: Duration = Duration::from_secs(1);
@@ -86,7 +87,7 @@ pub enum Attempt<Id> {
 
 impl<S: IdSource> SessionGenerator<S> {
     fn new(source: S) -> Result<Self, Error> {
-        recovery::refuse(S::FUNCTION);
+        settings::refuse_in_recovery(S::FUNCTION);
         if is_in_worker() {
             return Err(Error::InWorker);
         }
@@ -145,7 +146,7 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Returns the generator's answer, after asking the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Answer<Id<S>>, Error> {
-        recovery::refuse(S::FUNCTION);
+        settings::refuse_in_recovery(S::FUNCTION);
         ledger::notice_promotion(&mut self.backend)?;
         let answer = self.resumable.next(
             &mut self.backend,

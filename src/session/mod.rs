@@ -21,9 +21,9 @@ use self::generators::{Attempt, Id, IdSource, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
 use crate::ledger::Backend;
+use crate::postgres::report;
 use crate::postgres::transaction::is_in_worker;
-use crate::postgres::{recovery, report};
-use crate::{clock, ledger};
+use crate::{clock, ledger, settings};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
@@ -58,7 +58,7 @@ fn join() -> Result<Backend, Error> {
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
 /// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
-    recovery::refuse(c"flake_cover()");
+    settings::refuse_in_recovery(c"flake_cover()");
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }

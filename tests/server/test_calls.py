@@ -229,5 +229,5 @@ def test_every_function_is_called(server):
         functions = {name.rpartition(".")[2] for name, *_ in db.execute(OBJECTS)}
     called = {name for name in functions if re.search(rf"\b{name}\b", texts)}
     uncalled = functions - called
-    assert uncalled - UNCALLED == set(), "add them to tests/server/templates.py"
-    assert uncalled == UNCALLED, "tests/server/templates.py names what is called, or what is not there"
+    assert uncalled - UNCALLED == set(), "add them to tests/helpers/templates.py"
+    assert uncalled == UNCALLED, "tests/helpers/templates.py names what is called, or what is not there"

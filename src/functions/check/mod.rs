@@ -12,7 +12,7 @@ use self::layouts::Layouts;
 use self::memory::{library, marks};
 use self::node::{fault, node_number, node_settings, pair};
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::settings;
+use crate::settings;
 use crate::{clock, ledger};
 
 #[pg_extern(sql = "")]

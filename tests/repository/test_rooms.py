@@ -9,7 +9,7 @@ from conftest import ROOT
 SRC = ROOT / "src"
 # A room may import those behind it.
 ROOMS = {
-    SRC: ["lib", "functions", "sno", "session", "layouts", "ledger", "error", "postgres", "clock"],
+    SRC: ["lib", "functions", "sno", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
     SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
 }
 # Crates of their own, and programs of a crate.

@@ -1,0 +1,82 @@
+//! The settings `flake.*`.
+#![allow(unsafe_code, reason = "pgrx does not wrap reserved prefixes")]
+
+use std::ffi::CStr;
+use std::time::Duration;
+
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
+
+use crate::postgres::recovery;
+use crate::postgres::server_setting::{ServerSetting, setting_hooks};
+
+static NODE_ID: ServerSetting = ServerSetting::new(0);
+static NODE_COUNT: ServerSetting = ServerSetting::new(1);
+static ALLOW_IN_RECOVERY: GucSetting<bool> = GucSetting::<bool>::new(false);
+static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
+
+/// Defines the settings and reserves their prefix, so that PostgreSQL refuses a misspelt one.
+pub fn define() {
+    NODE_ID.define(
+        c"flake.node_id",
+        c"Number of this server among the servers that make IDs.",
+        c"Each server has its own number, from 0 to flake.node_count - 1. Changes take effect at the next server start.",
+        0,
+        setting_hooks!(NODE_ID),
+    );
+    NODE_COUNT.define(
+        c"flake.node_count",
+        c"Number of servers that divide the worker numbers.",
+        c"It has to be the same on every server. Changes take effect at the next server start.",
+        1,
+        setting_hooks!(NODE_COUNT),
+    );
+    GucRegistry::define_int_guc(
+        c"flake.max_clock_wait",
+        c"Longest time that a session waits for a clock that stepped back.",
+        c"If the clock is further behind, an error is raised. 0 means never to wait.",
+        &MAX_CLOCK_WAIT,
+        0,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_bool_guc(
+        c"flake.allow_in_recovery",
+        c"Allows a standby to make IDs.",
+        c"The standby needs a flake.node_id of its own, or it makes the same IDs as its primary.",
+        &ALLOW_IN_RECOVERY,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    // SAFETY: _PG_init calls this, with a string that lives as long as the library.
+    unsafe {
+        pg_sys::MarkGUCPrefixReserved(c"flake".as_ptr());
+    }
+}
+
+/// Returns `flake.node_id` and `flake.node_count` as the server's configuration sets them; the ledger knows what is in
+/// force. None if this session cannot know, because a client, a role or a database has set them for it.
+pub fn node() -> Option<(u32, u32)> {
+    let is_known = !NODE_ID.is_shadowed() && !NODE_COUNT.is_shadowed();
+    is_known.then(|| (NODE_ID.value(), NODE_COUNT.value()))
+}
+
+/// Returns the same in a process that no client, role or database has told anything; none if the server's configuration has
+/// a value that is not valid.
+pub fn node_in_background_worker() -> Option<(u32, u32)> {
+    let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();
+    is_valid.then(|| (NODE_ID.value(), NODE_COUNT.value()))
+}
+
+/// Raises the error that nextval() raises during recovery, unless `flake.allow_in_recovery` is on: a standby could make the
+/// primary's IDs again. `function` is the SQL function that the error names.
+pub fn refuse_in_recovery(function: &CStr) {
+    if !ALLOW_IN_RECOVERY.get() {
+        recovery::refuse(function);
+    }
+}
+
+/// Returns `flake.max_clock_wait`.
+pub fn max_clock_wait() -> Duration {
+    Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))
+}

@@ -1,0 +1,63 @@
+"""What pages and tables name is there: targets of make, files, headings, the places of slips."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from pages import blocks
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+import mutants
+
+GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_make_targets():
+    commands = [
+        line.split("#")[0].split()
+        for page in PAGES for language, block in blocks(page) if language == "sh" for line in block.splitlines()
+    ]  # fmt: skip
+    assert ["make", "run"] in commands and ["make", "test"] in commands
+    for command in commands:
+        assert command[0] == "make", f"{command}: only make is known to this test"
+        subprocess.run(["make", "-n", *command[1:]], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
+def test_files_that_are_named_exist(page):
+    text = page.read_text()
+    # Paths below the root, or below src/ as in the drawings; A and B stand for versions.
+    paths = set(re.findall(r"(?<![\w/.*=-])(?:[\w.-]+/)+(?:[\w.-]+\.(?:rs|md|sql|py|toml|json|csv))?(?![\w/-])", text))
+    paths |= set(re.findall(r"`((?:scripts|src|tests|sql|docs|bench)/[\w./-]+)`", text))
+    paths |= set(re.findall(r"\]\(([^)#]+)\)", text))
+    missing = [
+        path for path in sorted(paths)
+        if "--A--" not in path and not any((base / path).exists() for base in (ROOT, ROOT / "src", ROOT / "tests", page.parent))
+    ]  # fmt: skip
+    assert missing == []
+    if page in GUIDES:
+        assert len(paths) >= 10
+        targets = set(re.findall(r"`make ([a-z-]+)`", text))
+        for target in targets:
+            subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+
+
+def anchors(page):
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
+def test_headings_that_are_named_exist(page):
+    named = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    missing = [(file, anchor) for file, anchor in named if anchor not in anchors(page.parent / file if file else page)]
+    assert missing == []
+
+
+def test_slips_and_what_notices_them_are_there():
+    assert list(mutants.faults()) == []
