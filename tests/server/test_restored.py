@@ -21,7 +21,7 @@ def recover(restored, server, *settings):
     wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
 
 
-@pytest.mark.parametrize("target", ["lsn", "name"])
+@pytest.mark.parametrize("target", ["xid", "name"])
 def test_recovery_to_a_point_in_time(own_servers, target):
     """It ends with a commit, of which nothing but the WAL before it says when its IDs were made."""
     server, made = server_at_0(own_servers), Made()
@@ -32,13 +32,13 @@ def test_recovery_to_a_point_in_time(own_servers, target):
     with server.connect() as db:
         db.execute("BEGIN")
         made.add(db.execute(f"INSERT INTO kept SELECT FROM {ROWS} RETURNING *").fetchall())
-        end, = db.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+        end, = db.execute("SELECT pg_current_xact_id()").fetchone()
         db.execute("COMMIT")
     server.set_clock(at(0))
     server.sql("CREATE TABLE plain_too ()")
     server.sql("SELECT pg_create_restore_point('here')")
     server.sql("CREATE TABLE later ()")
-    recover(restored, server, f"recovery_target_lsn={end}" if target == "lsn" else "recovery_target_name=here")
+    recover(restored, server, f"recovery_target_xid={end}" if target == "xid" else "recovery_target_name=here")
     assert restored.sql("SELECT count(*), to_regclass('later') FROM kept") == [(20, None)]
     pass_through(restored, made, -3600, 0, 60)
 
