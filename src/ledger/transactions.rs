@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicI64;
 use flake_core::horizon::prepared::Prepared;
 use flake_core::horizon::{NONE, SlotTransactions};
 use flake_core::ledger::host::Server;
+use flake_core::ledger::protocol::{Grant, grant, take_page};
 
 use super::attach::attached;
 use super::backend::Backend;
@@ -28,6 +29,8 @@ thread_local! {
     static JOINED_IN_RECOVERY: Cell<bool> = const { Cell::new(false) };
     /// From this instant on, readings of the clock are admitted in the present transaction.
     static ADMITTED: Cell<i64> = const { Cell::new(NONE) };
+    /// The era in which this session has asked for time to cover IDs of other transactions.
+    static COVERED_IN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Has this session's transactions hold horizons from now on.
@@ -63,7 +66,7 @@ fn is_promoted() -> bool {
 /// horizons above the time that was granted to the session.
 pub fn notice_promotion(backend: &mut Backend) -> Result<(), Error> {
     if is_promoted() {
-        flake_core::ledger::protocol::take_page(backend)?;
+        take_page(backend)?;
         JOINED_IN_RECOVERY.set(false);
     }
     Ok(())
@@ -92,15 +95,30 @@ pub fn admit(now: i64) -> Result<(), i64> {
 /// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced.
 ///
 /// # Errors
-/// The latest instant that may have been announced.
-pub fn cover(backend: &Backend, instant: i64) -> Result<(), i64> {
-    let Some(own) = OWN.get() else { return Ok(()) };
-    // The floor is above what was announced before the start of the server.
-    let floor = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor()));
-    if instant < floor {
-        return Err(floor);
+/// The latest instant that may have been announced, or the server's error.
+pub fn cover(backend: &mut Backend, instant: i64) -> Result<Result<(), i64>, Error> {
+    let Some(own) = OWN.get() else { return Ok(Ok(())) };
+    let floor = floor(backend)?;
+    Ok(if instant < floor {
+        Err(floor)
+    } else if own.transactions.bound() <= instant {
+        Ok(())
+    } else {
+        own.transactions.hold(own.announced, instant)
+    })
+}
+
+/// Returns an instant above what was announced before this era. Only the page may know of that after a start, so time is asked
+/// for, as the first ID does.
+fn floor(backend: &mut Backend) -> Result<i64, Error> {
+    if COVERED_IN.get() != Some(backend.era()) {
+        let now = backend.now();
+        match grant(backend, now, now.saturating_add(1), false)? {
+            Grant::Window(_, era) => COVERED_IN.set(Some(era)),
+            Grant::After(until) => return Ok(until),
+        }
     }
-    if own.transactions.bound() <= instant { Ok(()) } else { own.transactions.hold(own.announced, instant) }
+    Ok(backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor())))
 }
 
 /// What is to be done when a transaction of this session ends. Returns whether it has ended and had made IDs.

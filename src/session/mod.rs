@@ -69,7 +69,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(&backend, tick.end.saturating_sub(1)).map_err(below)
+    ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_err(below)
 }
 
 /// Has this server use no tick that starts before an instant, and waits until no session can use time that was granted to it

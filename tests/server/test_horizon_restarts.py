@@ -49,6 +49,33 @@ def test_ids_from_before_are_not_covered(server, mode):
         db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
 
 
+@MODES
+def test_cover_is_the_first_call_after_a_restart(server, mode):
+    """Nobody has asked for a horizon, so no announcement is known that would refuse it."""
+    with server.connect() as db:
+        id = one(db, "SELECT flake_next('twitter')")
+    for late in (0, id):
+        server.restart(mode=mode)
+        with server.connect() as db:
+            with pytest.raises(TOO_LATE, match="below a horizon"):
+                db.execute("SELECT flake_cover(%s, 'twitter')", (late,))
+            # Its refusal holds nothing, and what is made from now on is covered.
+            assert db.execute("SELECT * FROM flake_open").fetchall() == []
+            db.execute("SELECT flake_cover(flake_next('twitter'))")
+
+
+def test_cover_is_the_first_call_after_the_file_was_lost(server):
+    """Only the page knows of the horizon."""
+    with server.connect() as db:
+        id = one(db, "SELECT flake_next('twitter')")
+        assert passes(db, id)
+    server.restart(while_stopped=(server.dir / "data" / "flake.mark").unlink)
+    with server.connect() as db:
+        with pytest.raises(TOO_LATE, match="below a horizon"):
+            db.execute("SELECT flake_cover(%s)", (id,))
+        db.execute("SELECT flake_cover(flake_next('twitter'))")
+
+
 @pytest.fixture
 def restarted(server):
     """What was prepared before the server crashed, a session with a snapshot from before the end of that, and another one."""
