@@ -82,6 +82,27 @@ def test_a_transaction_goes_on_below_the_clock_that_others_saw(own_servers):
         assert horizon(tailer) > later
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["the session's first sno", "another one"])
+def test_the_clock_is_set_back_in_a_transaction(own_servers, first):
+    """The sno that it makes then lies below all that it has made, so it holds the horizon there."""
+    server = server_at_0(own_servers)
+    server.set_clock(at(10))
+    with server.connect() as writer, server.connect() as tailer:
+        if not first:
+            one(writer, "SELECT sno_next()::text")
+        writer.execute("BEGIN")
+        server.set_clock(at(11))
+        one(writer, "SELECT flake_next('twitter')")
+        server.set_clock(at(10.5))
+        id = one(writer, "SELECT sno_next()::text")
+        server.set_clock(at(10.8))
+        below = "SELECT %s::sno < sno_min(flake_horizon())"
+        assert not one(tailer, below, id), "the horizon has passed a sno of a transaction that has not ended"
+        writer.execute("COMMIT")
+        server.set_clock(at(12))
+        assert one(tailer, below, id)
+
+
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 @pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
 def test_a_restart_with_the_clock_behind(own_servers, mode, ids):

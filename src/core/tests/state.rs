@@ -96,6 +96,11 @@ fn who_a_server_is() {
     assert_eq!(me(beginnings(None)), Writer { node: NODE, incarnation: 50, start });
     // A promotion.
     assert_eq!(me(Beginnings { wal_timeline: 2, ..beginnings(Some(&known)) }).incarnation, 50);
+    // It is not the one whose number it takes over, of which its file knows.
+    let mut both = known.0;
+    both.set(Mark { by: Writer { node: (1, 2), incarnation: 6, start: 8 }, used: Used::before(NOON) });
+    let both = file(both, None);
+    assert_eq!(me(Beginnings { node: (1, 2), ..beginnings(Some(&both)) }).incarnation, 5);
 }
 
 /// An old primary may go on for two seconds, by a clock that nobody sets.
