@@ -31,7 +31,7 @@ fn flake_stats() -> TableIterator<
     ),
 > {
     monitor_only("flake_stats").or_raise();
-    let Some(now) = ledger::snapshot() else {
+    let Some(now) = ledger::status() else {
         let nothing = ("none", None, None, None, None, None, None, None, None, None, None, None);
         return TableIterator::once(nothing);
     };

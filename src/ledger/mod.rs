@@ -38,7 +38,7 @@ pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
 
 /// The ledger as the view flake_stats shows it.
-pub struct Snapshot {
+pub struct Status {
     /// The node in force; none before it is pinned.
     pub node: Option<Node>,
     /// The ledger, once it has begun.
@@ -49,9 +49,9 @@ pub struct Snapshot {
 }
 
 /// Returns the ledger's state, or none where this session does without it.
-pub fn snapshot() -> Option<Snapshot> {
+pub fn status() -> Option<Status> {
     let control = attach::control()?;
-    Some(Snapshot {
+    Some(Status {
         node: control.header.node(),
         ledger: control.with_lock(|guarded| guarded.state.ledger),
         sessions: control.shared.sessions.load(Ordering::Relaxed),

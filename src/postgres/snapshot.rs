@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 use super::transaction::next_xid;
 
 /// Marks a snapshot that has a note.
-const MARK: u32 = 0x464c_4b48;
+const STAMP: u32 = 0x464c_4b48;
 
 /// A snapshot that the present query reads by.
 pub struct QuerySnapshot(*mut pg_sys::SnapshotData);
@@ -59,7 +59,7 @@ impl QuerySnapshot {
     pub fn note(&self) -> Option<i64> {
         // SAFETY: the snapshot is active.
         let snapshot = unsafe { &*self.0 };
-        (snapshot.speculativeToken == MARK).then_some(snapshot.vistest as i64)
+        (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
     }
 
     /// Notes an instant on this snapshot, in two fields that only other kinds of snapshots use. They are copied with it, and
@@ -68,7 +68,7 @@ impl QuerySnapshot {
         // SAFETY: the snapshot is active; it is this process's own.
         unsafe {
             (*self.0).vistest = instant as *mut pg_sys::GlobalVisState;
-            (*self.0).speculativeToken = MARK;
+            (*self.0).speculativeToken = STAMP;
         }
     }
 }

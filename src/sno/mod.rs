@@ -1,10 +1,10 @@
 //! The type `sno` and its functions.
 
+mod admin;
 mod datum;
 mod during;
 mod io;
 mod next;
-mod operator;
 mod operators;
 mod parts;
 mod statistics;

@@ -21,11 +21,11 @@ fn flake_check() -> TableIterator<
     'static,
     (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
 > {
-    let snapshot = ledger::snapshot();
+    let status = ledger::status();
     let in_force = snapshot.as_ref().and_then(|snapshot| snapshot.node).map(pair);
     let configured = settings::node();
     let layouts = Layouts::of_this_database();
-    let unless_unknown = |check: &dyn Fn(&ledger::Snapshot) -> Finding| match &snapshot {
+    let unless_unknown = |check: &dyn Fn(&ledger::Status) -> Finding| match &status {
         Some(snapshot) => check(snapshot),
         None => {
             Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".")
