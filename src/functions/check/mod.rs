@@ -22,21 +22,21 @@ fn flake_check() -> TableIterator<
     (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
 > {
     let status = ledger::status();
-    let in_force = snapshot.as_ref().and_then(|snapshot| snapshot.node).map(pair);
+    let in_force = status.as_ref().and_then(|status| status.node).map(pair);
     let configured = settings::node();
     let layouts = Layouts::of_this_database();
     let unless_unknown = |check: &dyn Fn(&ledger::Status) -> Finding| match &status {
-        Some(snapshot) => check(snapshot),
+        Some(status) => check(status),
         None => {
             Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".")
         }
     };
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
-        ("settings", unless_unknown(&|snapshot| node_settings(snapshot.node.map(pair), configured))),
+        ("settings", unless_unknown(&|status| node_settings(status.node.map(pair), configured))),
         ("shares", layouts.shares(in_force, configured)),
         ("end of layouts", layouts.ends(clock::now())),
-        ("marks", unless_unknown(&|snapshot| marks(snapshot.ledger.as_ref(), clock::now()))),
+        ("marks", unless_unknown(&|status| marks(status.ledger.as_ref(), clock::now()))),
         ("library", library()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
