@@ -145,6 +145,10 @@ fn accepting_the_clock() {
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
     assert_eq!((back.window().from, back.window().skip, back.floor()), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
+    // The clock has left the gap, and goes back: nobody has accepted that.
+    let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
+    let again = now + 60 * SECOND;
+    assert_eq!(left.granted(again, 1 << 40, again + 1), Err(NOON + 2 * HOUR));
     // Generators that have begun above all that was used begin anew, although nothing was open.
     assert!(accepted.accepted(now + SECOND).era() > accepted.era());
 }
@@ -164,6 +168,30 @@ fn accepting_the_clock_takes_horizons_back() {
     let own = open().binding();
     assert_eq!((own.bound().instant, own.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1), own);
+}
+
+/// Wherever horizons are asked for, what is granted is in the file and in the page as a bound.
+#[test]
+fn what_is_granted_binds_other_servers() {
+    let until = |ledger: &Ledger| (ledger.bound().instant, ledger.bound().incarnation);
+    let quiet = open();
+    assert_eq!(quiet.bound(), Bound::NONE);
+    let mut page = of(quiet.me(), *quiet.used());
+    assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
+    page.bound = quiet.binding().bound();
+    assert!(quiet.binding().is_in(&page));
+    assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
+    let later = quiet.binding().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));
+}
+
+/// A horizon that was announced in time that is not in the file would be passed after a crash.
+#[test]
+fn a_horizon_is_not_above_granted_time() {
+    let ledger = open();
+    assert_eq!([NOON + 1, NOON + HOUR].map(|now| ledger.settled(now)), [NOON + 1, NOON + AHEAD]);
+    let closed = Ledger::begin(&again(&file(of(ME, Used::before(NOON)), None)));
+    assert_eq!([NOON - 1, NOON + HOUR].map(|now| closed.settled(now)), [NOON - 1, NOON]);
 }
 
 #[test]
