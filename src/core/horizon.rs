@@ -5,7 +5,10 @@
 //! whoever makes the first ID of a transaction publishes its bound first, and only then looks at what was announced, and
 //! makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
 
+pub mod ask;
+pub mod host;
 pub mod prepared;
+pub mod transactions;
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
@@ -117,11 +120,20 @@ impl SlotTransactions {
     /// The instant to wait for: such an ID could lie below a horizon.
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64) -> Result<(), i64> {
+        self.admit_with(announced, now, || {})
+    }
+
+    /// The same; calls `published` between the two.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn admit_with(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
         if now < known && !absent!(HorizonAnnounced) {
             return Err(known);
         }
-        self.hold(announced, now)
+        self.hold_with(announced, now, published)
     }
 
     /// Has the present transaction hold horizons at an instant or below.
@@ -130,6 +142,15 @@ impl SlotTransactions {
     /// A later instant that has been announced already; nothing has changed then.
     #[inline]
     pub fn hold(&self, announced: &AtomicI64, instant: i64) -> Result<(), i64> {
+        self.hold_with(announced, instant, || {})
+    }
+
+    /// The same; calls `published` before it looks at what was announced.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn hold_with(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
         let before = self.bound.load(Ordering::Relaxed);
         if !absent!(HorizonPublishedFirst) {
             self.bound.store(before.min(instant), Ordering::Release);
@@ -138,6 +159,7 @@ impl SlotTransactions {
             fence(Ordering::SeqCst);
         }
         crate::absence::stall();
+        published();
         let known = announced.load(Ordering::SeqCst);
         if known > instant && !absent!(HorizonAnnounced) {
             self.bound.store(before, Ordering::Release);
@@ -165,6 +187,12 @@ impl SlotTransactions {
     /// committed and has one.
     #[inline]
     pub fn end(&self, committed: Option<u64>) {
+        self.end_with(committed, || {});
+    }
+
+    /// The same; calls `kept` between its two steps.
+    #[inline]
+    pub fn end_with(&self, committed: Option<u64>, kept: impl FnOnce()) {
         let bound = self.bound.load(Ordering::Relaxed);
         if bound == NONE {
             return;
@@ -177,6 +205,7 @@ impl SlotTransactions {
             self.keep(xid, bound);
         }
         crate::absence::stall();
+        kept();
         self.bound.store(NONE, Ordering::Release);
     }
 
