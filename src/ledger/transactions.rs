@@ -34,9 +34,7 @@ pub fn admits(now: i64) -> bool {
 
 #[inline(never)]
 fn begin(now: i64) -> bool {
-    OWN.get().is_some_and(|own| {
-        with_session(|session| !session.is_promoted(&own) && session.admit(&own, now).is_ok())
-    })
+    OWN.get().is_some_and(|own| with_session(|session| !session.is_promoted(&own) && session.admit(&own, now).is_ok()))
 }
 
 /// Has the ledger begin anew in a session that joined before the server was promoted.
