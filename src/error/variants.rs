@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use flake_core::horizon::host::Refusal;
 use flake_core::ledger::block::Unreadable;
 use flake_core::ledger::host::Fault;
 
@@ -127,6 +128,15 @@ pub enum Error {
     MarkPageNewer,
     #[error("second page of sequence \"flake_mark\" contains no marks")]
     MarkPageCorrupted,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotYet => Self::HorizonNotYet,
+            Refusal::OtherVersion => Self::ForeignSessions,
+        }
+    }
 }
 
 impl From<Fault> for Error {

@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use flake_core::horizon::SlotTransactions;
+use flake_core::horizon::host::{HorizonHost, PreparedUse};
+use flake_core::horizon::prepared::{Prepared, Transactions};
 use flake_core::ledger::host::{Change, Durability, Host, Page, Server, Shared, State, Writer};
 use flake_core::{Node, SlotProgress};
 
@@ -15,7 +17,7 @@ use super::{foreign, segment};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::lwlock::Guard;
-use crate::postgres::{recovery, slot, transaction};
+use crate::postgres::{prepared, recovery, slot, transaction};
 
 /// This process.
 #[derive(Clone, Copy)]
@@ -29,22 +31,20 @@ impl Backend {
     /// Finds the ledger, and the memory of this process's slot.
     pub fn with_slot() -> Result<Self, Error> {
         let mut backend = Self::new()?;
-        if backend.attachment.foreign.is_none() {
+        backend.slot = Some(if backend.attachment.foreign.is_some() {
+            // Beside another version's ledger nobody else looks at it.
+            Box::leak(Box::default())
+        } else {
             let segment =
                 segment::segment(backend.attachment.control).map_err(|reason| Error::NoSlotMemory { reason })?;
-            backend.slot = Some(&segment.slots[slot::numbers().0 as usize]);
-        }
+            &segment.slots[slot::numbers().0 as usize]
+        });
         Ok(backend)
     }
 
     /// Finds the ledger, for what makes no IDs.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { attachment: attach()?, node: node()?, slot: None })
-    }
-
-    /// The transactions of this process's slot; none beside another version's ledger.
-    pub fn transactions(&self) -> Option<&'static SlotTransactions> {
-        self.slot.map(|slot| &slot.transactions)
     }
 
     /// The present era.
@@ -147,6 +147,64 @@ impl Host for Backend {
 
     fn next_xid(&self) -> u64 {
         transaction::next_xid()
+    }
+}
+
+impl HorizonHost for Backend {
+    fn database(&self) -> u32 {
+        recovery::database()
+    }
+
+    fn own(&self) -> Option<&SlotTransactions> {
+        self.slot.map(|slot| &slot.transactions)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
+        segment::attached().into_iter().flat_map(|segment| segment.slots).map(|slot| &slot.transactions)
+    }
+
+    fn nap(&self) {
+        transaction::nap();
+    }
+
+    fn all_take_part(&self) -> bool {
+        self.control().header.foreign_sessions.load(Ordering::SeqCst) == 0
+    }
+
+    fn most_prepared(&self) -> usize {
+        // Beside another version's ledger there are no entries.
+        segment::attached().map_or(0, |_| prepared::most())
+    }
+
+    fn prepared_use(&self) -> &PreparedUse {
+        &self.control().prepared
+    }
+
+    fn prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
+        match segment::attached() {
+            Some(segment) => segment.with_prepared(self.control(), act),
+            None => act(&mut []),
+        }
+    }
+
+    fn known(&self) -> impl Transactions {
+        transaction::OfServer
+    }
+
+    fn has_committed(&self, xid: u64) -> bool {
+        transaction::has_committed(xid as u32)
+    }
+
+    fn carry(&self, xid: u64, bound: i64) {
+        prepared::carry(xid, bound);
+    }
+
+    fn carried(&self) -> Vec<(u32, i64)> {
+        prepared::carried()
+    }
+
+    fn database_of(&self, xid: u32) -> u32 {
+        prepared::database_of(xid)
     }
 }
 

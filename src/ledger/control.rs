@@ -4,6 +4,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
 use flake_core::{Node, SHARE_RULE};
 
@@ -49,10 +50,8 @@ pub struct Control {
     pub counters: Counters,
     /// Guards the prepared transactions.
     pub(super) prepared_lock: LwLock,
-    /// How many entries there may be of those.
-    pub prepared: AtomicU32,
-    /// Whether those are known that were prepared before this server start.
-    pub prepared_are_known: AtomicBool,
+    /// How those are kept.
+    pub prepared: PreparedUse,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
@@ -112,8 +111,7 @@ impl Control {
             guarded: UnsafeCell::default(),
             counters: Counters::default(),
             prepared_lock: LwLock::new(),
-            prepared: AtomicU32::new(0),
-            prepared_are_known: AtomicBool::new(false),
+            prepared: PreparedUse::default(),
         }
     }
 

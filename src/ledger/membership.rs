@@ -28,7 +28,7 @@ pub fn join() -> Result<Backend, Error> {
         Some(header) => begin_beside(&backend, header),
         None => protocol::join(&mut backend)?,
     }
-    transactions::take_part(&backend);
+    transactions::take_part(backend);
     JOINED.set(Some(backend));
     Ok(backend)
 }

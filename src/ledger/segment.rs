@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering;
 
 use flake_core::SlotProgress;
 use flake_core::horizon::SlotTransactions;
-use flake_core::horizon::prepared::{self, Prepared};
+use flake_core::horizon::prepared::Prepared;
 
 use super::control::Control;
-use crate::postgres::transaction::OfServer;
 use crate::postgres::{self, shared_memory, slot};
 
 /// What is kept for a slot.
@@ -86,23 +85,10 @@ pub fn attached() -> Option<Segment> {
 }
 
 impl Segment {
-    /// Acts on the entries of prepared transactions that may be in use, under the lock. `act` must not raise an error of
-    /// PostgreSQL, nor take long.
-    pub fn with_prepared<R>(self, control: &Control, act: impl FnOnce(&[Prepared]) -> R) -> R {
+    /// Acts on the entries of prepared transactions, under the lock. `act` must not raise an error of PostgreSQL, nor take long.
+    pub fn with_prepared<R>(self, control: &Control, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
         let _guard = control.prepared_lock.take();
-        let used = control.prepared.load(Ordering::SeqCst) as usize;
         // SAFETY: this session holds the lock, so no other one uses the memory.
-        act(unsafe { std::slice::from_raw_parts(self.prepared.0, used) })
-    }
-
-    /// Adds prepared transactions.
-    pub fn add_prepared(self, control: &Control, new: &[Prepared]) {
-        let _guard = control.prepared_lock.take();
-        // SAFETY: as above.
-        let all = unsafe { std::slice::from_raw_parts_mut(self.prepared.0, self.prepared.1) };
-        for &one in new {
-            let at = prepared::add(all, one, &OfServer) as u32;
-            control.prepared.fetch_max(at + 1, Ordering::SeqCst);
-        }
+        act(unsafe { std::slice::from_raw_parts_mut(self.prepared.0, self.prepared.1) })
     }
 }

@@ -1,7 +1,7 @@
 //! The snapshot of the present query.
 #![allow(unsafe_code, reason = "PostgreSQL's snapshots")]
 
-use flake_core::horizon::Snapshot;
+use flake_core::horizon::{Snapshot, host};
 use pgrx::pg_sys;
 
 use super::transaction::next_xid;
@@ -27,9 +27,8 @@ pub fn of_query() -> Option<QuerySnapshot> {
     }
 }
 
-impl QuerySnapshot {
-    /// Returns which transactions it sees as running.
-    pub fn transactions(&self) -> Snapshot<'_> {
+impl host::QuerySnapshot for QuerySnapshot {
+    fn transactions(&self) -> Snapshot<'_> {
         // SAFETY: the snapshot is active; `xip` has `xcnt` elements, numbers of 32 bits.
         unsafe {
             let snapshot = &*self.0;
@@ -42,9 +41,8 @@ impl QuerySnapshot {
         }
     }
 
-    /// Returns whether all statements of the present transaction read by this snapshot, or copies of it. The actions of foreign
-    /// keys read by newer ones in between.
-    pub fn is_of_transaction(&self) -> bool {
+    /// The actions of foreign keys read by newer snapshots in between.
+    fn is_of_transaction(&self) -> bool {
         // SAFETY: it reads a variable of this process. A transaction with one snapshot has it by now, and is only told it again.
         let of_transaction = unsafe {
             if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
@@ -55,16 +53,14 @@ impl QuerySnapshot {
         self.transactions() == of_transaction.transactions()
     }
 
-    /// Returns the instant that was noted on this snapshot.
-    pub fn note(&self) -> Option<i64> {
+    fn note(&self) -> Option<i64> {
         // SAFETY: the snapshot is active.
         let snapshot = unsafe { &*self.0 };
         (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
     }
 
-    /// Notes an instant on this snapshot, in two fields that only other kinds of snapshots use. They are copied with it, and
-    /// end with it.
-    pub fn set_note(&self, instant: i64) {
+    /// It uses two fields that only other kinds of snapshots use. They are copied with the snapshot, and end with it.
+    fn set_note(&self, instant: i64) {
         // SAFETY: the snapshot is active; it is this process's own.
         unsafe {
             (*self.0).vistest = instant as *mut pg_sys::GlobalVisState;

@@ -63,7 +63,6 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
         return Err(Error::CoverInWorker);
     }
     let mut backend = join()?;
-    ledger::notice_promotion(&mut backend)?;
     let ahead = tick.start.saturating_sub(clock::now());
     if ahead > AHEAD + MARGIN {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });

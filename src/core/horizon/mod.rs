@@ -5,7 +5,11 @@
 //! whoever makes the first ID of a transaction publishes its bound first, and only then looks at what was announced, and
 //! makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
 
+pub mod ask;
+pub mod entries;
+pub mod host;
 pub mod prepared;
+pub mod transactions;
 
 use std::ops::RangeInclusive;
 
@@ -116,11 +120,20 @@ impl SlotTransactions {
     /// The instant to wait for: such an ID could lie below a horizon.
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64) -> Result<(), i64> {
+        self.admit_with(announced, now, || {})
+    }
+
+    /// The same; calls `published` between the two.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn admit_with(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
         if now < known {
             return Err(known);
         }
-        self.hold(announced, now)
+        self.hold_with(announced, now, published)
     }
 
     /// Has the present transaction hold horizons at an instant or below.
@@ -129,9 +142,19 @@ impl SlotTransactions {
     /// A later instant that has been announced already; nothing has changed then.
     #[inline]
     pub fn hold(&self, announced: &AtomicI64, instant: i64) -> Result<(), i64> {
+        self.hold_with(announced, instant, || {})
+    }
+
+    /// The same; calls `published` before it looks at what was announced.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
+    pub fn hold_with(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
         let before = self.bound.load(Ordering::Relaxed);
         self.bound.store(before.min(instant), Ordering::Release);
         fence(Ordering::SeqCst);
+        published();
         let known = announced.load(Ordering::SeqCst);
         if known > instant {
             self.bound.store(before, Ordering::Release);
@@ -155,6 +178,12 @@ impl SlotTransactions {
     /// committed and has one.
     #[inline]
     pub fn end(&self, committed: Option<u64>) {
+        self.end_with(committed, || {});
+    }
+
+    /// The same; calls `kept` between its two steps.
+    #[inline]
+    pub fn end_with(&self, committed: Option<u64>, kept: impl FnOnce()) {
         let bound = self.bound.load(Ordering::Relaxed);
         if bound == NONE {
             return;
@@ -162,6 +191,7 @@ impl SlotTransactions {
         if let Some(xid) = committed {
             self.keep(xid, bound);
         }
+        kept();
         self.bound.store(NONE, Ordering::Release);
     }
 

@@ -1,0 +1,103 @@
+//! The horizon of a query: announced to everybody, then the least bound of what the query's snapshot sees as running.
+//!
+//! 1. The clock is announced before the bounds are read.
+//! 2. The slots are read before the prepared transactions: one that is prepared is there before it leaves its slot.
+//! 3. What was prepared before the server started is learned before the first horizon.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::entries::{add_prepared, with_prepared};
+use super::host::{HorizonHost, QuerySnapshot, Refusal};
+use super::prepared::{self, Prepared};
+use super::transactions::SessionTransactions;
+use super::{NONE, Snapshot, widened};
+use crate::ledger::protocol;
+
+/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+///
+/// # Errors
+/// The server's.
+pub fn ask<H: HorizonHost>(
+    host: &mut H,
+    session: &SessionTransactions,
+    snapshot: &impl QuerySnapshot,
+) -> Result<i64, H::Error> {
+    if let Some(known) = snapshot.note() {
+        return Ok(known);
+    }
+    let transactions = snapshot.transactions();
+    // The ledger has begun when this session joined.
+    if host.most_prepared() > 0 {
+        learn_prepared(host);
+        check_learned(host, &transactions)?;
+    }
+    let recalls = host.shared().recalls.load(Ordering::SeqCst);
+    let announced = announce(host)?;
+    let horizon = scan(host, &transactions)?.min(announced);
+    let horizon = if snapshot.is_of_transaction() { session.not_before_the_last(horizon, recalls) } else { horizon };
+    snapshot.set_note(horizon);
+    Ok(horizon)
+}
+
+/// Announces the clock: no ID is made below any more, by no session of this server, nor after it has crashed, nor by a server
+/// that continues from its WAL.
+fn announce<H: HorizonHost>(host: &mut H) -> Result<i64, H::Error> {
+    let now = protocol::bind(host)?;
+    let before = host.shared().announced.fetch_max(now, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    host.point("announced");
+    Ok(now.max(before))
+}
+
+/// Returns the least bound of the transactions that have not ended for a snapshot. The clock has been announced.
+fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
+    if !host.all_take_part() {
+        return Err(Refusal::OtherVersion.into());
+    }
+    let database = host.database();
+    let mut least = NONE;
+    for slot in host.slots() {
+        let holds = loop {
+            match slot.holds(snapshot, database) {
+                Some(holds) => break holds,
+                None => host.nap(),
+            }
+        };
+        least = least.min(holds);
+    }
+    host.point("slots read");
+    // After the slots: a transaction that is prepared is there before it leaves its slot.
+    Ok(least.min(with_prepared(host, |all| prepared::holds(all, snapshot, database)).unwrap_or(NONE)))
+}
+
+/// Learns, once after each server start, which transactions were prepared before.
+fn learn_prepared<H: HorizonHost>(host: &H) {
+    let are_known = &host.prepared_use().are_known;
+    if are_known.load(Ordering::Acquire) {
+        return;
+    }
+    let carried = host.carried();
+    // Read after the locks, so that it is greater than the numbers in them.
+    let next = host.next_xid();
+    let of = |(xid, bound)| Prepared::new(widened(next, xid), bound, host.database_of(xid));
+    let carried: Vec<_> = carried.into_iter().map(of).collect();
+    add_prepared(host, &carried);
+    are_known.store(true, Ordering::Release);
+}
+
+/// Checks that a snapshot sees no transaction as running that may have been prepared before this server start, and was committed
+/// before anybody had learned of it.
+fn check_learned<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<(), H::Error> {
+    let first = host.lock(|state| state.first_xid);
+    if snapshot.xmin >= first {
+        return Ok(());
+    }
+    let has_committed = |&xid: &u64| {
+        use super::prepared::Transactions;
+        !host.known().is_running(xid) && host.has_committed(xid)
+    };
+    let committed: Vec<u64> = snapshot.running_before(first).filter(has_committed).collect();
+    let is_known = |all: &[Prepared], xid| all.iter().any(|one| one.xid() == Some(xid));
+    let are_known = || with_prepared(host, |all| committed.iter().all(|&xid| is_known(all, xid))).unwrap_or(false);
+    if committed.is_empty() || are_known() { Ok(()) } else { Err(Refusal::NotYet.into()) }
+}

@@ -1,0 +1,25 @@
+//! The entries of prepared transactions in the memory of a server.
+
+use std::sync::atomic::Ordering;
+
+use super::host::HorizonHost;
+use super::prepared::{self, Prepared};
+
+/// Acts on the entries of prepared transactions that may be in use, if any are.
+pub fn with_prepared<H: HorizonHost, R>(host: &H, act: impl FnOnce(&[Prepared]) -> R) -> Option<R> {
+    let entries = &host.prepared_use().entries;
+    if entries.load(Ordering::SeqCst) == 0 {
+        return None;
+    }
+    Some(host.prepared(|all| act(&all[..entries.load(Ordering::SeqCst) as usize])))
+}
+
+/// Adds prepared transactions to the entries.
+pub(super) fn add_prepared<H: HorizonHost>(host: &H, new: &[Prepared]) {
+    host.prepared(|all| {
+        for &one in new {
+            let at = prepared::add(all, one, &host.known()) as u32;
+            host.prepared_use().entries.fetch_max(at + 1, Ordering::SeqCst);
+        }
+    });
+}
