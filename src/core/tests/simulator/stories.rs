@@ -176,6 +176,43 @@ fn a_creation_that_is_rolled_back() {
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
+/// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
+#[test]
+fn a_page_that_was_only_looked_at_before_a_crash() {
+    for ending in [Ending::Crash, Ending::Reboot(0)] {
+        goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0), Event::Drop { database: 0 }, Event::Stop { ending }, START]),
+            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true }]),
+            on(B, again(1, true)),
+        ]);
+    }
+}
+
+/// A session is stopped anywhere while it asks for time, and another one asks for more: the page says what that has used.
+#[test]
+fn a_page_that_another_session_has_written_meanwhile() {
+    for stop in 1..60 {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        goes_well([
+            on(A, [make(0), make(1)]),
+            on(B, [follow(FIRST)]),
+            on(A, [Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
+            on(A, [Event::GoOn { slot: 0, stop: None }]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0)]),
+            on(B, again(2, true)),
+            on(B, again(1, true)),
+            on(B, again(0, true)),
+        ]);
+    }
+}
+
 /// The clock was ahead and accepted, and the file is deleted: there are IDs within five seconds.
 #[test]
 fn a_file_that_is_lost_after_an_accepted_clock() {
