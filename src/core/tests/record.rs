@@ -117,6 +117,19 @@ fn what_a_page_says_is_on_disk_first() {
     assert!(file.of((0, 2)).unwrap().used.covers(i64::MIN, NOON + HOUR));
 }
 
+/// The page may be lost, with the extension or its database.
+#[test]
+fn the_file_keeps_what_the_page_says_of_other_nodes() {
+    let mut alone = alone();
+    let by = Writer { node: (1, 2), incarnation: 99, start: 9 };
+    let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
+    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+    alone.page.bytes = Some(marks.encode(None));
+    grant(&mut alone, 10);
+    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+    assert_eq!(file.of((1, 2)).map(|mark| mark.used), Some(Used::before(NOON + HOUR)));
+}
+
 #[test]
 fn a_disk_that_fails_grants_nothing() {
     let mut alone = alone();

@@ -211,6 +211,20 @@ fn a_page_that_another_session_has_written_meanwhile() {
     }
 }
 
+/// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
+#[test]
+fn a_session_that_is_terminated_in_the_middle_of_an_id() {
+    for stop in 1..60 {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let end = [asks, Event::Kill { slot: 0 }];
+        goes_well([
+            on(A, [make(0), Event::Pass { by: SECOND }, make(0), Event::Pass { by: 3 * SECOND / 2 }]),
+            on(A, end),
+            on(A, again(0, false)),
+        ]);
+    }
+}
+
 /// The clock was ahead and accepted, and the file is deleted: there are IDs within five seconds.
 #[test]
 fn a_file_that_is_lost_after_an_accepted_clock() {
@@ -352,6 +366,14 @@ fn an_exit_note_beside_another_session() {
         let last = Event::GoOn { slot: 1, stop: None };
         goes_well([
             on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
+            on(A, again(0, false)),
+        ]);
+        // The last one to exit finds what the one has left that has got further and is stopped for good.
+        let earlier = [make(1), pass, make(0)];
+        goes_well([
+            on(A, [pass]),
+            on(A, earlier),
+            on(A, [exit, Event::Exit { slot: 1, stop: None }, CRASH, START]),
             on(A, again(0, false)),
         ]);
     }
