@@ -138,6 +138,20 @@ fn sessions_that_were_connected_start_above_too() {
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
+/// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
+#[test]
+fn a_session_that_makes_an_id_while_others_start_above() {
+    for stop in 1..40 {
+        let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
+        let go_on = Event::GoOn { slot: 0, stop: None };
+        goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), makes, above, go_on, make(0)])]);
+        // The same in new time.
+        let pass = Event::Pass { by: 5 * SECOND };
+        goes_well([on(A, [make(0), pass, make(0), pass, makes, above, go_on, make(0)])]);
+    }
+}
+
 /// A database is created anew under its old OID.
 #[test]
 fn a_page_is_looked_at_not_remembered() {
