@@ -2,12 +2,14 @@
 
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::host::{Durability, Fault, HALF, Host, Server};
+use flake_core::ledger::marks::{Mark, Marks, Writer};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, store};
+use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
 mod alone;
-use alone::{Alone, NOON, SECOND, Trouble};
+use alone::{Alone, HOUR, NOON, SECOND, Trouble};
 
 /// A server that has written its file.
 fn alone() -> Alone {
@@ -86,6 +88,46 @@ fn a_fault_raises_an_error_and_is_left_alone() {
         assert_eq!(found, Trouble::Fault(Fault::File(fault)));
         assert_eq!(*alone.file.borrow(), Some(bytes));
     }
+    let page = alone().page.bytes.unwrap();
+    let mut newer = page.clone();
+    (newer[4], newer[6]) = (9, 9);
+    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[16..]);
+    newer[8..16].copy_from_slice(&checksum.to_le_bytes());
+    for (bytes, fault) in [(vec![0; page.len()], Unreadable::Damaged), (newer, Unreadable::Newer(9))] {
+        let mut alone = Alone::new();
+        alone.page.bytes = Some(bytes.clone());
+        let found = protocol::record_mark(&mut alone).unwrap_err();
+        assert_eq!(found, Trouble::Fault(Fault::Page(fault)));
+        assert_eq!(alone.page.bytes, Some(bytes));
+    }
+}
+
+/// A session that looks at a page of another incarnation has that on disk before it does anything else.
+#[test]
+fn what_a_page_says_is_on_disk_first() {
+    let mut alone = alone();
+    let by = Writer { node: (0, 2), incarnation: 99, start: 9 };
+    let mut marks = Marks::default();
+    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+    alone.page.bytes = Some(marks.encode(None));
+    let before = alone.writes.borrow().len();
+    protocol::take_page(&mut alone).unwrap();
+    assert!(matches!(alone.writes.borrow()[before..], [Some((_, Durability::Flushed))]), "{:?}", alone.writes);
+    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+    assert!(file.of((0, 2)).unwrap().used.covers(i64::MIN, NOON + HOUR));
+}
+
+/// The page may be lost, with the extension or its database.
+#[test]
+fn the_file_keeps_what_the_page_says_of_other_nodes() {
+    let mut alone = alone();
+    let by = Writer { node: (1, 2), incarnation: 99, start: 9 };
+    let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
+    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+    alone.page.bytes = Some(marks.encode(None));
+    grant(&mut alone, 10);
+    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+    assert_eq!(file.of((1, 2)).map(|mark| mark.used), Some(Used::before(NOON + HOUR)));
 }
 
 #[test]

@@ -147,8 +147,11 @@ fn accepting_the_clock() {
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
     // The clock has left the gap, and goes back: nobody has accepted that.
     let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
-    let again = now + 60 * SECOND;
-    assert_eq!(left.granted(again, 1 << 40, again + 1), Err(NOON + 2 * HOUR));
+    let later = now + 60 * SECOND;
+    assert_eq!(left.granted(later, 1 << 40, later + 1), Err(NOON + 2 * HOUR));
+    let known = file(of(left.me(), *left.used()), None);
+    let restarted = Ledger::begin(&again(&known));
+    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.granted_until()));
     // Generators that have begun above all that was used begin anew, although nothing was open.
     assert!(accepted.accepted(now + SECOND).era() > accepted.era());
 }

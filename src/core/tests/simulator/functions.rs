@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use flake_core::horizon::NONE;
 use flake_core::ledger::host::Page;
 use flake_core::ledger::protocol;
 
@@ -75,13 +76,10 @@ impl Play {
         let result = self.act((at, slot), stop, |host, session| {
             protocol::start_above(host, instant)?;
             let mut world = self.world();
-            let busy = world.running.iter().filter(|running| running.at == at).map(|running| running.slot);
-            let busy: Vec<usize> = busy.filter(|&other| other != slot).collect();
             let machine = &mut world.machines[at];
-            let is_open =
-                |other: &usize| machine.sessions[*other].as_ref().is_some_and(|one| one.transaction.is_some());
-            let waits_for: Vec<usize> =
-                (0..SLOTS).filter(|other| *other != slot && (busy.contains(other) || is_open(other))).collect();
+            // As the product does: whoever has made no ID yet sees the new era.
+            let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
+            let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
             let record = machine.wal.flushed;
             let is_private = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let of_database = (!is_private).then_some(Some(session.database));

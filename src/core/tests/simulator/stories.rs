@@ -138,6 +138,20 @@ fn sessions_that_were_connected_start_above_too() {
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
+/// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
+#[test]
+fn a_session_that_makes_an_id_while_others_start_above() {
+    for stop in 1..40 {
+        let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
+        let go_on = Event::GoOn { slot: 0, stop: None };
+        goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), makes, above, go_on, make(0)])]);
+        // The same in new time.
+        let pass = Event::Pass { by: 5 * SECOND };
+        goes_well([on(A, [make(0), pass, make(0), pass, makes, above, go_on, make(0)])]);
+    }
+}
+
 /// A database is created anew under its old OID.
 #[test]
 fn a_page_is_looked_at_not_remembered() {
@@ -174,6 +188,55 @@ fn a_creation_that_is_rolled_back() {
     // The server itself knows.
     let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
+}
+
+/// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
+#[test]
+fn a_page_that_was_only_looked_at_before_a_crash() {
+    for ending in [Ending::Crash, Ending::Reboot(0)] {
+        goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0), Event::Drop { database: 0 }, Event::Stop { ending }, START]),
+            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true }]),
+            on(B, again(1, true)),
+        ]);
+    }
+}
+
+/// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
+#[test]
+fn a_page_that_another_session_has_written_meanwhile() {
+    for (stop, next) in (1..60).flat_map(|stop| (1..6).map(move |next| (stop, next))) {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        goes_well([
+            on(A, [make(0), make(1)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
+            on(A, [Event::GoOn { slot: 0, stop: Some(next) }]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0)]),
+            on(B, again(0, true)),
+        ]);
+    }
+}
+
+/// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
+#[test]
+fn a_session_that_is_terminated_in_the_middle_of_an_id() {
+    for stop in 1..60 {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let end = [asks, Event::Kill { slot: 0 }];
+        goes_well([
+            on(A, [make(0), Event::Pass { by: SECOND }, make(0), Event::Pass { by: 3 * SECOND / 2 }]),
+            on(A, end),
+            on(A, again(0, false)),
+        ]);
+    }
 }
 
 /// The clock was ahead and accepted, and the file is deleted: there are IDs within five seconds.
@@ -317,6 +380,14 @@ fn an_exit_note_beside_another_session() {
         let last = Event::GoOn { slot: 1, stop: None };
         goes_well([
             on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
+            on(A, again(0, false)),
+        ]);
+        // The last one to exit finds what the one has left that has got further and is stopped for good.
+        let earlier = [make(1), pass, make(0)];
+        goes_well([
+            on(A, [pass]),
+            on(A, earlier),
+            on(A, [exit, Event::Exit { slot: 1, stop: None }, CRASH, START]),
             on(A, again(0, false)),
         ]);
     }
