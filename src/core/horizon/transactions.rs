@@ -5,7 +5,6 @@
 //! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
 
 use super::NONE;
 use super::ask::add_prepared;

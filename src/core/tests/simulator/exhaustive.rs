@@ -111,7 +111,11 @@ fn every_story_of_a_failover() {
         vec![(1, Event::LoseFile { ending: Ending::InOrder })],
         vec![(1, Event::Step { by: -8 * SECOND })],
         vec![(0, Event::SetRight), (0, ACCEPT), (0, make(0))],
-        vec![(0, Event::Recreate { slot: 0, stop: None }), (0, make(0)), (0, Event::End { slot: 0, commits: true })],
+        vec![
+            (0, Event::Recreate { slot: 0, stop: None }),
+            (0, make(0)),
+            (0, Event::End { slot: 0, commits: true, stop: None }),
+        ],
         vec![(0, Event::Restart { node: (0, 1), preloads: false }), (0, make(0))],
     ];
     let length = 3 + more();

@@ -64,7 +64,7 @@ impl Play {
         for database in 0..DATABASES {
             self.world().machines[0].database[0] = database;
             self.recreate(0, 0, None);
-            self.commit_or_roll_back(0, 0, true);
+            self.commit_or_roll_back(0, 0, true, None);
             self.exit(0, 0, None);
         }
         let mut world = self.world();

@@ -7,9 +7,11 @@
 mod baton;
 mod disk;
 mod draw;
+mod endings;
 mod exemptions;
 mod exhaustive;
 mod functions;
+mod horizon_host;
 mod host;
 mod layouts;
 mod live;
@@ -17,11 +19,14 @@ mod machine;
 mod operator;
 mod oracle;
 mod play;
+mod procs;
+mod rows;
 mod session;
 mod shrink;
 mod standby;
 mod stories;
 mod story;
+mod tailing;
 mod wal;
 
 use std::time::{Duration, Instant};

@@ -97,7 +97,7 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
     for _ in 0..7 {
         both.extend([there(A), there(B), (A, Event::Pass { by: SECOND / 4 })]);
     }
-    let end = |slot| Event::End { slot, commits: true };
+    let end = |slot| Event::End { slot, commits: true, stop: None };
     goes_well([
         on(A, connect(1)),
         on(A, [make(1), Event::Drop { database: 1 }]),
@@ -134,7 +134,7 @@ fn sessions_that_were_connected_start_above_too() {
     let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
     goes_well([on(A, [make(0), above, Event::Step { by: -3 * SECOND }]), on(A, again(0, true))]);
     // In a transaction that began before, it may; but not in the next.
-    let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true }];
+    let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true, stop: None }];
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
@@ -161,7 +161,7 @@ fn a_creation_that_is_rolled_back() {
         let world = goes_well([
             on(A, [wait(0)]),
             on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
-            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits, stop: None }]),
             on(A, [Event::Exit { slot: 0, stop: None }]),
             on(B, [REPLAY]),
             on(A, [CRASH]),
@@ -172,7 +172,7 @@ fn a_creation_that_is_rolled_back() {
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
     // The server itself knows.
-    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false }, CRASH, START];
+    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
