@@ -19,11 +19,12 @@ impl Play {
         if commits {
             host.step("is about to commit");
             let xid = transaction.xid.unwrap_or(0);
+            let private = transaction.private.or_else(|| host.private.clone());
             let record = {
                 let time = self.time();
                 let machine = &mut self.world().machines[at];
                 if transaction.is_creator {
-                    machine.wal.write(time, Record::Extension(session.database, transaction.private));
+                    machine.wal.write(time, Record::Extension(session.database, private));
                 }
                 machine.wal.write(time, Record::Commit(xid, transaction.rows))
             };
