@@ -7,18 +7,18 @@ use crate::play::{Play, World};
 use crate::story::{Event, Story};
 use crate::{be_quiet, told};
 
-const FIRST: (u32, u32) = (0, 2);
-const SECOND_NODE: (u32, u32) = (1, 2);
+pub const FIRST: (u32, u32) = (0, 2);
+pub const SECOND_NODE: (u32, u32) = (1, 2);
 /// Servers.
-const A: usize = 0;
-const B: usize = 1;
+pub const A: usize = 0;
+pub const B: usize = 1;
 
 pub fn make(slot: usize) -> Event {
     Event::Make { slot, kind: 0, count: 1, waits: false, stop: None }
 }
 
 /// The same, and waits as long as sessions do.
-fn wait(slot: usize) -> Event {
+pub fn wait(slot: usize) -> Event {
     Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
 }
 
@@ -26,15 +26,15 @@ pub fn connect(database: usize) -> [Event; 2] {
     [0, 1].map(|slot| Event::Connect { slot, database })
 }
 
-fn follow(node: (u32, u32)) -> Event {
+pub fn follow(node: (u32, u32)) -> Event {
     Event::Follow { source: A, node, allows: false, keeps_file: false }
 }
 
-const RESTART: Event = Event::Restart { node: FIRST, preloads: false };
+pub const RESTART: Event = Event::Restart { node: FIRST, preloads: false };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
-const REPLAY: Event = Event::Replay { most: usize::MAX };
-const CRASH: Event = Event::Stop { ending: Ending::Crash };
-const START: Event = Event::Start { preloads: false };
+pub const REPLAY: Event = Event::Replay { most: usize::MAX };
+pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
+pub const START: Event = Event::Start { preloads: false };
 
 /// The clock comes to where IDs were made, of which this is the one so many before the last; sessions make IDs there.
 pub fn again(which: usize, waits: bool) -> Vec<Event> {
@@ -45,12 +45,12 @@ pub fn again(which: usize, waits: bool) -> Vec<Event> {
     events
 }
 
-fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Event)> {
+pub fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Event)> {
     events.into_iter().map(|event| (at, event)).collect()
 }
 
 /// Plays a story in which nothing goes wrong.
-fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
+pub fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
     be_quiet();
     let story = Story { events: events.into_iter().flatten().collect() };
     let world = Play::of(&story, false);
