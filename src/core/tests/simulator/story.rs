@@ -129,7 +129,7 @@ impl Play {
             Event::Drop { database } => self.drop_extension(at, database),
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
-            Event::Ask { slot, stop } => self.ask(at, slot, stop),
+            Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),
             Event::Pass { by } => {
                 self.pass(by);
                 tell!(self.world(), "{} pass", seconds(by));

@@ -56,12 +56,12 @@ impl Play {
         }
     }
 
-    /// A horizon is asked for.
-    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+    /// A horizon is asked for, and returned if the session comes to an answer.
+    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
         if !self.can_operate(at, slot) {
-            return;
+            return None;
         }
-        let horizon = Cell::new(i64::MIN);
+        let horizon = Cell::new(None);
         let result = self.act((at, slot), stop, |host, session| {
             let look = self.statement(host, session);
             let asked = self.answer(host, session, &look);
@@ -70,12 +70,13 @@ impl Play {
             if !is_kept {
                 self.world().machines[at].procs.oldest[slot] = u64::MAX;
             }
-            horizon.set(asked?);
+            horizon.set(Some(asked?));
             Ok(())
         });
         let mut world = self.world();
-        let horizon = time(horizon.get());
-        tell!(world, "server {}: session {slot} asks for a horizon: {result:?}, {horizon}", world.name(at));
+        let how = horizon.get().map_or_else(|| format!("{result:?}"), time);
+        tell!(world, "server {}: session {slot} asks for a horizon: {how}", world.name(at));
+        horizon.get()
     }
 
     /// The snapshot of a statement.
