@@ -470,9 +470,22 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         }
     }
     let now = host.now();
-    let grant = grant(host, now, now.saturating_add(1), false)?;
-    let settled = host.lock(|state| state.ledger.map_or(now, |ledger| ledger.settled(now)));
-    Ok(if let Grant::After(_) = grant { settled } else { now })
+    if let Grant::Window(..) = grant(host, now, now.saturating_add(1), false)? {
+        return Ok(now);
+    }
+    let page = look(host)?;
+    let settled = {
+        let writer = host.writer();
+        let Some(old) = writer.lock(|state| state.ledger) else { return Ok(i64::MIN) };
+        let (new, settled) = old.settled(now);
+        if new != old {
+            store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
+            put(&writer, new);
+        }
+        settled
+    };
+    cover(host, page)?;
+    Ok(settled)
 }
 
 /// Returns how long, in microseconds, a session has to wait for `until` because of a start or a promotion and not because of the

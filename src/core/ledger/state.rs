@@ -233,9 +233,13 @@ impl Ledger {
 
     fn bind(&mut self) {
         if self.binds && self.is_open {
-            let own = Bound { instant: self.until, incarnation: self.me.incarnation, ..self.bound };
-            self.bound = self.bound.united(own);
+            self.bind_upto(self.until);
         }
+    }
+
+    fn bind_upto(&mut self, instant: i64) {
+        let own = Bound { instant, incarnation: self.me.incarnation, ..self.bound };
+        self.bound = self.bound.united(own);
     }
 
     /// Returns the note that the last session leaves: of the open stretch, time from `free_from` on was not used.
@@ -317,9 +321,21 @@ impl Ledger {
         self.next_free(now.saturating_add(self.waits_until.saturating_sub(steady).max(0)))
     }
 
-    /// Returns an instant at `now` or below which no ID is made any more, whatever the clock says at the next start.
-    pub fn settled(&self, now: i64) -> i64 {
-        if self.is_open { now.min(self.until) } else { now.min(self.used.accepted_after(i64::MIN)) }
+    /// Returns an instant at `now` or below which no ID is made any more, whatever the clock says at the next start, and the
+    /// ledger that binds other servers, and this one under another number, up to there.
+    #[must_use]
+    pub fn settled(&self, now: i64) -> (Self, i64) {
+        let mut new = *self;
+        if self.is_open {
+            return (new, now.min(self.until));
+        }
+        let used_before = self.used.accepted_after(i64::MIN);
+        let instant = now.min(used_before);
+        if self.bound.instant < instant {
+            // Not each question of a while costs a write.
+            new.bind_upto(now.saturating_add(AHEAD).min(used_before));
+        }
+        (new, instant)
     }
 
     /// Up to this instant, horizons bind this server: another one's, or its own from before it began.

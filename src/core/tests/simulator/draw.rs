@@ -5,6 +5,7 @@ use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
 use crate::story::{Event, Story};
+use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
 /// Draws numbers: Vigna's splitmix64.
@@ -94,13 +95,13 @@ impl Chance {
         let slot = self.slot();
         match self.below(32) {
             0..3 => Event::Begin { slot },
-            3..5 => Event::End { slot, commits: !self.is(3) },
+            3..5 => Event::End { slot, commits: !self.is(3), stop: self.stop() },
             5..8 => Event::Accept { slot, stop: self.stop() },
             8 | 9 => {
                 let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
                 Event::StartAbove { slot, ahead, stop: self.stop() }
             }
-            10 => Event::Ask { slot, stop: self.stop() },
+            10 => self.tailing(),
             11 => Event::Recreate { slot, stop: self.stop() },
             12 => Event::Kill { slot },
             13..16 => Event::SetRight,
@@ -117,6 +118,34 @@ impl Chance {
             _ if self.is(3) => Event::Upgrade,
             _ if self.is(3) => Event::Drop { database: self.below(DATABASES) },
             _ => Event::DiskFails(false),
+        }
+    }
+
+    /// Something that those who write rows do, or those who read them by horizons.
+    fn tailing(&mut self) -> Event {
+        let slot = self.slot();
+        match self.below(24) {
+            0..6 => Event::Ask { slot, stop: self.stop() },
+            6..8 => Event::Look { slot },
+            8..10 => Event::Begin { slot },
+            10 => Event::Write { slot },
+            11..14 => Event::End { slot, commits: !self.is(4), stop: self.stop() },
+            14..16 => Event::Prepare { slot, stop: self.stop() },
+            16..18 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: self.stop() },
+            18 => Event::Churn { slot, count: if self.is(3) { 17 + self.below(12) } else { 1 + self.below(3) } },
+            19..21 => Event::Cover { slot, ago: self.ago(), stop: self.stop() },
+            21 => Event::Step { by: -(self.below(3000) as i64) },
+            22 => Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
+            _ => Event::GoOn { slot, stop: self.stop() },
+        }
+    }
+
+    /// How long ago an ID was made that is covered.
+    fn ago(&mut self) -> i64 {
+        match self.below(4) {
+            0 => self.length(),
+            1 => self.below(100) as i64,
+            _ => self.below(3000) as i64,
         }
     }
 
@@ -138,7 +167,7 @@ impl Chance {
     /// Draws a story.
     pub fn story(&mut self) -> Story {
         let mut events = Vec::new();
-        match self.below(4) {
+        match self.below(6) {
             0 => {
                 for _ in 0..10 + self.below(80) {
                     let at = if self.is(2) { 0 } else { self.below(SERVERS) };
@@ -156,9 +185,25 @@ impl Chance {
                 }
             }
             1 => self.of_files(&mut events),
+            2 => self.of_tailers(&mut events),
             _ => self.of_failovers(&mut events),
         }
         Story { events }
+    }
+
+    /// Rows are written and read on one server, which stops now and then.
+    fn of_tailers(&mut self, events: &mut Vec<(usize, Event)>) {
+        for _ in 0..10 + self.below(60) {
+            let event = match self.below(16) {
+                0..9 => self.tailing(),
+                9..14 => self.use_of(),
+                14 => Event::Pass { by: self.below(5000) as i64 },
+                _ if self.is(3) => Event::Restart { node: (0, 2), preloads: self.is(3) },
+                _ if self.is(2) => Event::Stop { ending: self.ending() },
+                _ => Event::Start { preloads: false },
+            };
+            events.push((0, event));
+        }
     }
 
     fn used(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
@@ -191,6 +236,7 @@ impl Chance {
 
     /// A standby is made, and promoted while the old primary may go on.
     fn of_failovers(&mut self, events: &mut Vec<(usize, Event)>) {
+        let tails = self.is(2);
         self.used(events, 0, 10);
         let follow = self.follow(0);
         events.push((1, follow));
@@ -202,7 +248,11 @@ impl Chance {
             events.push((1, Event::Step { by: -self.length() }));
         }
         for _ in 0..self.below(25) {
-            let event = if self.is(4) { (1, Event::Replay { most: self.below(6) }) } else { (0, self.use_of()) };
+            let event = match self.below(4) {
+                0 => (1, Event::Replay { most: self.below(6) }),
+                1 if tails => (0, self.tailing()),
+                _ => (0, self.use_of()),
+            };
             events.push(event);
             if self.is(3) {
                 events.push((1, Event::Replay { most: usize::MAX }));
@@ -220,7 +270,8 @@ impl Chance {
         events.push((1, Event::Promote));
         for _ in 0..self.below(12) {
             let at = self.below(2);
-            events.push((at, self.use_of()));
+            let event = if tails && self.is(3) { self.tailing() } else { self.use_of() };
+            events.push((at, event));
         }
         events.push((0, Event::Stop { ending: self.ending() }));
         for _ in 0..1 + self.below(3) {

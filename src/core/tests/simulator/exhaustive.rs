@@ -12,13 +12,13 @@ use crate::{be_quiet, told};
 
 /// Goes through all choices: those of the next story come after those of the last one.
 #[derive(Default)]
-struct Choices {
+pub struct Choices {
     made: Vec<(usize, usize)>,
     at: usize,
 }
 
 impl Choices {
-    fn of(&mut self, count: usize) -> usize {
+    pub fn of(&mut self, count: usize) -> usize {
         if self.at == self.made.len() {
             self.made.push((0, count));
         }
@@ -39,12 +39,12 @@ impl Choices {
     }
 }
 
-fn more() -> usize {
+pub fn more() -> usize {
     std::env::var("FLAKE_MODEL_DEPTH").map_or(0, |depth| depth.parse().unwrap())
 }
 
 /// Plays all stories that `tell` chooses.
-fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
+pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
     be_quiet();
     let (mut choices, mut count, mut ids) = (Choices::default(), 0u64, 0);
     loop {
@@ -61,9 +61,9 @@ fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
     }
 }
 
-const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
+pub const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
-const PASS: Event = Event::Pass { by: 4 * SECOND };
+pub const PASS: Event = Event::Pass { by: 4 * SECOND };
 
 /// What an operator and a machine do to one server.
 fn one_server() -> Vec<Vec<Event>> {
@@ -111,7 +111,11 @@ fn every_story_of_a_failover() {
         vec![(1, Event::LoseFile { ending: Ending::InOrder })],
         vec![(1, Event::Step { by: -8 * SECOND })],
         vec![(0, Event::SetRight), (0, ACCEPT), (0, make(0))],
-        vec![(0, Event::Recreate { slot: 0, stop: None }), (0, make(0)), (0, Event::End { slot: 0, commits: true })],
+        vec![
+            (0, Event::Recreate { slot: 0, stop: None }),
+            (0, make(0)),
+            (0, Event::End { slot: 0, commits: true, stop: None }),
+        ],
         vec![(0, Event::Restart { node: (0, 1), preloads: false }), (0, make(0))],
     ];
     let length = 3 + more();

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use flake_core::horizon::NONE;
 use flake_core::ledger::host::Page;
@@ -47,11 +46,13 @@ impl Play {
             return;
         }
         let from = Cell::new((0, false));
+        self.take_horizons_back(at);
         let result = self.act((at, slot), stop, |host, _| {
             let (instant, has_changed, _) = protocol::accept(host)?;
             from.set((instant, has_changed));
             Ok(())
         });
+        self.take_horizons_back(at);
         let mut world = self.world();
         let machine = &mut world.machines[at];
         if from.get().1 {
@@ -93,28 +94,8 @@ impl Play {
         tell!(world, "server {}: session {slot} has IDs start above {}: {result:?}", world.name(at), time(instant));
     }
 
-    /// A horizon is asked for.
-    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
-        if !self.can_operate(at, slot) {
-            return;
-        }
-        let horizon = Cell::new(i64::MIN);
-        let result = self.act((at, slot), stop, |host, session| {
-            if !session.has_joined {
-                protocol::join(host)?;
-                session.has_joined = true;
-            }
-            horizon.set(protocol::bind(host)?);
-            host.memory.shared.announced.fetch_max(horizon.get(), Ordering::SeqCst);
-            Ok(())
-        });
-        let mut world = self.world();
-        let horizon = time(horizon.get());
-        tell!(world, "server {}: session {slot} asks for a horizon: {result:?}, {horizon}", world.name(at));
-    }
-
     /// Whether a session can call functions of operators, in a transaction of its own.
-    fn can_operate(&self, at: usize, slot: usize) -> bool {
+    pub fn can_operate(&self, at: usize, slot: usize) -> bool {
         let world = self.world();
         let machine = &world.machines[at];
         let exists = machine.wal.databases[machine.database[slot]].0.is_some();

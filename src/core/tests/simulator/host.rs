@@ -4,6 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
+use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Durability, Fault, Host, Page, Server, Shared, State, Writer};
 use flake_core::{Node, SlotProgress};
 
@@ -18,6 +19,10 @@ pub enum Trouble {
     Fault(Fault),
     /// The disk is full, or broken.
     Disk,
+    /// As many transactions are prepared as can be.
+    NoRoom,
+    /// There is no horizon now.
+    NoHorizon(Refusal),
     /// The extension does not exist, or another transaction is about to drop it.
     NoExtension,
 }
@@ -318,6 +323,7 @@ impl Host for Hosted {
     }
 
     fn next_xid(&self) -> u64 {
-        self.play.world().number()
+        self.step("looks for a number that no transaction has");
+        self.with_machine(|machine| machine.procs.next)
     }
 }

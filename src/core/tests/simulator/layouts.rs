@@ -11,6 +11,8 @@ use flake_core::{
 
 use crate::host::Trouble;
 
+/// The ticks of sno.
+const UNIT: i64 = 4000;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
 /// Ten o'clock, when all stories begin.
@@ -58,6 +60,7 @@ fn share_of_sno(kind: usize, node: Node, slot: Slot) -> Share {
 pub struct Id {
     pub bits: u128,
     pub start: i64,
+    pub end: i64,
 }
 
 /// A session's generator of one kind.
@@ -106,14 +109,15 @@ impl Own {
             Self::Layout(own) => {
                 let answer = own.next(host, admit, |generator, now| generator.next(now, || 0))?;
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
-                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start }))
+                let end = start.saturating_add(OF_KINDS[kind].tick_length());
+                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
             }
             Self::Sno(own) => {
                 let answer = own.next(host, admit, |generator, now| generator.next(now, 1))?;
                 let start = own.generator.last_unit_start().unwrap_or(i64::MIN);
                 Ok(judged(answer, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | LAYOUTS as u128, start }
+                    Id { bits: bits << 8 | LAYOUTS as u128, start, end: start.saturating_add(UNIT) }
                 }))
             }
         }

@@ -64,7 +64,7 @@ impl Play {
         for database in 0..DATABASES {
             self.world().machines[0].database[0] = database;
             self.recreate(0, 0, None);
-            self.commit_or_roll_back(0, 0, true);
+            self.commit_or_roll_back(0, 0, true, None);
             self.exit(0, 0, None);
         }
         let mut world = self.world();
@@ -75,16 +75,16 @@ impl Play {
         tell!(world, "server a is node 0 of 2, and has two databases");
     }
 
-    /// Every primary makes IDs again.
+    /// Every primary makes IDs again, and its horizons come up to the present.
     pub fn epilogue(self: &Arc<Self>) {
-        for at in 0..SERVERS {
-            let is_primary = {
-                let world = self.world();
-                world.machines[at].exists && !world.machines[at].recovers()
-            };
-            if is_primary {
-                self.comes_back(at);
-            }
+        let primaries: Vec<usize> = {
+            let world = self.world();
+            let is_primary = |at: &usize| world.machines[*at].exists && !world.machines[*at].recovers();
+            (0..SERVERS).filter(is_primary).collect()
+        };
+        primaries.iter().for_each(|&at| self.comes_back(at));
+        for at in primaries {
+            (0..DATABASES).for_each(|database| self.horizon_comes_up(at, database));
         }
     }
 
@@ -195,6 +195,25 @@ impl Play {
                 }
                 limit = 0;
             }
+        }
+    }
+
+    /// Where no transaction is open any more, the horizon is the present.
+    fn horizon_comes_up(self: &Arc<Self>, at: usize, database: usize) {
+        if !self.connects(at, database) {
+            return;
+        }
+        while self.world().machines[at].procs.prepared.iter().any(|one| one.database == database) {
+            self.finish(at, 0, 0, false, None);
+        }
+        let now = self.time();
+        let horizon = self.ask(at, 0, None);
+        if horizon.is_none_or(|horizon| horizon < now) && !self.has_failed() {
+            let mut world = self.world();
+            let name = world.name(at);
+            world.fail(format!(
+                "the horizon of server {name} stays behind in database {database}: {horizon:?}, now {now}"
+            ));
         }
     }
 }

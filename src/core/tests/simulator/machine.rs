@@ -5,9 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use flake_core::SlotProgress;
 use flake_core::horizon::SlotTransactions;
+use flake_core::horizon::host::PreparedUse;
+use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::host::{Shared, State};
 
 use crate::disk::File;
+use crate::procs::{MOST_PREPARED, Procs};
+use crate::rows::Horizon;
 use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
 
@@ -25,6 +29,9 @@ pub struct Memory {
     pub pages: [Mutex<()>; DATABASES],
     pub slots: [Mutex<SlotProgress>; SLOTS],
     pub transactions: [SlotTransactions; SLOTS],
+    /// The entries of prepared transactions.
+    pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + SLOTS + 1]>,
+    pub prepared_use: PreparedUse,
 }
 
 impl Memory {
@@ -71,6 +78,12 @@ pub struct Machine {
     pub may_wait: bool,
     /// A transaction that has dropped and created the extension: its slot and database.
     pub recreating: Option<(usize, usize)>,
+    /// Its transactions.
+    pub procs: Procs,
+    /// The horizons that its history has returned.
+    pub horizons: Vec<Horizon>,
+    /// How often its clock began to be accepted, and was.
+    pub acceptances: u64,
 }
 
 #[derive(Clone)]
@@ -110,6 +123,9 @@ impl Machine {
             promises: Vec::new(),
             may_wait: false,
             recreating: None,
+            procs: Procs::recovered(&Wal::default()),
+            horizons: Vec::new(),
+            acceptances: 0,
         }
     }
 

@@ -8,9 +8,12 @@
 mod baton;
 mod disk;
 mod draw;
+mod endings;
 mod exemptions;
 mod exhaustive;
+mod exhaustive_rows;
 mod functions;
+mod horizon_host;
 mod host;
 mod layouts;
 mod live;
@@ -18,11 +21,15 @@ mod machine;
 mod operator;
 mod oracle;
 mod play;
+mod procs;
+mod rows;
 mod session;
 mod shrink;
 mod standby;
 mod stories;
+mod stories_of_rows;
 mod story;
+mod tailing;
 mod wal;
 
 use std::time::{Duration, Instant};

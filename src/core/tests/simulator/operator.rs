@@ -37,6 +37,7 @@ impl World {
         machine.recreating = None;
         machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
         machine.wal.crash();
+        self.recover_transactions(at);
     }
 
     /// Its file is not the one that it has written itself.

@@ -8,6 +8,7 @@ use crate::host::{Control, Lock};
 use crate::layouts::MORNING;
 use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
+use crate::rows::Row;
 use crate::story::{Event, Needs, Story};
 
 pub const SERVERS: usize = 3;
@@ -41,6 +42,10 @@ pub struct World {
     pub renewed: i64,
     /// What clocks said when time may have been granted.
     pub granted_at: Vec<i64>,
+    /// What transactions have inserted.
+    pub rows: Vec<Row>,
+    /// Counts snapshots, and commits that become visible.
+    pub order: u64,
     numbers: u64,
     is_over: bool,
 }
@@ -178,6 +183,8 @@ impl Play {
             above: i64::MIN,
             renewed: 0,
             granted_at: Vec::new(),
+            rows: Vec::new(),
+            order: 0,
             numbers: 0,
             is_over: false,
         };
@@ -203,6 +210,7 @@ impl Play {
             told: None,
             failure: None,
             granted_at: Vec::new(),
+            rows: Vec::new(),
             ..*world
         };
         std::mem::replace(&mut *world, empty)

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use flake_core::horizon::transactions::SessionTransactions;
 use flake_core::ledger::protocol;
 use flake_core::{FinalProgress, Node, Slot};
 
@@ -12,7 +13,7 @@ use crate::layouts::{self, KINDS, Outcome, Own, SECOND};
 use crate::machine::SLOTS;
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
-use crate::wal::Record;
+use crate::procs::Look;
 
 /// A session while nothing happens in it.
 pub struct Session {
@@ -22,6 +23,7 @@ pub struct Session {
     /// It is in the middle of making an ID.
     is_making: bool,
     pub transaction: Option<Transaction>,
+    pub past: SessionTransactions,
 }
 
 /// A transaction.
@@ -29,10 +31,18 @@ pub struct Session {
 pub struct Transaction {
     /// It ends by itself with the statement.
     pub ends_by_itself: bool,
-    /// Which of the IDs it has made.
-    made: Vec<usize>,
+    /// Its number, once it has written.
+    pub xid: Option<u64>,
+    /// What it has inserted.
+    pub rows: Option<usize>,
+    /// It began on a standby.
+    pub is_read_only: bool,
+    /// The snapshot that all its statements read by.
+    pub look: Option<Look>,
+    /// Its last horizon by that, after so many acceptances of the clock.
+    pub last: Option<(u64, i64)>,
     /// It has dropped and created the extension, which it sees like this.
-    private: Option<Arc<flake_core::ledger::host::Page>>,
+    pub private: Option<Arc<flake_core::ledger::host::Page>>,
     pub is_creator: bool,
 }
 
@@ -41,7 +51,14 @@ const PATIENCE: i64 = 8 * SECOND;
 
 impl Session {
     fn new(database: usize) -> Self {
-        Self { database, has_joined: false, own: Default::default(), is_making: false, transaction: None }
+        Self {
+            database,
+            has_joined: false,
+            own: Default::default(),
+            is_making: false,
+            transaction: None,
+            past: SessionTransactions::new(),
+        }
     }
 
     fn final_progress(&self) -> Option<Vec<FinalProgress>> {
@@ -51,11 +68,11 @@ impl Session {
 
 impl Hosted {
     /// Reads the clock, and has the transaction hold horizons.
-    fn admit(&self) -> (i64, Result<(), i64>) {
+    fn admit(&self, past: &SessionTransactions) -> (i64, Result<(), i64>) {
         use flake_core::ledger::host::Server;
         self.interruptible();
         let now = self.now();
-        (now, self.memory.transactions[self.slot].admit(&self.memory.shared.announced, now))
+        (now, past.admit(self, now))
     }
 }
 
@@ -70,13 +87,16 @@ impl Play {
         let (mut session, mut host) = {
             let mut world = self.world();
             let machine = &mut world.machines[at];
+            let is_read_only = machine.recovers();
             let mut session = machine.sessions[slot].take().or_else(|| {
                 let database = machine.database[slot];
                 Some(Box::new(Session::new(database)))
             })?;
-            let transaction = session
-                .transaction
-                .get_or_insert_with(|| Transaction { ends_by_itself: true, ..Transaction::default() });
+            let transaction = session.transaction.get_or_insert_with(|| Transaction {
+                ends_by_itself: true,
+                is_read_only,
+                ..Transaction::default()
+            });
             let host = Hosted {
                 play: Arc::clone(self),
                 at,
@@ -92,23 +112,24 @@ impl Play {
             (session, host)
         };
         host.control = self.runs(at, slot, stop);
-        let result = catch_unwind(AssertUnwindSafe(|| act(&mut host, &mut session)));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let result = act(&mut host, &mut session);
+            if let Some(transaction) = &mut session.transaction {
+                transaction.private = host.private.take();
+                if transaction.ends_by_itself || result.is_err() {
+                    self.end_transaction(&host, &mut session, result.is_ok());
+                }
+            }
+            result
+        }));
         let result = match result {
             Ok(result) => {
-                if let Some(transaction) = &mut session.transaction {
-                    transaction.private = host.private.take();
-                    match result {
-                        Ok(()) if !transaction.ends_by_itself => {}
-                        _ => self.end_transaction(at, slot, &mut session, result.is_ok()),
-                    }
-                }
                 self.world().machines[at].sessions[slot] = Some(session);
                 Some(result)
             }
             Err(payload) if payload.is::<Dead>() => None,
             Err(payload) if payload.is::<Terminated>() => {
-                self.end_transaction(at, slot, &mut session, false);
-                self.leave(&mut host, &session);
+                self.leave(&mut host, &mut session);
                 None
             }
             Err(payload) => {
@@ -126,12 +147,13 @@ impl Play {
     }
 
     /// A session leaves the ledger, as it exits.
-    fn leave(self: &Arc<Self>, host: &mut Hosted, session: &Session) {
-        if !session.has_joined {
-            return;
-        }
-        let progress = session.final_progress();
-        let left = catch_unwind(AssertUnwindSafe(|| protocol::leave(host, progress.as_deref(), true)));
+    fn leave(self: &Arc<Self>, host: &mut Hosted, session: &mut Session) {
+        let left = catch_unwind(AssertUnwindSafe(|| {
+            self.end_transaction(host, session, false);
+            if session.has_joined {
+                protocol::leave(host, session.final_progress().as_deref(), true);
+            }
+        }));
         if let Err(payload) = left
             && !payload.is::<Dead>()
         {
@@ -187,10 +209,8 @@ impl Play {
 
     fn make_one(self: &Arc<Self>, host: &mut Hosted, session: &mut Session, kind: usize) -> Result<Outcome, Trouble> {
         use flake_core::ledger::host::Server;
-        if !session.has_joined {
-            protocol::join(host)?;
-            session.has_joined = true;
-        }
+        self.join(host, session)?;
+        session.past.notice_promotion(host)?;
         session.is_making = true;
         let (node, slot) = (host.node, Slot::new(host.slot as u32, SLOTS as u32).unwrap());
         let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, node, slot), Ok);
@@ -201,9 +221,10 @@ impl Play {
                 return Err(trouble);
             }
         };
+        let past = &session.past;
         let (read, in_recovery) = (Cell::new((0, 0)), Cell::new(false));
         let outcome = own.next(host, kind, |host| {
-            let (now, admitted) = host.admit();
+            let (now, admitted) = host.admit(past);
             read.set((self.time(), now));
             in_recovery.set(host.lock(|state| state.ledger.is_some_and(|ledger| ledger.in_recovery())));
             (now, admitted)
@@ -223,7 +244,7 @@ impl Play {
             let is_below =
                 promise.map(|promise| format!("an ID of {} is below {}", time(id.start), time(promise.instant)));
             let (time, clock) = read.get();
-            let transaction = session.transaction.get_or_insert_default();
+            let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {
                 server: host.at,
                 name: machine.name,
@@ -238,42 +259,18 @@ impl Play {
                 record: usize::MAX,
                 time,
                 clock,
-                of_creator: transaction.is_creator,
+                of_creator: is_creator,
                 id,
             };
-            transaction.made.push(world.oracle.made.len());
+            let number = world.oracle.made.len();
             let wrong = world.oracle.made(made, &steps);
             if let Some(wrong) = is_below.or(wrong) {
                 world.fail(wrong);
             }
+            drop(world);
+            self.insert(host, session, id.end, Some(number));
         }
         outcome
-    }
-
-    /// A session's transaction ends.
-    fn end_transaction(&self, at: usize, slot: usize, session: &mut Session, commits: bool) {
-        let Some(transaction) = session.transaction.take() else { return };
-        let time = self.time();
-        let mut world = self.world();
-        let world = &mut *world;
-        let machine = &mut world.machines[at];
-        if transaction.is_creator {
-            machine.recreating = None;
-        }
-        if commits && !machine.recovers() && (transaction.is_creator || !transaction.made.is_empty()) {
-            if transaction.is_creator {
-                machine.wal.write(time, Record::Extension(session.database, transaction.private));
-            }
-            let record = machine.wal.write(time, Record::Commit);
-            machine.wal.flush(record);
-            for &made in &transaction.made {
-                world.oracle.made[made].record = record;
-            }
-        }
-        machine.memory.transactions[slot].end(None);
-        for promise in &mut machine.promises {
-            promise.waits_for.retain(|&waits_for| waits_for != slot);
-        }
     }
 
     /// A session begins a transaction.
@@ -284,34 +281,22 @@ impl Play {
         if !machine.is_up {
             return;
         }
+        let is_read_only = machine.recovers();
         let session = machine.sessions[slot].get_or_insert_with(|| Box::new(Session::new(database)));
         if session.transaction.is_none() {
-            session.transaction = Some(Transaction::default());
+            session.transaction = Some(Transaction { is_read_only, ..Transaction::default() });
             tell!(world, "server {}: session {slot} begins a transaction", world.name(at));
         }
     }
 
-    /// It ends it.
-    pub fn commit_or_roll_back(&self, at: usize, slot: usize, commits: bool) {
-        let session = self.world().machines[at].sessions[slot].take();
-        let Some(mut session) = session else { return };
-        if session.transaction.is_some() {
-            self.end_transaction(at, slot, &mut session, commits);
-            let mut world = self.world();
-            let how = if commits { "commits" } else { "rolls back" };
-            tell!(world, "server {}: session {slot} {how}", world.name(at));
-        }
-        self.world().machines[at].sessions[slot] = Some(session);
-    }
-
     /// The session of a slot exits.
     pub fn exit(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
-        let Some(mut session) = self.world().machines[at].sessions[slot].take() else { return };
-        self.end_transaction(at, slot, &mut session, false);
         {
             let mut world = self.world();
+            if world.machines[at].sessions[slot].is_none() {
+                return;
+            }
             tell!(world, "server {}: session {slot} exits", world.name(at));
-            world.machines[at].sessions[slot] = Some(session);
         }
         self.act((at, slot), stop, |host, session| {
             self.leave(host, session);

@@ -67,6 +67,12 @@ fn simpler(event: Event) -> Vec<Event> {
         Event::GoOn { slot, stop: Some(_) } => Some(Event::GoOn { slot, stop: None }),
         Event::Exit { slot, stop: Some(_) } => Some(Event::Exit { slot, stop: None }),
         Event::Accept { slot, stop: Some(_) } => Some(Event::Accept { slot, stop: None }),
+        Event::End { slot, commits, stop: Some(_) } => Some(Event::End { slot, commits, stop: None }),
+        Event::Prepare { slot, stop: Some(_) } => Some(Event::Prepare { slot, stop: None }),
+        Event::Finish { slot, which, commits, stop: Some(_) } => {
+            Some(Event::Finish { slot, which, commits, stop: None })
+        }
+        Event::Cover { slot, ago, stop: Some(_) } => Some(Event::Cover { slot, ago, stop: None }),
         Event::Ask { slot, stop: Some(_) } => Some(Event::Ask { slot, stop: None }),
         Event::Recreate { slot, stop: Some(_) } => Some(Event::Recreate { slot, stop: None }),
         Event::StartAbove { slot, ahead, stop: Some(_) } => Some(Event::StartAbove { slot, ahead, stop: None }),
@@ -79,6 +85,13 @@ fn simpler(event: Event) -> Vec<Event> {
             let kinds = (0..kind.min(1)).map(|kind| Event::Make { slot, kind, count, waits, stop });
             let at_once = waits.then_some(Event::Make { slot, kind, count, waits: false, stop });
             fewer.chain(kinds).chain(at_once).collect()
+        }
+        Event::Cover { slot, ago, stop } => rounder(ago).map(|ago| Event::Cover { slot, ago, stop }).collect(),
+        Event::Churn { slot, count } if count > 1 => {
+            vec![Event::Churn { slot, count: count / 2 }, Event::Churn { slot, count: count - 1 }]
+        }
+        Event::Finish { slot, which, commits, stop } if which > 0 => {
+            vec![Event::Finish { slot, which: 0, commits, stop }]
         }
         Event::Pass { by } => rounder(by).map(|by| Event::Pass { by }).collect(),
         Event::Step { by } => rounder(by).map(|by| Event::Step { by }).collect(),

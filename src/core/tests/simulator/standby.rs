@@ -87,6 +87,7 @@ impl Play {
         let timeline = old.timeline + 1;
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
         let promises: Vec<_> = replayed.filter(|promise| promise.node == new.node).cloned().collect();
+        let horizons: Vec<_> = old.horizons.iter().filter(|horizon| horizon.record <= end).cloned().collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
@@ -94,8 +95,10 @@ impl Play {
         machine.timeline = timeline;
         machine.branch = number;
         machine.has_looked = [false; DATABASES];
+        machine.horizons = horizons;
         machine.promises.extend(promises);
         machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
+        world.recover_transactions(at);
         tell!(world, "server {} is promoted to timeline {timeline}", world.name(at));
     }
 
@@ -128,6 +131,7 @@ impl Play {
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
         machine.promises.clear();
+        machine.horizons.clear();
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
         let allowed = if allows { ", and may make IDs in recovery" } else { "" };
         let (name, source) = (world.name(at), world.name(source));

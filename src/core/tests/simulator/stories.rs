@@ -7,18 +7,18 @@ use crate::play::{Play, World};
 use crate::story::{Event, Story};
 use crate::{be_quiet, told};
 
-const FIRST: (u32, u32) = (0, 2);
-const SECOND_NODE: (u32, u32) = (1, 2);
+pub const FIRST: (u32, u32) = (0, 2);
+pub const SECOND_NODE: (u32, u32) = (1, 2);
 /// Servers.
-const A: usize = 0;
-const B: usize = 1;
+pub const A: usize = 0;
+pub const B: usize = 1;
 
 pub fn make(slot: usize) -> Event {
     Event::Make { slot, kind: 0, count: 1, waits: false, stop: None }
 }
 
 /// The same, and waits as long as sessions do.
-fn wait(slot: usize) -> Event {
+pub fn wait(slot: usize) -> Event {
     Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
 }
 
@@ -26,15 +26,15 @@ pub fn connect(database: usize) -> [Event; 2] {
     [0, 1].map(|slot| Event::Connect { slot, database })
 }
 
-fn follow(node: (u32, u32)) -> Event {
+pub fn follow(node: (u32, u32)) -> Event {
     Event::Follow { source: A, node, allows: false, keeps_file: false }
 }
 
-const RESTART: Event = Event::Restart { node: FIRST, preloads: false };
+pub const RESTART: Event = Event::Restart { node: FIRST, preloads: false };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
-const REPLAY: Event = Event::Replay { most: usize::MAX };
-const CRASH: Event = Event::Stop { ending: Ending::Crash };
-const START: Event = Event::Start { preloads: false };
+pub const REPLAY: Event = Event::Replay { most: usize::MAX };
+pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
+pub const START: Event = Event::Start { preloads: false };
 
 /// The clock comes to where IDs were made, of which this is the one so many before the last; sessions make IDs there.
 pub fn again(which: usize, waits: bool) -> Vec<Event> {
@@ -45,12 +45,12 @@ pub fn again(which: usize, waits: bool) -> Vec<Event> {
     events
 }
 
-fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Event)> {
+pub fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Event)> {
     events.into_iter().map(|event| (at, event)).collect()
 }
 
 /// Plays a story in which nothing goes wrong.
-fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
+pub fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
     be_quiet();
     let story = Story { events: events.into_iter().flatten().collect() };
     let world = Play::of(&story, false);
@@ -97,7 +97,7 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
     for _ in 0..7 {
         both.extend([there(A), there(B), (A, Event::Pass { by: SECOND / 4 })]);
     }
-    let end = |slot| Event::End { slot, commits: true };
+    let end = |slot| Event::End { slot, commits: true, stop: None };
     goes_well([
         on(A, connect(1)),
         on(A, [make(1), Event::Drop { database: 1 }]),
@@ -134,7 +134,7 @@ fn sessions_that_were_connected_start_above_too() {
     let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
     goes_well([on(A, [make(0), above, Event::Step { by: -3 * SECOND }]), on(A, again(0, true))]);
     // In a transaction that began before, it may; but not in the next.
-    let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true }];
+    let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true, stop: None }];
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
@@ -175,7 +175,7 @@ fn a_creation_that_is_rolled_back() {
         let world = goes_well([
             on(A, [wait(0)]),
             on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
-            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits, stop: None }]),
             on(A, [Event::Exit { slot: 0, stop: None }]),
             on(B, [REPLAY]),
             on(A, [CRASH]),
@@ -186,7 +186,7 @@ fn a_creation_that_is_rolled_back() {
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
     // The server itself knows.
-    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false }, CRASH, START];
+    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 

@@ -21,7 +21,13 @@ pub enum Event {
     Exit { slot: usize, stop: Option<u16> },
     Kill { slot: usize },
     Begin { slot: usize },
-    End { slot: usize, commits: bool },
+    End { slot: usize, commits: bool, stop: Option<u16> },
+    Write { slot: usize },
+    Look { slot: usize },
+    Prepare { slot: usize, stop: Option<u16> },
+    Finish { slot: usize, which: usize, commits: bool, stop: Option<u16> },
+    Cover { slot: usize, ago: i64, stop: Option<u16> },
+    Churn { slot: usize, count: usize },
     Recreate { slot: usize, stop: Option<u16> },
     Drop { database: usize },
     Accept { slot: usize, stop: Option<u16> },
@@ -63,6 +69,12 @@ impl Event {
             | Self::Kill { slot }
             | Self::Begin { slot }
             | Self::End { slot, .. }
+            | Self::Write { slot }
+            | Self::Look { slot }
+            | Self::Prepare { slot, .. }
+            | Self::Finish { slot, .. }
+            | Self::Cover { slot, .. }
+            | Self::Churn { slot, .. }
             | Self::Recreate { slot, .. }
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
@@ -106,12 +118,18 @@ impl Play {
             // One that does nothing exits as it would by itself.
             Event::Kill { slot } => self.exit(at, slot, None),
             Event::Begin { slot } => self.begin_transaction(at, slot),
-            Event::End { slot, commits } => self.commit_or_roll_back(at, slot, commits),
+            Event::End { slot, commits, stop } => self.commit_or_roll_back(at, slot, commits, stop),
+            Event::Write { slot } => self.write(at, slot),
+            Event::Look { slot } => self.look(at, slot),
+            Event::Prepare { slot, stop } => self.prepare(at, slot, stop),
+            Event::Finish { slot, which, commits, stop } => self.finish(at, slot, which, commits, stop),
+            Event::Cover { slot, ago, stop } => self.cover(at, slot, ago, stop),
+            Event::Churn { slot, count } => self.churn(at, slot, count),
             Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
             Event::Drop { database } => self.drop_extension(at, database),
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
-            Event::Ask { slot, stop } => self.ask(at, slot, stop),
+            Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),
             Event::Pass { by } => {
                 self.pass(by);
                 tell!(self.world(), "{} pass", seconds(by));

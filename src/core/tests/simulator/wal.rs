@@ -12,8 +12,12 @@ pub type Extension = Option<Arc<Page>>;
 /// A record.
 #[derive(Clone)]
 pub enum Record {
-    /// A transaction that has committed.
-    Commit,
+    /// A transaction that has committed, and its rows.
+    Commit(u64, Option<usize>),
+    /// One that was prepared, and the instant that it carries.
+    Prepare { xid: u64, row: usize, database: usize, bound: i64 },
+    /// One that was prepared, and is rolled back.
+    Abort(u64),
     /// A database is created, with this number.
     Database(usize, usize),
     /// The extension of a database is this from now on.
@@ -40,7 +44,7 @@ impl Wal {
                 self.databases[*database] = (extension.clone(), self.records.len() + 1);
             }
             Record::Database(database, number) => self.numbers[*database] = *number,
-            Record::Commit => {}
+            _ => {}
         }
         self.records.push((time, record));
         self.records.len()

@@ -1,0 +1,84 @@
+//! Every story of one who writes rows and one who reads them, of whom one stops at each of its points.
+
+use crate::exhaustive::{all, more};
+use crate::stories::{CRASH, START, make};
+use crate::story::Event;
+
+const BEGIN: Event = Event::Begin { slot: 0 };
+const ASK: Event = Event::Ask { slot: 1, stop: None };
+const LOOK: Event = Event::Look { slot: 1 };
+const END: Event = Event::End { slot: 0, commits: true, stop: None };
+const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
+const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
+const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+
+fn prepared() -> Vec<Event> {
+    vec![BEGIN, make(0), PREPARE]
+}
+
+/// The reader is stopped, and the writer goes on.
+#[test]
+fn every_point_at_which_a_reader_stops() {
+    let befores = [
+        vec![],
+        vec![make(0)],
+        vec![BEGIN, make(0)],
+        vec![BEGIN, Event::Write { slot: 0 }],
+        prepared(),
+        vec![BEGIN, make(0), PREPARE, CRASH, START],
+    ];
+    let others: Vec<Vec<Event>> = vec![
+        vec![make(0)],
+        vec![END],
+        vec![PREPARE],
+        vec![FINISH],
+        vec![BEGIN, make(0)],
+        vec![Event::Cover { slot: 0, ago: 5, stop: None }],
+    ];
+    let length = 2 + more();
+    all("a reader", |choices| {
+        let stop = Some(1 + choices.of(64) as u16);
+        let mut events = befores[choices.of(befores.len())].clone();
+        events.extend([vec![], vec![LOOK], vec![make(1), LOOK]][choices.of(3)].clone());
+        events.push(Event::Ask { slot: 1, stop });
+        for _ in 0..length {
+            events.extend(&others[choices.of(others.len())]);
+        }
+        events.extend([Event::GoOn { slot: 1, stop: None }, END_OF_READER, ASK, END, FINISH, ASK]);
+        events.into_iter().map(|event| (0, event)).collect()
+    });
+}
+
+/// The writer is stopped, and the reader goes on.
+#[test]
+fn every_point_at_which_a_writer_stops() {
+    let parts = |stop| -> Vec<(Vec<Event>, Event)> {
+        vec![
+            (vec![], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
+            (vec![BEGIN], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
+            (vec![make(1)], Event::Cover { slot: 0, ago: 3, stop }),
+            (vec![BEGIN, make(0)], Event::End { slot: 0, commits: true, stop }),
+            (vec![BEGIN, make(0)], Event::Prepare { slot: 0, stop }),
+            (prepared(), Event::Finish { slot: 0, which: 0, commits: true, stop }),
+        ]
+    };
+    let others: Vec<Vec<Event>> = vec![
+        vec![ASK],
+        vec![LOOK, ASK],
+        vec![Event::Finish { slot: 1, which: 0, commits: true, stop: None }],
+        vec![Event::Pass { by: 2000 }],
+        vec![CRASH, START],
+    ];
+    let length = 2 + more();
+    all("a writer", |choices| {
+        let writers = parts(Some(1 + choices.of(64) as u16));
+        let (before, writer) = writers[choices.of(writers.len())].clone();
+        let mut events = before;
+        events.push(writer);
+        for _ in 0..length {
+            events.extend(&others[choices.of(others.len())]);
+        }
+        events.extend([Event::GoOn { slot: 0, stop: None }, ASK, END, FINISH, END_OF_READER, ASK]);
+        events.into_iter().map(|event| (0, event)).collect()
+    });
+}

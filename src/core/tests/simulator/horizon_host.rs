@@ -1,0 +1,96 @@
+//! A session of a simulated server, as horizons see it.
+
+use flake_core::horizon::SlotTransactions;
+use flake_core::horizon::host::{HorizonHost, PreparedUse, Refusal};
+use flake_core::horizon::prepared::{Prepared, Transactions};
+
+use crate::host::{Hosted, Trouble};
+use crate::play::Play;
+use crate::procs::MOST_PREPARED;
+use crate::wal::Record;
+
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        Self::NoHorizon(refusal)
+    }
+}
+
+/// The transactions of a server.
+struct Known<'a>(&'a Play, usize);
+
+impl Transactions for Known<'_> {
+    fn is_running(&self, xid: u64) -> bool {
+        self.0.world().machines[self.1].procs.is_running(xid)
+    }
+
+    fn latest_ended(&self) -> u64 {
+        self.0.world().machines[self.1].procs.latest_ended()
+    }
+
+    fn oldest(&self) -> u64 {
+        self.0.world().machines[self.1].procs.oldest()
+    }
+}
+
+impl HorizonHost for Hosted {
+    fn database(&self) -> u32 {
+        self.database as u32 + 1
+    }
+
+    fn own(&self) -> Option<&SlotTransactions> {
+        Some(&self.memory.transactions[self.slot])
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
+        self.memory.transactions.iter().inspect(|_| self.step("reads what a slot holds"))
+    }
+
+    fn nap(&self) {
+        self.step("naps");
+    }
+
+    fn all_take_part(&self) -> bool {
+        true
+    }
+
+    fn most_prepared(&self) -> usize {
+        MOST_PREPARED
+    }
+
+    fn prepared_use(&self) -> &PreparedUse {
+        &self.memory.prepared_use
+    }
+
+    fn prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
+        self.step("takes the lock of the prepared transactions");
+        act(&mut *self.memory.prepared.lock().unwrap())
+    }
+
+    fn known(&self) -> impl Transactions {
+        Known(&self.play, self.at)
+    }
+
+    fn has_committed(&self, xid: u64) -> bool {
+        self.step("looks into the commit log");
+        let is_its = |record: &(i64, Record)| matches!(record.1, Record::Commit(committed, _) if committed == xid);
+        self.play.world().machines[self.at].wal.records.iter().any(is_its)
+    }
+
+    fn carry(&self, xid: u64, bound: i64) {
+        self.step("takes a lock that carries its bound");
+        self.play.world().machines[self.at].procs.carried.push((xid, bound));
+    }
+
+    fn carried(&self) -> Vec<(u32, i64)> {
+        self.step("looks at the locks");
+        let world = self.play.world();
+        world.machines[self.at].procs.carried.iter().map(|&(xid, bound)| (xid as u32, bound)).collect()
+    }
+
+    fn database_of(&self, xid: u32) -> u32 {
+        self.step("looks for a prepared transaction");
+        let world = self.play.world();
+        let one = world.machines[self.at].procs.prepared.iter().find(|one| one.xid as u32 == xid);
+        one.map_or(0, |one| one.database as u32 + 1)
+    }
+}

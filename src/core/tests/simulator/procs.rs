@@ -1,0 +1,144 @@
+//! The transactions of a server as its snapshots see them: which run, which have ended, which are prepared.
+
+use std::cell::Cell;
+
+use flake_core::horizon::host::QuerySnapshot;
+use flake_core::horizon::prepared::Transactions;
+use flake_core::horizon::{NONE, Snapshot};
+
+use crate::machine::SLOTS;
+use crate::wal::{Record, Wal};
+
+/// How many transactions can be prepared at once.
+pub const MOST_PREPARED: usize = 2;
+/// The first number that a transaction gets.
+const FIRST: u64 = 3;
+
+/// A prepared transaction.
+#[derive(Clone, Copy)]
+pub struct PreparedOne {
+    pub xid: u64,
+    pub row: usize,
+    pub database: usize,
+    /// Others can end it.
+    pub is_valid: bool,
+    /// Somebody is about to end it.
+    pub is_locked: bool,
+}
+
+pub struct Procs {
+    pub next: u64,
+    pub running: Vec<u64>,
+    pub latest_ended: u64,
+    /// The first numbers that snapshots in use see as running, for each slot.
+    pub oldest: [u64; SLOTS],
+    pub prepared: Vec<PreparedOne>,
+    /// Instants that locks of transactions carry.
+    pub carried: Vec<(u64, i64)>,
+    /// The rows that have become visible since the server started, in this order.
+    pub seen: Vec<usize>,
+}
+
+impl Procs {
+    /// The transactions after a start: only prepared ones run.
+    pub fn recovered(wal: &Wal) -> Self {
+        let mut new = Self {
+            next: FIRST,
+            running: Vec::new(),
+            latest_ended: FIRST - 1,
+            oldest: [u64::MAX; SLOTS],
+            prepared: Vec::new(),
+            carried: Vec::new(),
+            seen: Vec::new(),
+        };
+        for (_, record) in &wal.records {
+            match *record {
+                Record::Prepare { xid, row, database, bound } => {
+                    new.prepared.push(PreparedOne { xid, row, database, is_valid: true, is_locked: false });
+                    if bound != NONE {
+                        new.carried.push((xid, bound));
+                    }
+                    new.next = new.next.max(xid + 1);
+                }
+                Record::Commit(xid, _) | Record::Abort(xid) => {
+                    new.prepared.retain(|one| one.xid != xid);
+                    new.carried.retain(|one| one.0 != xid);
+                    new.next = new.next.max(xid + 1);
+                }
+                _ => {}
+            }
+        }
+        new.running = new.prepared.iter().map(|one| one.xid).collect();
+        new.latest_ended = new.next - 1;
+        new
+    }
+
+    /// Gives a transaction its number.
+    pub fn assign(&mut self) -> u64 {
+        self.running.push(self.next);
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// It has ended, and snapshots see that.
+    pub fn ended(&mut self, xid: u64) {
+        self.running.retain(|&running| running != xid);
+        self.latest_ended = self.latest_ended.max(xid);
+    }
+
+    /// Takes a snapshot for a session whose transaction may have a number.
+    pub fn look(&mut self, slot: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
+        let xmax = self.latest_ended + 1;
+        let running: Vec<u64> = self.running.iter().copied().filter(|&xid| xid < xmax && Some(xid) != own).collect();
+        let xmin = running.iter().copied().chain(own).fold(xmax, u64::min);
+        self.oldest[slot] = self.oldest[slot].min(xmin);
+        let running = running.into_iter().map(|xid| xid as u32).collect();
+        Look { xmin, xmax, running, seen: self.seen.len(), order, is_of_transaction, note: Cell::new(None) }
+    }
+}
+
+impl Transactions for Procs {
+    fn is_running(&self, xid: u64) -> bool {
+        self.running.contains(&xid)
+    }
+
+    fn latest_ended(&self) -> u64 {
+        self.latest_ended
+    }
+
+    fn oldest(&self) -> u64 {
+        self.running.iter().chain(&self.oldest).copied().fold(self.next, u64::min)
+    }
+}
+
+/// A snapshot.
+#[derive(Clone)]
+pub struct Look {
+    xmin: u64,
+    xmax: u64,
+    running: Vec<u32>,
+    /// How many of the rows that have become visible since the server started it sees.
+    pub seen: usize,
+    /// When it was taken.
+    pub order: u64,
+    is_of_transaction: bool,
+    note: Cell<Option<i64>>,
+}
+
+impl QuerySnapshot for Look {
+    fn transactions(&self) -> Snapshot<'_> {
+        Snapshot { xmin: self.xmin, xmax: self.xmax, running: &self.running }
+    }
+
+    fn note(&self) -> Option<i64> {
+        self.note.get()
+    }
+
+    fn set_note(&self, instant: i64) {
+        self.note.set(Some(instant));
+    }
+
+    fn is_of_transaction(&self) -> bool {
+        self.is_of_transaction
+    }
+}

@@ -1,0 +1,138 @@
+//! What must never happen either: a lost row. Its ID lies below a horizon that was returned, and it becomes visible after the
+//! snapshot that the horizon was returned for.
+
+use crate::oracle::time;
+use crate::play::{Play, World};
+use crate::procs::Procs;
+use crate::wal::Record;
+
+/// The rows of a transaction.
+pub struct Row {
+    /// The number of the database, which does not come again.
+    number: usize,
+    /// The least end of a tick of their IDs.
+    pub end: i64,
+    /// Which IDs the transaction has made.
+    pub made: Vec<usize>,
+    /// When they first became visible, on any server.
+    seen: Option<u64>,
+    /// The session that has inserted them.
+    by: (char, usize),
+}
+
+/// A horizon that was returned.
+#[derive(Clone)]
+pub struct Horizon {
+    pub instant: i64,
+    number: usize,
+    /// The last record that was on disk when it was returned; the greatest number if its page is not there for others.
+    pub record: usize,
+    /// When its snapshot was taken.
+    order: u64,
+    by: (char, usize),
+}
+
+impl World {
+    /// A moment, later than all before.
+    pub fn moment(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// A transaction inserts a row with an ID of a tick that ends at an instant; returns its rows.
+    pub fn insert(&mut self, (at, slot): (usize, usize), rows: Option<usize>, database: usize, end: i64) -> usize {
+        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
+        let rows = rows.unwrap_or_else(|| {
+            self.rows.push(Row { number, end, made: Vec::new(), seen: None, by });
+            self.rows.len() - 1
+        });
+        let row = &mut self.rows[rows];
+        row.end = row.end.min(end);
+        rows
+    }
+
+    /// The rows of a transaction that has committed become visible on a server.
+    pub fn become_visible(&mut self, at: usize, row: usize) {
+        let moment = self.moment();
+        self.machines[at].procs.seen.push(row);
+        let rows = &mut self.rows[row];
+        let seen = *rows.seen.get_or_insert(moment);
+        let rows = &self.rows[row];
+        let is_lost =
+            |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen;
+        if let Some(horizon) = self.machines[at].horizons.iter().find(is_lost) {
+            let sentence = lost(rows, horizon, self.name(at));
+            self.fail(sentence);
+        }
+    }
+
+    /// A transaction has committed with a record.
+    pub fn have_committed(&mut self, row: usize, record: usize) {
+        for &made in &self.rows[row].made {
+            self.oracle.made[made].record = record;
+        }
+    }
+
+    /// A server knows the transactions that its log tells of, and shows what they have committed.
+    pub fn recover_transactions(&mut self, at: usize) {
+        self.machines[at].procs = Procs::recovered(&self.machines[at].wal);
+        let committed = |(record, (_, kind)): (usize, &(i64, Record))| match *kind {
+            Record::Commit(_, Some(row)) => Some((row, record)),
+            _ => None,
+        };
+        let all = (1..).zip(&self.machines[at].wal.records);
+        let unseen = all.filter_map(committed).filter(|&(row, _)| self.rows[row].seen.is_none());
+        let unseen: Vec<(usize, usize)> = unseen.collect();
+        for (row, record) in unseen {
+            self.have_committed(row, record);
+            self.become_visible(at, row);
+        }
+    }
+
+    /// A session is told a horizon for a snapshot that sees so many of the rows.
+    pub fn returned(
+        &mut self,
+        (at, slot): (usize, usize),
+        database: usize,
+        instant: i64,
+        look: (usize, u64),
+        record: usize,
+    ) {
+        let by = (self.name(at), slot);
+        let machine = &mut self.machines[at];
+        let horizon = Horizon { instant, number: machine.wal.numbers[database], record, order: look.1, by };
+        let since = &machine.procs.seen[look.0..];
+        let rows = since.iter().map(|&row| &self.rows[row]);
+        let lost_rows =
+            rows.filter(|row| row.number == horizon.number && row.end <= instant && row.seen > Some(look.1));
+        let sentence = lost_rows.map(|row| lost(row, &horizon, by.0)).next();
+        let is_known = |known: &Horizon| known.number == horizon.number && known.instant >= instant;
+        if !machine.horizons.iter().any(is_known) {
+            machine.horizons.push(horizon);
+        }
+        if let Some(sentence) = sentence {
+            self.fail(sentence);
+        }
+    }
+}
+
+impl Play {
+    /// The clock of a server is about to be accepted, or was: horizons ahead of it do not count.
+    pub fn take_horizons_back(&self, at: usize) {
+        let machine = &mut self.world().machines[at];
+        machine.acceptances += 1;
+        let now = self.time() + machine.offset();
+        machine.horizons.retain(|horizon| horizon.instant <= now);
+    }
+}
+
+fn lost(row: &Row, horizon: &Horizon, server: char) -> String {
+    let (by, slot) = row.by;
+    let (asked, asker) = horizon.by;
+    format!(
+        "a row is lost: session {slot} of server {by} has inserted an ID whose tick ends at {}, session {asker} of server {asked} \
+         was told the horizon {}, and only then does the row become visible on server {server}",
+        time(row.end),
+        time(horizon.instant)
+    )
+}

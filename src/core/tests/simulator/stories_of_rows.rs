@@ -1,0 +1,72 @@
+//! Stories that lost a row once, in the product or in the protocol.
+
+use crate::layouts::SECOND;
+use crate::operator::Ending;
+use crate::stories::{A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, follow, goes_well, make, on, wait};
+use crate::story::Event;
+use crate::tailing::MICROSECOND;
+
+const ASK: Event = Event::Ask { slot: 1, stop: None };
+
+fn cover(ago: i64) -> Event {
+    Event::Cover { slot: 0, ago, stop: None }
+}
+
+/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows of the horizon.
+#[test]
+fn an_id_is_covered_first_after_a_start() {
+    let lose = Event::LoseFile { ending: Ending::InOrder };
+    for restart in [vec![RESTART], vec![CRASH, START], vec![lose]] {
+        for ago in [0, SECOND, 60 * SECOND] {
+            let pass = Event::Pass { by: 5 * SECOND };
+            goes_well([on(A, [make(0), ASK]), on(A, restart.clone()), on(A, [cover(ago), pass, cover(ago), ASK])]);
+        }
+    }
+}
+
+/// The same after a promotion, on a server with another number too.
+#[test]
+fn an_id_is_covered_first_after_a_promotion() {
+    for node in [FIRST, SECOND_NODE] {
+        for ago in [0, SECOND, 60 * SECOND] {
+            goes_well([
+                on(A, [make(0)]),
+                on(B, [follow(node)]),
+                on(A, [make(0), ASK]),
+                on(B, [REPLAY]),
+                on(A, [CRASH]),
+                on(B, [Event::Promote, cover(ago), Event::Pass { by: 5 * SECOND }, cover(ago), ASK]),
+            ]);
+        }
+    }
+}
+
+/// A horizon is asked for while a new primary waits for the old one, which then gets another number, and a clock that is behind.
+#[test]
+fn a_horizon_from_before_time_was_open() {
+    let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
+    for wait in [0, SECOND] {
+        goes_well([
+            on(A, [make(0)]),
+            on(B, [follow(FIRST), Event::Promote]),
+            on(A, [make(0)]),
+            on(B, [Event::Pass { by: wait }, ASK, ASK]),
+            on(B, [Event::Step { by: -1000 }, Event::Restart { node: SECOND_NODE, preloads: false }, micro]),
+        ]);
+    }
+}
+
+/// A transaction that was prepared is committed after a crash, or by a new primary.
+#[test]
+fn a_prepared_transaction_outlives_its_server() {
+    let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
+    let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+    goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, prepare),
+        on(B, [REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote, wait(0), ASK, finish, ASK]),
+    ]);
+}

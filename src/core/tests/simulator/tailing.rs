@@ -1,0 +1,184 @@
+//! What those do who write rows and who read them by horizons.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use flake_core::horizon::ask;
+use flake_core::ledger::host::Server;
+use flake_core::ledger::protocol;
+
+use crate::host::{Hosted, Trouble};
+use crate::oracle::time;
+use crate::play::{Play, tell};
+use crate::procs::Look;
+use crate::session::Session;
+
+impl Play {
+    /// A session begins a transaction that reads by one snapshot.
+    pub fn look(&self, at: usize, slot: usize) {
+        if !self.can_operate(at, slot) || !self.is_outside(at, slot) {
+            return;
+        }
+        self.begin_transaction(at, slot);
+        let mut world = self.world();
+        let order = world.moment();
+        let machine = &mut world.machines[at];
+        let look = machine.procs.look(slot, None, order, true);
+        if let Some(transaction) = machine.sessions[slot].as_mut().and_then(|session| session.transaction.as_mut()) {
+            transaction.look = Some(look);
+        }
+        tell!(world, "server {}: session {slot} takes the snapshot that its transaction reads by", world.name(at));
+    }
+
+    /// Whether a session is in no transaction.
+    pub fn is_outside(&self, at: usize, slot: usize) -> bool {
+        self.world().machines[at].sessions[slot].as_ref().is_none_or(|session| session.transaction.is_none())
+    }
+
+    /// A session's transaction writes something that has no ID.
+    pub fn write(self: &Arc<Self>, at: usize, slot: usize) {
+        if self.can_operate(at, slot) && !self.is_outside(at, slot) {
+            self.act((at, slot), None, |host, session| {
+                self.number(host, session);
+                Ok(())
+            });
+            tell!(self.world(), "server {}: session {slot} writes", self.world().name(at));
+        }
+    }
+
+    /// A transaction has a number once it writes.
+    pub fn number(&self, host: &Hosted, session: &mut Session) {
+        let Some(transaction) = &mut session.transaction else { return };
+        if transaction.xid.is_none() && !transaction.is_read_only {
+            host.step("is about to write");
+            transaction.xid = Some(self.world().machines[host.at].procs.assign());
+            host.step("writes");
+        }
+    }
+
+    /// A horizon is asked for, and returned if the session comes to an answer.
+    pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
+        if !self.can_operate(at, slot) {
+            return None;
+        }
+        let horizon = Cell::new(None);
+        let result = self.act((at, slot), stop, |host, session| {
+            let look = self.statement(host, session);
+            let asked = self.answer(host, session, &look);
+            let is_kept = session.transaction.as_ref().is_some_and(|transaction| transaction.look.is_some());
+            host.step("ends its statement");
+            if !is_kept {
+                self.world().machines[at].procs.oldest[slot] = u64::MAX;
+            }
+            horizon.set(Some(asked?));
+            Ok(())
+        });
+        let mut world = self.world();
+        let how = horizon.get().map_or_else(|| format!("{result:?}"), time);
+        tell!(world, "server {}: session {slot} asks for a horizon: {how}", world.name(at));
+        horizon.get()
+    }
+
+    /// The snapshot of a statement.
+    fn statement(&self, host: &Hosted, session: &Session) -> Look {
+        host.step("begins a statement");
+        let transaction = session.transaction.as_ref();
+        if let Some(look) = transaction.and_then(|transaction| transaction.look.clone()) {
+            return look;
+        }
+        let mut world = self.world();
+        let order = world.moment();
+        let own = transaction.and_then(|transaction| transaction.xid);
+        world.machines[host.at].procs.look(host.slot, own, order, false)
+    }
+
+    fn answer(&self, host: &mut Hosted, session: &mut Session, look: &Look) -> Result<i64, Trouble> {
+        host.step("has its snapshot");
+        self.join(host, session)?;
+        let acceptances = self.world().machines[host.at].acceptances;
+        let horizon = ask::ask(host, &session.past, look)?;
+        host.step("has a horizon");
+        let again = ask::ask(host, &session.past, look)?;
+        let mut world = self.world();
+        if again != horizon {
+            world.fail(format!("a snapshot has two horizons: {} and {}", time(horizon), time(again)));
+        }
+        let machine = &world.machines[host.at];
+        // What was announced before the clock was accepted does not count.
+        if machine.acceptances != acceptances {
+            return Ok(horizon);
+        }
+        let transaction = session.transaction.get_or_insert_default();
+        if transaction.look.is_some() {
+            let last = transaction.last.replace((acceptances, horizon));
+            if last.is_some_and(|(before, last)| before == acceptances && horizon < last) {
+                world.fail(format!("the horizon of one snapshot goes back to {}", time(horizon)));
+            }
+        }
+        let machine = &world.machines[host.at];
+        let record = if host.private.is_some() { usize::MAX } else { machine.wal.flushed };
+        world.returned((host.at, host.slot), session.database, horizon, (look.seen, look.order), record);
+        Ok(horizon)
+    }
+
+    /// A session counts as one that uses the ledger.
+    pub fn join(&self, host: &mut Hosted, session: &mut Session) -> Result<(), Trouble> {
+        if !session.has_joined {
+            protocol::join(host)?;
+            session.past.take_part(host);
+            session.has_joined = true;
+        }
+        Ok(())
+    }
+
+    /// A session inserts a row with an ID that it has not made, whose tick is a microsecond, so long ago.
+    pub fn cover(self: &Arc<Self>, at: usize, slot: usize, ago: i64, stop: Option<u16>) {
+        if !self.can_operate(at, slot) {
+            return;
+        }
+        let (instant, refused) = (Cell::new(0), Cell::new(None));
+        let result = self.act((at, slot), stop, |host, session| {
+            host.interruptible();
+            self.join(host, session)?;
+            instant.set(host.now() - ago);
+            match session.past.cover(host, instant.get())? {
+                Ok(()) => {
+                    host.step("has covered an ID");
+                    self.insert(host, session, instant.get() + 1, None);
+                }
+                Err(announced) => refused.set(Some(announced)),
+            }
+            Ok(())
+        });
+        let mut world = self.world();
+        let (name, instant) = (world.name(at), time(instant.get()));
+        let how = refused.get().map_or(String::new(), |until| format!(", but it is too late: {}", time(until)));
+        tell!(world, "server {name}: session {slot} covers an ID of {instant}: {result:?}{how}");
+    }
+
+    /// A transaction inserts a row with an ID whose tick ends at an instant.
+    pub fn insert(&self, host: &Hosted, session: &mut Session, end: i64, made: Option<usize>) {
+        let database = session.database;
+        if let Some(transaction) = &mut session.transaction
+            && !transaction.is_read_only
+        {
+            let mut world = self.world();
+            let rows = world.insert((host.at, host.slot), transaction.rows, database, end);
+            world.rows[rows].made.extend(made);
+            transaction.rows = Some(rows);
+        }
+        self.number(host, session);
+    }
+
+    /// A session commits one transaction after the other, each with an ID.
+    pub fn churn(self: &Arc<Self>, at: usize, slot: usize, count: usize) {
+        for _ in 0..count {
+            self.make((at, slot), (MICROSECOND, 1), false, None);
+            // Those whose bounds are nearer than a millisecond are remembered as one.
+            self.pass(1500);
+        }
+    }
+}
+
+/// The kind whose ticks are that long.
+pub const MICROSECOND: usize = 3;
