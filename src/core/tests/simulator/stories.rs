@@ -201,7 +201,7 @@ fn a_page_that_was_only_looked_at_before_a_crash() {
             on(B, [REPLAY]),
             on(A, [CRASH]),
             on(B, [Event::Promote, make(0), Event::Drop { database: 0 }, Event::Stop { ending }, START]),
-            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true }]),
+            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
             on(B, again(1, true)),
         ]);
     }
