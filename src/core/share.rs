@@ -4,8 +4,8 @@
 //! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
 //! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
 
-use crate::error::Error;
-use crate::layout::{Layout, most_steps};
+use crate::layout::most_steps;
+use crate::{Error, Layout};
 
 /// The number of the rule by which shares are computed. Sessions of one server that follow different rules could make the
 /// same IDs, so a released rule never changes: another rule gets another number.

@@ -6,12 +6,8 @@ pub(crate) mod walk;
 
 use self::path::Path;
 use self::walk::Walk;
-use crate::error::Error;
-use crate::layout::Layout;
 use crate::layout::geometry::Geometry;
-use crate::ledger::slot::{Progress, Start};
-use crate::ledger::window::Window;
-use crate::share::Share;
+use crate::{Error, Layout, Progress, Share, Start, Window};
 
 /// A generator's answer to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The IDs of a share in their order.
 
 use crate::layout::bits::{Bits, Scattered};
-use crate::share::{Numbers, Share};
+use crate::{Numbers, Share};
 
 /// One of the two numbers that distinguish the IDs of a tick, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,9 @@
 //! time.
 
 use super::{Answer, Generator};
-use crate::layout::Layout;
 use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
-use crate::ledger::slot::{FinalProgress, Progress, Start};
-use crate::ledger::window::Window;
-use crate::share::Share;
+use crate::{FinalProgress, Layout, Progress, Share, Start, Window};
 
 /// A generator that can resume from the progress of an earlier one.
 pub trait Resume: Sized {

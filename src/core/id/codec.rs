@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::error::Error;
 use crate::layout::bits::Bits;
-use crate::layout::field::{Field, Role};
-use crate::layout::{LONGEST_NAME, Layout};
+use crate::{Error, Field, LONGEST_NAME, Layout, Role};
 
 /// The numbers in an ID. The worker is the whole worker number, even if several fields hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,9 +1,7 @@
 //! The IDs of a span of time.
 
+use crate::{Error, Layout};
 use std::ops::Bound;
-
-use crate::error::Error;
-use crate::layout::Layout;
 
 impl Layout {
     /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them; none if no ID does.

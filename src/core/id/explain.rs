@@ -2,11 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::{Error, Layout, Role};
 use jiff::Timestamp;
-
-use crate::error::Error;
-use crate::layout::Layout;
-use crate::layout::field::Role;
 
 impl Layout {
     /// Shows the ID as numbers and as an instant in UTC, its bits, and below them each field's width, name and number. The

@@ -1,8 +1,6 @@
 //! The node that an ID belongs to.
 
-use crate::error::Error;
-use crate::layout::Layout;
-use crate::share::Node;
+use crate::{Error, Layout, Node};
 
 impl Layout {
     /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if

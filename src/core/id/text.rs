@@ -1,8 +1,6 @@
 //! IDs as texts.
 
-use crate::error::{Error, TextFault};
-use crate::layout::Layout;
-use crate::layout::text_form::TextForm;
+use crate::{Error, Layout, TextFault, TextForm};
 
 /// How many characters of a malformed text an error message shows.
 const MAX_SHOWN: usize = 64;

@@ -1,7 +1,6 @@
 //! Converts ticks to instants (microseconds since 1970-01-01T00:00:00Z) and back, in integers.
 
-use crate::error::Error;
-use crate::layout::Layout;
+use crate::{Error, Layout};
 
 impl Layout {
     /// The last tick of the layout.

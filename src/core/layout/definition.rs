@@ -10,7 +10,7 @@ use super::builtin::built_in;
 use super::field::{Field, Reversal, Role};
 use super::text_form::TextForm;
 use super::{LONGEST_NAME, Layout, SequenceRule};
-use crate::error::{DefinitionFault, Error, Fault};
+use crate::{DefinitionFault, Error, Fault};
 
 /// Each field takes at least one bit.
 const MOST_FIELDS: usize = 64;

@@ -5,16 +5,10 @@
 //! below, the generator waits until the clock is past it, or back at the highest unit.
 
 use super::{EPOCH, LAST_UNIT, Sno, SnoParts, UNIT, exhausted, start_of};
-use crate::error::Error;
 use crate::generator::path::Path;
-use crate::generator::resume::Resume;
 use crate::generator::walk::Walk;
-use crate::generator::{Answer, Remaining};
-use crate::layout::SequenceRule;
 use crate::layout::bits::{Bits, Scattered};
-use crate::ledger::slot::{Progress, Start};
-use crate::ledger::window::Window;
-use crate::share::Share;
+use crate::{Answer, Error, Progress, Remaining, Resume, SequenceRule, Share, Start, Window};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };

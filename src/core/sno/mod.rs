@@ -12,12 +12,10 @@ use std::ops::Bound;
 pub use generator::{SnoGenerator, unit_to_generate_in};
 pub use text::{DIGIT_BITS, first_invalid};
 
-use crate::error::{Error, TextFault};
 use crate::id::during::last_instant;
 use crate::id::explain::{draw, utc};
-use crate::key;
 use crate::layout::most_steps;
-use crate::share::{Node, Numbers, Share, Slot};
+use crate::{Error, Node, Numbers, Share, Slot, TextFault, key};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
