@@ -66,6 +66,7 @@ fn a_window_ends_where_used_time_begins() {
     let window = used.window(12, 15);
     assert_eq!((window.from, window.until, window.skip), (12, 15, 20));
     assert_eq!(used.window(40, 50).skip, i64::MAX);
+    assert_eq!(used.window(12, 20).skip, 20, "the used time follows directly");
     assert_eq!(used.around(13), (12, 15));
     assert_eq!(used.around(25), (20, 40));
 }
