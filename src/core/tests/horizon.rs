@@ -84,13 +84,11 @@ fn nothing_is_admitted_below_what_was_announced() {
 }
 
 proptest! {
-    // Builds without protections fail on purpose, and leave nothing behind.
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// A slot forgets, but for no snapshot does it hold less than the transactions that have not ended; with few since, no more.
     #[test]
     fn a_slot_never_holds_too_little(
-        steps in prop::collection::vec((0..5000_i64, 0..4_u8, any::<bool>()), 1..200),
+        // The clock goes back, too.
+        steps in prop::collection::vec((-1500..5000_i64, 0..4_u8, any::<bool>()), 1..200),
         snapshots in prop::collection::vec((0..200_u64, 0..4_u64), 1..20),
     ) {
         let slot = SlotTransactions::default();

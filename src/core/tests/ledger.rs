@@ -10,8 +10,8 @@ use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
 use flake_core::{
-    Answer, Generator, Layout, Numbers, Origin, Progress, Resumable, Resume, Share, Slot, SlotProgress, SnoGenerator,
-    Start, Window, built_in, sno,
+    Answer, Generator, Layout, Numbers, Origin, Progress, Resumable, Resume, SequenceRule, Share, Slot, SlotProgress,
+    SnoGenerator, Start, Window, built_in, sno,
 };
 
 mod alone;
@@ -150,6 +150,22 @@ fn a_session_continues_where_the_last_one_stopped() {
         server.exit(&session);
         server.exit(&of_sno);
     }
+}
+
+/// Ticks have one step and four IDs: a tick begins in the middle of the share, and ends there.
+#[test]
+fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
+    let mut fields = twitter().fields().to_vec();
+    fields.remove(1);
+    (fields[1].bits, fields[2].bits) = (1, 2);
+    let rolling = Layout::new("rolling", NOON - HOUR, 10, fields, SequenceRule::Rolling).unwrap();
+    let server = One::at_noon();
+    for (at, may_make) in [(0, 2), (10, 3), (10, 1), (10, 0), (20, 4)] {
+        let mut session = server.session(&rolling);
+        (0..may_make).for_each(|_| assert!(server.makes(&mut session, NOON + at)));
+        server.exit(&session);
+    }
+    assert!(!server.makes(&mut server.session(&rolling), NOON + 20));
 }
 
 #[test]

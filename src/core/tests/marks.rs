@@ -88,6 +88,30 @@ fn of_two_copies_of_a_mark_nothing_is_forgotten() {
     }
 }
 
+/// A copy that is further has a gap, where the other one has used time.
+#[test]
+fn copies_of_a_mark_are_not_compared() {
+    for start in [8, 9] {
+        let mut united = marks([(by(1, 2, 5, 8), 1000)]);
+        let mut further = Marks::default();
+        let used = Used::except(2000, [Gap { from: 10, to: 500, accepted: true }]);
+        further.set(Mark { by: by(1, 2, 5, start), used });
+        united.unite(&further, (0, 2));
+        assert_eq!(united.of((1, 2)).unwrap().used, Used::before(2000));
+    }
+}
+
+#[test]
+fn what_others_know_of_all_nodes_counts() {
+    let until = 20 * MARGIN;
+    let mut others = Marks::of_all(Used::before(until));
+    others.bound = Bound { recalls: 0, instant: 7, incarnation: 2 };
+    let mut united = marks([(by(0, 2, 5, 8), 10 * MARGIN)]);
+    united.unite(&others, (0, 2));
+    assert_eq!((united.until(), united.bound), (until, others.bound));
+    assert_eq!([concern(&united, by(0, 2, 5, 8)), concern(&united, by(1, 2, 6, 3))], [(until + MARGIN, true); 2]);
+}
+
 #[test]
 fn horizons_count_by_recalls_then_instants() {
     let bound = |recalls, instant, incarnation| Bound { recalls, instant, incarnation };
@@ -108,21 +132,25 @@ proptest! {
     fn full_marks_forget_nobody(
         raised in prop::collection::vec((0..400u32, 0..100_000i64, any::<bool>()), 1..600),
         is_united in any::<bool>(),
+        is_renumbered in any::<bool>(),
     ) {
+        // Marks under another number of nodes concern every node, and would hide what is forgotten.
+        let count = |other_count| if other_count && is_renumbered { 500 } else { 600 };
         let mut known = Marks::default();
         for &(id, until, other_count) in &raised {
-            let writer = by(id, if other_count { 500 } else { 600 }, 7, 3);
+            let writer = by(id, count(other_count), 7, 3);
             let before = known.of(writer.node).map_or(i64::MIN, |mark| mark.used.until());
             let mark = (writer, until.max(before));
             if is_united {
                 known.unite(&marks([mark]), (u32::MAX, 1));
             } else {
                 known.set(Mark { by: mark.0, used: Used::before(mark.1) });
+                prop_assert!(known.of(writer.node).is_some(), "its own is always listed");
             }
             prop_assert!(known.listed().len() <= MAX_MARKS);
         }
         for (id, until, other_count) in raised {
-            let me = by(id, if other_count { 500 } else { 600 }, 8, 4);
+            let me = by(id, count(other_count), 7, 4);
             prop_assert!(concern(&known, me).0 >= until);
             prop_assert!(concern(&known, by(id, 700, 8, 4)).0 >= until);
             prop_assert!(known.until() >= until);

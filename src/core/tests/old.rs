@@ -56,6 +56,18 @@ fn its_page_is_read_without_its_margins() {
 }
 
 #[test]
+fn what_its_page_says_of_nodes_that_it_does_not_list() {
+    let mut alone = Alone::new();
+    let mut page = PAGE.to_vec();
+    page[8..16].copy_from_slice(&(BEGAN + 8 * SECOND).to_le_bytes());
+    alone.page.bytes = Some(page);
+    protocol::record_mark(&mut alone).unwrap();
+    let (marks, _) = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap();
+    let me = Writer { node: (1, 2), incarnation: 1, start: 1 };
+    assert_eq!(marks.concern(me, &(0, Used::NONE)).used.until(), BEGAN + 8 * SECOND);
+}
+
+#[test]
 fn something_else_is_no_page() {
     for bytes in [&PAGE[..PAGE.len() - 1], &[0; 8144]] {
         let mut alone = Alone::new();

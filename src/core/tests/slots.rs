@@ -47,10 +47,13 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     assert_eq!([2, 11].map(|key| begins(&slot, key)), [(NOON + 1, Some(NOON + 20)), (NOON + 21, None)]);
     slot.abandon(0, NOON + 500);
     assert_eq!(begins(&slot, 9), (NOON + 500, None));
+    (21..=29).for_each(|key| store(&mut slot, key, 0, NOON + 10));
+    assert_eq!(begins(&slot, 30), (NOON + 500, None), "it is not lowered by what there is no room for");
 
     // Another era.
     store(&mut slot, 1, 1, NOON + 30);
     assert_eq!(begins(&slot, 1), (NOON + 1, None));
+    assert_eq!(slot.start(1, NOON + 2, 29), Start { free_from: NOON + 2, resumed: None }, "an era that is over");
     store(&mut slot, 1, 0, NOON + 40);
     slot.abandon(0, NOON + 600);
     assert_eq!(slot.start(1, NOON + 2, 1).resumed, Some(progress(NOON + 30)));

@@ -66,6 +66,7 @@ fn a_window_ends_where_used_time_begins() {
     let window = used.window(12, 15);
     assert_eq!((window.from, window.until, window.skip), (12, 15, 20));
     assert_eq!(used.window(40, 50).skip, i64::MAX);
+    assert_eq!(used.window(12, 20).skip, 20, "the used time follows directly");
     assert_eq!(used.around(13), (12, 15));
     assert_eq!(used.around(25), (20, 40));
 }
@@ -86,15 +87,18 @@ fn gaps_are_forgotten_after_as_much_used_time() {
 /// Where there is no room for a gap, the one before all used time goes first, then the shortest; the present one stays.
 #[test]
 fn the_present_gap_has_a_place() {
-    let mut used = Used::NONE;
-    for at in 0..40 {
-        let from = 100 * at + if at == 20 { 90 } else { 50 + at };
-        used = used.with(from, 100 * (at + 1), from);
-        assert!(used.gaps().iter().any(|gap| gap.to == from), "{at}: {used:?}");
-        assert!(used.gaps().len() <= MAX_GAPS);
-        assert!(at < MAX_GAPS as i64 || used.gaps()[0].from > i64::MIN);
+    for becomes_shorter in [false, true] {
+        let mut used = Used::NONE;
+        for at in 0..40 {
+            let length = if becomes_shorter { 89 - at } else { 50 + at };
+            let from = 100 * at + if at == 20 { 90 } else { length };
+            used = used.with(from, 100 * (at + 1), from);
+            assert!(used.gaps().iter().any(|gap| gap.to == from), "{at}: {used:?}");
+            assert!(used.gaps().len() <= MAX_GAPS);
+            assert!(at < MAX_GAPS as i64 || used.gaps()[0].from > i64::MIN);
+        }
+        assert!(used.gaps().contains(&gap(2000, 2090)), "the longest: {:?}", used.gaps());
     }
-    assert!(used.gaps().contains(&gap(2000, 2090)), "the longest: {:?}", used.gaps());
 }
 
 proptest! {
