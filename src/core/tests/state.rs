@@ -161,6 +161,19 @@ fn accepting_the_clock_takes_horizons_back() {
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
+/// A horizon that is announced while no time is open binds servers, for a while at once, and no further than time was used.
+#[test]
+fn what_is_settled_is_bound() {
+    assert_eq!(open().settled(NOON + 1), (open(), NOON + 1));
+    assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
+    let closed = Ledger::begin(&beginnings(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
+    let (binding, instant) = closed.settled(NOON);
+    assert_eq!((instant, binding.bound().instant, binding.bound().incarnation), (NOON, NOON + AHEAD, ME.incarnation));
+    assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
+    let (binding, instant) = closed.settled(NOON + 2 * HOUR);
+    assert_eq!((instant, binding.bound().instant), (NOON + HOUR, NOON + HOUR));
+}
+
 #[test]
 fn starting_above() {
     let above = open().above(NOON + HOUR);
