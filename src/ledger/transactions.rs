@@ -29,7 +29,7 @@ pub fn take_part(backend: Backend) {
 /// could raise an error. `now` has to be a fresh reading of the clock.
 #[inline]
 pub fn admits(now: i64) -> bool {
-    with_session(|session| session.has_admitted(now)) || begin(now)
+    SESSION.with(|session| session.has_admitted(now)) || begin(now)
 }
 
 #[inline(never)]

@@ -214,7 +214,8 @@ fn cover<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
             }
             new.bound = new.bound.united(ledger.bound());
             new.set(mark);
-            Change::Write(new.encode(None), new.until())
+            // After pg_upgrade, the last value is all that says of horizons.
+            Change::Write(new.encode(None), new.until().max(new.bound.instant))
         })?;
         match outcome? {
             None => return Ok(()),
@@ -409,6 +410,8 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
             store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = i64::MIN);
+            // Before anything fails: no generator begins at an instant that was taken back.
+            writer.shared().last_seen.fetch_min(now, Ordering::AcqRel);
         }
         (new != ledger, ledger.announced())
     };

@@ -188,13 +188,17 @@ fn what_is_granted_binds_other_servers() {
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));
 }
 
-/// A horizon that was announced in time that is not in the file would be passed after a crash.
+/// A horizon that is announced while no time is open binds servers, for a while at once, and no further than time was used.
 #[test]
-fn a_horizon_is_not_above_granted_time() {
-    let ledger = open();
-    assert_eq!([NOON + 1, NOON + HOUR].map(|now| ledger.settled(now).1), [NOON + 1, NOON + AHEAD]);
-    let closed = Ledger::begin(&again(&file(of(ME, Used::before(NOON)), None)));
-    assert_eq!([NOON - 1, NOON + HOUR].map(|now| closed.settled(now).1), [NOON - 1, NOON]);
+fn what_is_settled_is_bound() {
+    assert_eq!(open().settled(NOON + 1), (open(), NOON + 1));
+    assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
+    let closed = Ledger::begin(&beginnings(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
+    let (binding, instant) = closed.settled(NOON);
+    assert_eq!((instant, binding.bound().instant, binding.bound().incarnation), (NOON, NOON + AHEAD, ME.incarnation));
+    assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
+    let (binding, instant) = closed.settled(NOON + 2 * HOUR);
+    assert_eq!((instant, binding.bound().instant), (NOON + HOUR, NOON + HOUR));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use flake_core::ledger::marks::MARGIN;
 
 use crate::oracle::{Branch, Made};
+use crate::rows::Horizon;
 
 /// What there is to judge by: the histories, and when each server's clock was last set.
 pub struct Known<'a> {
@@ -108,4 +109,13 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
     let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
         && known.last_steps[new.server] < branch.promoted;
     !known.is_replayed(one, other) && !is_lag && !is_overlap
+}
+
+/// A new primary is bound by what the old one has announced after its last record came across only if it goes on with the old
+/// one's number, whose mark was ahead: for less than two seconds.
+pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
+    let is_set = old.stepped >= old.last;
+    let database = horizon.database;
+    let goes_on = node == old.node && old.is_known[database] && old.is_active[database];
+    horizon.record < usize::MAX && !is_set && goes_on && horizon.time < old.last + MARGIN
 }

@@ -1,5 +1,6 @@
-//! A simulator of whole deployments, which plays the protocol of the ledger as PostgreSQL's side does: sessions that stop at any
-//! point, servers that crash, are promoted and copied, disks that tear, and clocks that are set.
+//! A simulator of whole deployments, which plays the protocol of the ledger and of horizons as PostgreSQL's side does: sessions
+//! that stop at any point, transactions and snapshots, servers that crash, are promoted and copied, disks that tear, and clocks
+//! that are set.
 //!
 //! `FLAKE_MODEL_CASES` is the number of deployments; they are new ones then, and otherwise always the same. A failure prints the
 //! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it. `FLAKE_MODEL_SHRINK` is how long it looks for

@@ -27,6 +27,9 @@ pub struct Horizon {
     number: usize,
     /// The last record that was on disk when it was returned; the greatest number if its page is not there for others.
     pub record: usize,
+    /// When it was returned, really, and in which database.
+    pub time: i64,
+    pub database: usize,
     /// When its snapshot was taken.
     order: u64,
     by: (char, usize),
@@ -96,11 +99,12 @@ impl World {
         database: usize,
         instant: i64,
         look: (usize, u64),
-        record: usize,
+        (record, time): (usize, i64),
     ) {
         let by = (self.name(at), slot);
         let machine = &mut self.machines[at];
-        let horizon = Horizon { instant, number: machine.wal.numbers[database], record, order: look.1, by };
+        let number = machine.wal.numbers[database];
+        let horizon = Horizon { instant, number, record, time, database, order: look.1, by };
         let since = &machine.procs.seen[look.0..];
         let rows = since.iter().map(|&row| &self.rows[row]);
         let lost_rows =

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::disk::File;
+use crate::exemptions::horizon_that_has_come_across;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
+use crate::rows::Horizon;
 use crate::wal::DATABASES;
 use flake_core::ledger::marks::Marks;
 
@@ -87,7 +89,10 @@ impl Play {
         let timeline = old.timeline + 1;
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
         let promises: Vec<_> = replayed.filter(|promise| promise.node == new.node).cloned().collect();
-        let horizons: Vec<_> = old.horizons.iter().filter(|horizon| horizon.record <= end).cloned().collect();
+        let node = new.node;
+        let is_known =
+            |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
+        let horizons: Vec<_> = old.horizons.iter().filter(is_known).cloned().collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];

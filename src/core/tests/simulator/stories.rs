@@ -315,6 +315,35 @@ fn an_accepted_clock_does_not_take_start_above_back() {
     }
 }
 
+/// A new primary is restarted while it waits for the old one: it waits again.
+#[test]
+fn a_restart_while_a_new_primary_waits() {
+    for restart in [vec![RESTART], vec![CRASH, START]] {
+        let of_seconds = Event::Make { slot: 1, kind: 2, count: 1, waits: false, stop: None };
+        goes_well([
+            on(B, [follow(FIRST)]),
+            on(A, [make(0), Event::Pass { by: 6 * SECOND }]),
+            on(B, [REPLAY]),
+            on(A, [of_seconds]),
+            on(B, [Event::Promote, make(0), Event::Ask { slot: 0, stop: None }]),
+            on(B, restart),
+            on(B, [of_seconds]),
+        ]);
+    }
+}
+
+/// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
+#[test]
+fn an_acceptance_that_fails_halfway() {
+    for stop in 1..40 {
+        goes_well([
+            on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
+            on(A, [Event::SetRight, Event::Pass { by: 7000 }, Event::Begin { slot: 0 }]),
+            on(A, [Event::Recreate { slot: 0, stop: None }]),
+        ]);
+    }
+}
+
 /// After a clock that was ahead was accepted, the file is restored from a copy, and the clock set back.
 #[test]
 fn a_file_that_was_restored_gives_nothing_back() {

@@ -42,7 +42,8 @@ impl Play {
                 self.number(host, session);
                 Ok(())
             });
-            tell!(self.world(), "server {}: session {slot} writes", self.world().name(at));
+            let mut world = self.world();
+            tell!(world, "server {}: session {slot} writes", world.name(at));
         }
     }
 
@@ -117,7 +118,7 @@ impl Play {
         }
         let machine = &world.machines[host.at];
         let record = if host.private.is_some() { usize::MAX } else { machine.wal.flushed };
-        world.returned((host.at, host.slot), session.database, horizon, (look.seen, look.order), record);
+        world.returned((host.at, host.slot), session.database, horizon, (look.seen, look.order), (record, self.time()));
         Ok(horizon)
     }
 
