@@ -8,6 +8,9 @@ use super::window::Window;
 /// How far ahead of the clock time is granted, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
 
+/// A server that is restarted while it waits for an old primary waits again: its file says so beside the timeline of the WAL.
+const WAITS: u32 = 1 << 31;
+
 /// The facts when a server begins to make IDs, after a start or a promotion.
 #[derive(Debug)]
 pub struct Beginnings<'a> {
@@ -68,7 +71,8 @@ pub struct Ledger {
 impl Ledger {
     /// Begins after a start or a promotion.
     pub fn begin(known: &Beginnings<'_>) -> Self {
-        let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
+        let of_file = known.file.filter(|(_, file)| file.wal_timeline & !WAITS == known.wal_timeline);
+        let waits = of_file.is_some_and(|(_, file)| file.wal_timeline & WAITS != 0);
         let own = of_file.and_then(|(marks, file)| marks.of(file.node));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Writer { node: known.node, incarnation, start: known.chance.1 };
@@ -76,7 +80,7 @@ impl Ledger {
             me,
             wal_timeline: known.wal_timeline,
             in_recovery: known.in_recovery,
-            is_new: own.is_none(),
+            is_new: own.is_none() || waits,
             given_back: (0, Used::NONE),
             born: known.steady,
             waits_until: i64::MIN,
@@ -95,6 +99,9 @@ impl Ledger {
             from: i64::MIN,
             until: i64::MIN,
         };
+        if waits {
+            ledger.wait(known.now, known.steady);
+        }
         let Some((marks, file)) = known.file else { return ledger };
         ledger.used = marks.concern(me, &ledger.given_back).used;
         ledger.bound = marks.bound;
@@ -120,16 +127,25 @@ impl Ledger {
         let concern = marks.concern(self.me, &self.given_back);
         let meets_another = self.is_new && concern.is_of_another && steady < self.born.saturating_add(MARGIN);
         if meets_another {
-            new.waits_until = self.born.saturating_add(MARGIN);
-            // Ticks that begin before may have been used.
-            new.known_since = self.known_since.max(now.saturating_add(new.waits_until.saturating_sub(steady)));
+            new.wait(now, steady);
         }
         if self.is_open && (meets_another || concern.used.touches(self.floor, self.until)) {
             new.close();
         }
         new.used = self.used.united(&concern.used, now);
         new.bound = self.bound.united(marks.bound);
+        if new.bound != self.bound && new.bound.incarnation == self.me.incarnation {
+            // Of a start that the file does not know: it was restored.
+            new.announced = new.announced.max(new.bound.instant);
+        }
         new
+    }
+
+    /// Opens no stretch in its first seconds.
+    fn wait(&mut self, now: i64, steady: i64) {
+        self.waits_until = self.born.saturating_add(MARGIN);
+        // Ticks that begin before may have been used.
+        self.known_since = self.known_since.max(now.saturating_add(self.waits_until.saturating_sub(steady)));
     }
 
     fn close(&mut self) {
@@ -168,6 +184,7 @@ impl Ledger {
                 new.floor = free.from.max(self.known_since.min(now.saturating_add(1)));
             }
             new.is_open = true;
+            new.waits_until = i64::MIN;
             (new.from, new.until) = (now, now.saturating_add(AHEAD).min(free.to));
             new.used = self.used.leaving(now).with(new.from, new.until, now).forgetting(now, AHEAD + 2 * MARGIN);
         }
@@ -281,9 +298,9 @@ impl Ledger {
         self.in_recovery
     }
 
-    /// The timeline of the WAL that it began on.
+    /// The timeline of the WAL that it began on, as the file says it.
     pub const fn wal_timeline(&self) -> u32 {
-        self.wal_timeline
+        if self.waits_until == i64::MIN { self.wal_timeline } else { self.wal_timeline | WAITS }
     }
 
     /// Whether a stretch is open.

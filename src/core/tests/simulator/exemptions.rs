@@ -117,5 +117,10 @@ pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Ho
     let is_set = old.stepped >= old.last;
     let database = horizon.database;
     let goes_on = node == old.node && old.is_known[database] && old.is_active[database];
-    horizon.record < usize::MAX && !is_set && goes_on && horizon.time < old.last + MARGIN
+    has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
+}
+
+/// Only the file knew of a horizon from a transaction that has created the extension, until that commits.
+pub const fn has_a_page(horizon: &Horizon) -> bool {
+    horizon.record < usize::MAX
 }

@@ -8,6 +8,7 @@ use flake_core::ledger::record::newest;
 use flake_core::ledger::state::AHEAD;
 
 use crate::disk::File;
+use crate::exemptions::has_a_page;
 use crate::machine::{Memory, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, World, tell};
@@ -48,6 +49,7 @@ impl World {
         machine.life = life;
         machine.has_looked = [false; DATABASES];
         machine.promises.retain(|promise| promise.database.is_some());
+        machine.horizons.retain(has_a_page);
     }
 }
 

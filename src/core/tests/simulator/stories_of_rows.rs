@@ -56,6 +56,30 @@ fn a_horizon_from_before_time_was_open() {
     }
 }
 
+/// A session made IDs on a standby with a number of its own, whose clock is behind: it sees the promotion.
+#[test]
+fn a_session_from_before_the_promotion() {
+    let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
+    let follow = Event::Follow { source: A, node: SECOND_NODE, allows: true, keeps_file: false };
+    goes_well([
+        on(A, [make(0)]),
+        on(B, [follow, Event::Step { by: -SECOND }, micro]),
+        on(A, [ASK]),
+        on(B, [REPLAY, Event::Promote, micro]),
+    ]);
+}
+
+/// A snapshot from after a crash sees a prepared transaction as running, which ends before anybody has learned of it.
+#[test]
+fn a_snapshot_that_is_older_than_what_was_learned() {
+    let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+    goes_well([
+        on(A, [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }, CRASH, START]),
+        on(A, [Event::Pass { by: 5 * SECOND }, make(1), Event::Look { slot: 1 }, finish, ASK]),
+        on(A, [Event::End { slot: 1, commits: true, stop: None }, ASK]),
+    ]);
+}
+
 /// A transaction that was prepared is committed after a crash, or by a new primary.
 #[test]
 fn a_prepared_transaction_outlives_its_server() {
