@@ -24,9 +24,8 @@ KEYS = {"name", "protects", "file", "text", "replacement", "noticed_by"}
 # On a busy machine, a server can be too slow for the danger to arise.
 ATTEMPTS_IN_SERVERS = 3
 # Who has not ended by then, in seconds, never does.
-PATIENCE = 600
-# That a test of many cases fails is enough: the smallest of them is not looked for. The simulator plays as many deployments, always
-# the same.
+PATIENCE = 300
+# That a test of many cases fails is enough: the smallest of them is not looked for. The simulator's budget is always the same.
 OF_CORE = {
     "PROPTEST_MAX_SHRINK_ITERS": "0",
     "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1",
