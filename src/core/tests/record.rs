@@ -79,6 +79,7 @@ fn a_fault_raises_an_error_and_is_left_alone() {
     for (bytes, fault) in [
         (vec![], Unreadable::Damaged),
         (whole[..HALF].to_vec(), Unreadable::Damaged),
+        (whole[..HALF + 512].to_vec(), Unreadable::Damaged),
         (vec![0; 2 * HALF], Unreadable::Damaged),
         (newer, Unreadable::Newer(9)),
     ] {

@@ -225,6 +225,13 @@ fn a_page_that_another_session_has_written_meanwhile() {
     }
 }
 
+/// A session exits, and the clock goes back: the next one in its slot goes on after its last ID.
+#[test]
+fn a_session_that_exits_is_continued() {
+    let exit = Event::Exit { slot: 0, stop: None };
+    goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
+}
+
 /// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
 #[test]
 fn a_session_that_is_terminated_in_the_middle_of_an_id() {
