@@ -1,6 +1,6 @@
 //! Every story of one who writes rows and one who reads them, of whom one stops at each of its points.
 
-use crate::exhaustive::{all, more};
+use crate::exhaustive::{PASS, all, more};
 use crate::stories::{CRASH, START, make};
 use crate::story::Event;
 
@@ -11,6 +11,11 @@ const END: Event = Event::End { slot: 0, commits: true, stop: None };
 const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+
+/// Time is open, and the reader has asked before.
+fn opened() -> Vec<Event> {
+    vec![PASS, ASK, make(1)]
+}
 
 fn prepared() -> Vec<Event> {
     vec![BEGIN, make(0), PREPARE]
@@ -25,7 +30,7 @@ fn every_point_at_which_a_reader_stops() {
         vec![BEGIN, make(0)],
         vec![BEGIN, Event::Write { slot: 0 }],
         prepared(),
-        vec![BEGIN, make(0), PREPARE, CRASH, START],
+        vec![BEGIN, make(0), PREPARE, CRASH, START, PASS, make(1)],
     ];
     let others: Vec<Vec<Event>> = vec![
         vec![make(0)],
@@ -38,8 +43,9 @@ fn every_point_at_which_a_reader_stops() {
     let length = 2 + more();
     all("a reader", |choices| {
         let stop = Some(1 + choices.of(64) as u16);
-        let mut events = befores[choices.of(befores.len())].clone();
-        events.extend([vec![], vec![LOOK], vec![make(1), LOOK]][choices.of(3)].clone());
+        let mut events = opened();
+        events.extend(befores[choices.of(befores.len())].clone());
+        events.extend([vec![], vec![LOOK]][choices.of(2)].clone());
         events.push(Event::Ask { slot: 1, stop });
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
@@ -73,7 +79,8 @@ fn every_point_at_which_a_writer_stops() {
     all("a writer", |choices| {
         let writers = parts(Some(1 + choices.of(64) as u16));
         let (before, writer) = writers[choices.of(writers.len())].clone();
-        let mut events = before;
+        let mut events = opened();
+        events.extend(before);
         events.push(writer);
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
