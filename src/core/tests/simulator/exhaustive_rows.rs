@@ -3,8 +3,11 @@
 use crate::exhaustive::{PASS, all, more};
 use crate::stories::{CRASH, START, make};
 use crate::story::Event;
+use crate::tailing::MICROSECOND;
 
 const BEGIN: Event = Event::Begin { slot: 0 };
+/// Its tick is over at once.
+const MAKE: Event = Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
 const ASK: Event = Event::Ask { slot: 1, stop: None };
 const LOOK: Event = Event::Look { slot: 1 };
 const END: Event = Event::End { slot: 0, commits: true, stop: None };
@@ -18,7 +21,7 @@ fn opened() -> Vec<Event> {
 }
 
 fn prepared() -> Vec<Event> {
-    vec![BEGIN, make(0), PREPARE]
+    vec![BEGIN, MAKE, PREPARE]
 }
 
 /// The reader is stopped, and the writer goes on.
@@ -26,18 +29,18 @@ fn prepared() -> Vec<Event> {
 fn every_point_at_which_a_reader_stops() {
     let befores = [
         vec![],
-        vec![make(0)],
-        vec![BEGIN, make(0)],
+        vec![MAKE],
+        vec![BEGIN, MAKE],
         vec![BEGIN, Event::Write { slot: 0 }],
         prepared(),
-        vec![BEGIN, make(0), PREPARE, CRASH, START, PASS, make(1)],
+        vec![BEGIN, MAKE, PREPARE, CRASH, START, PASS, make(1)],
     ];
     let others: Vec<Vec<Event>> = vec![
-        vec![make(0)],
+        vec![MAKE],
         vec![END],
         vec![PREPARE],
         vec![FINISH],
-        vec![BEGIN, make(0)],
+        vec![BEGIN, MAKE],
         vec![Event::Cover { slot: 0, ago: 5, stop: None }],
     ];
     let length = 2 + more();
@@ -60,11 +63,11 @@ fn every_point_at_which_a_reader_stops() {
 fn every_point_at_which_a_writer_stops() {
     let parts = |stop| -> Vec<(Vec<Event>, Event)> {
         vec![
-            (vec![], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
-            (vec![BEGIN], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
+            (vec![], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
+            (vec![BEGIN], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
             (vec![make(1)], Event::Cover { slot: 0, ago: 3, stop }),
-            (vec![BEGIN, make(0)], Event::End { slot: 0, commits: true, stop }),
-            (vec![BEGIN, make(0)], Event::Prepare { slot: 0, stop }),
+            (vec![BEGIN, MAKE], Event::End { slot: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE], Event::Prepare { slot: 0, stop }),
             (prepared(), Event::Finish { slot: 0, which: 0, commits: true, stop }),
         ]
     };
