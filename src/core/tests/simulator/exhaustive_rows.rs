@@ -67,6 +67,7 @@ fn every_point_at_which_a_writer_stops() {
             (vec![BEGIN], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
             (vec![make(1)], Event::Cover { slot: 0, ago: 3, stop }),
             (vec![BEGIN, MAKE], Event::End { slot: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE, LOOK], Event::End { slot: 0, commits: true, stop }),
             (vec![BEGIN, MAKE], Event::Prepare { slot: 0, stop }),
             (prepared(), Event::Finish { slot: 0, which: 0, commits: true, stop }),
         ]
