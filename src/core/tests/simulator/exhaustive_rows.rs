@@ -1,10 +1,13 @@
 //! Every story of one who writes rows and one who reads them, of whom one stops at each of its points.
 
-use crate::exhaustive::{all, more};
+use crate::exhaustive::{PASS, all, more};
 use crate::stories::{CRASH, START, make};
 use crate::story::Event;
+use crate::tailing::MICROSECOND;
 
 const BEGIN: Event = Event::Begin { slot: 0 };
+/// Its tick is over at once.
+const MAKE: Event = Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
 const ASK: Event = Event::Ask { slot: 1, stop: None };
 const LOOK: Event = Event::Look { slot: 1 };
 const END: Event = Event::End { slot: 0, commits: true, stop: None };
@@ -12,8 +15,13 @@ const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
 
+/// Time is open, and the reader has asked before.
+fn opened() -> Vec<Event> {
+    vec![PASS, ASK, make(1)]
+}
+
 fn prepared() -> Vec<Event> {
-    vec![BEGIN, make(0), PREPARE]
+    vec![BEGIN, MAKE, PREPARE]
 }
 
 /// The reader is stopped, and the writer goes on.
@@ -21,25 +29,26 @@ fn prepared() -> Vec<Event> {
 fn every_point_at_which_a_reader_stops() {
     let befores = [
         vec![],
-        vec![make(0)],
-        vec![BEGIN, make(0)],
+        vec![MAKE],
+        vec![BEGIN, MAKE],
         vec![BEGIN, Event::Write { slot: 0 }],
         prepared(),
-        vec![BEGIN, make(0), PREPARE, CRASH, START],
+        vec![BEGIN, MAKE, PREPARE, CRASH, START, PASS, make(1)],
     ];
     let others: Vec<Vec<Event>> = vec![
-        vec![make(0)],
+        vec![MAKE],
         vec![END],
         vec![PREPARE],
         vec![FINISH],
-        vec![BEGIN, make(0)],
+        vec![BEGIN, MAKE],
         vec![Event::Cover { slot: 0, ago: 5, stop: None }],
     ];
     let length = 2 + more();
     all("a reader", |choices| {
         let stop = Some(1 + choices.of(64) as u16);
-        let mut events = befores[choices.of(befores.len())].clone();
-        events.extend([vec![], vec![LOOK], vec![make(1), LOOK]][choices.of(3)].clone());
+        let mut events = opened();
+        events.extend(befores[choices.of(befores.len())].clone());
+        events.extend([vec![], vec![LOOK]][choices.of(2)].clone());
         events.push(Event::Ask { slot: 1, stop });
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);
@@ -54,11 +63,12 @@ fn every_point_at_which_a_reader_stops() {
 fn every_point_at_which_a_writer_stops() {
     let parts = |stop| -> Vec<(Vec<Event>, Event)> {
         vec![
-            (vec![], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
-            (vec![BEGIN], Event::Make { slot: 0, kind: 3, count: 1, waits: false, stop }),
+            (vec![], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
+            (vec![BEGIN], Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop }),
             (vec![make(1)], Event::Cover { slot: 0, ago: 3, stop }),
-            (vec![BEGIN, make(0)], Event::End { slot: 0, commits: true, stop }),
-            (vec![BEGIN, make(0)], Event::Prepare { slot: 0, stop }),
+            (vec![BEGIN, MAKE], Event::End { slot: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE, LOOK], Event::End { slot: 0, commits: true, stop }),
+            (vec![BEGIN, MAKE], Event::Prepare { slot: 0, stop }),
             (prepared(), Event::Finish { slot: 0, which: 0, commits: true, stop }),
         ]
     };
@@ -73,7 +83,8 @@ fn every_point_at_which_a_writer_stops() {
     all("a writer", |choices| {
         let writers = parts(Some(1 + choices.of(64) as u16));
         let (before, writer) = writers[choices.of(writers.len())].clone();
-        let mut events = before;
+        let mut events = opened();
+        events.extend(before);
         events.push(writer);
         for _ in 0..length {
             events.extend(&others[choices.of(others.len())]);

@@ -1,5 +1,6 @@
 //! Stories that lost a row once, in the product or in the protocol.
 
+use crate::exhaustive::PASS;
 use crate::layouts::SECOND;
 use crate::operator::Ending;
 use crate::stories::{A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, follow, goes_well, make, on, wait};
@@ -74,8 +75,8 @@ fn a_session_from_before_the_promotion() {
 fn a_snapshot_that_is_older_than_what_was_learned() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
-        on(A, [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }, CRASH, START]),
-        on(A, [Event::Pass { by: 5 * SECOND }, make(1), Event::Look { slot: 1 }, finish, ASK]),
+        on(A, [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }, CRASH, START]),
+        on(A, [PASS, make(1), Event::Look { slot: 1 }, finish, ASK]),
         on(A, [Event::End { slot: 1, commits: true, stop: None }, ASK]),
     ]);
 }
@@ -83,7 +84,7 @@ fn a_snapshot_that_is_older_than_what_was_learned() {
 /// A transaction that was prepared is committed after a crash, or by a new primary.
 #[test]
 fn a_prepared_transaction_outlives_its_server() {
-    let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
+    let prepare = [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
     goes_well([
