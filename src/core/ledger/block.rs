@@ -41,6 +41,8 @@ pub struct FilePart {
     pub node: (u32, u32),
     /// The timeline of the WAL; 0 on a standby, where it is not the server's own.
     pub wal_timeline: u32,
+    /// Whether the server was waiting for an old primary: after a restart, it waits again.
+    pub waits: bool,
     /// Written by the last session that exited; none while sessions make IDs.
     pub exit_note: Option<ExitNote>,
 }
@@ -115,6 +117,7 @@ impl Marks {
             bytes.put(56, file.node.0.to_le_bytes());
             bytes.put(60, file.node.1.to_le_bytes());
             bytes.put(64, file.wal_timeline.to_le_bytes());
+            bytes.put(69, [file.waits.into()]);
             if let Some(note) = file.exit_note {
                 bytes.put(68, [1]);
                 bytes.put(72, note.boot.to_le_bytes());
@@ -196,6 +199,7 @@ impl Marks {
             number: u64_at(bytes, 48),
             node: (u32_at(bytes, 56), u32_at(bytes, 60)),
             wal_timeline: u32_at(bytes, 64),
+            waits: bytes[69] != 0,
             exit_note: (bytes[68] != 0).then(|| ExitNote {
                 boot: u64_at(bytes, 72),
                 free_from: i64_at(bytes, 80),

@@ -48,7 +48,7 @@ pub fn file(bytes: &[u8]) -> Option<(Marks, FilePart)> {
     let folded = (of_others > i64::MIN).then(|| Used::before(of_others.saturating_sub(MARGIN)));
     let mut marks = Marks { folded, ..Marks::default() };
     marks.set(Mark { by: Writer { node, incarnation: memory, start: 0 }, used: Used::before(until) });
-    Some((marks, FilePart { number: record.number, node, wal_timeline, exit_note: None }))
+    Some((marks, FilePart { number: record.number, node, wal_timeline, waits: false, exit_note: None }))
 }
 
 fn record(half: &[u8]) -> Option<Record> {

@@ -56,7 +56,7 @@ pub fn store<W: Writer>(
     marks.bound = marks.bound.united(ledger.bound());
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline(), exit_note };
+    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline(), waits: ledger.waits(), exit_note };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let half = 1 - state.durable_half;

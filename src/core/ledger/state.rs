@@ -8,9 +8,6 @@ use super::window::Window;
 /// How far ahead of the clock time is granted, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
 
-/// A server that is restarted while it waits for an old primary waits again: its file says so beside the timeline of the WAL.
-const WAITS: u32 = 1 << 31;
-
 /// The facts when a server begins to make IDs, after a start or a promotion.
 #[derive(Debug)]
 pub struct Beginnings<'a> {
@@ -71,8 +68,8 @@ pub struct Ledger {
 impl Ledger {
     /// Begins after a start or a promotion.
     pub fn begin(known: &Beginnings<'_>) -> Self {
-        let of_file = known.file.filter(|(_, file)| file.wal_timeline & !WAITS == known.wal_timeline);
-        let waits = of_file.is_some_and(|(_, file)| file.wal_timeline & WAITS != 0);
+        let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
+        let waits = of_file.is_some_and(|(_, file)| file.waits);
         let own = of_file.and_then(|(marks, file)| marks.of(file.node));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let me = Writer { node: known.node, incarnation, start: known.chance.1 };
@@ -298,9 +295,14 @@ impl Ledger {
         self.in_recovery
     }
 
-    /// The timeline of the WAL that it began on, as the file says it.
+    /// The timeline of the WAL that it began on.
     pub const fn wal_timeline(&self) -> u32 {
-        if self.waits_until == i64::MIN { self.wal_timeline } else { self.wal_timeline | WAITS }
+        self.wal_timeline
+    }
+
+    /// Whether it has waited for an old primary, and has opened no stretch since.
+    pub const fn waits(&self) -> bool {
+        self.waits_until != i64::MIN
     }
 
     /// Whether a stretch is open.

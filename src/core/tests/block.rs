@@ -30,7 +30,7 @@ fn some() -> (Marks, FilePart) {
     marks.set(mark(3, i64::MIN, &[]));
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
     let exit_note = Some(ExitNote { boot: 11, free_from: -12, until: 13 });
-    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, exit_note })
+    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, exit_note })
 }
 
 #[test]
@@ -123,7 +123,7 @@ proptest! {
         }
         marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
         let exit_note = note.map(|(boot, free_from, until)| ExitNote { boot, free_from, until });
-        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, exit_note });
+        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, exit_note });
         prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
     }
 

@@ -257,6 +257,19 @@ fn a_crash_with_the_clock_behind() {
 }
 
 #[test]
+fn an_exit_note_is_not_below_what_was_announced() {
+    let server = One::at_noon();
+    protocol::join(&mut *server.alone.borrow_mut()).unwrap();
+    let mut session = server.session(twitter());
+    assert!(server.makes(&mut session, NOON));
+    server.alone.borrow().shared().announced.fetch_max(NOON + SECOND, Ordering::SeqCst);
+    protocol::leave(&mut *server.alone.borrow_mut(), Some(&[session.final_progress()]), true);
+    let server = server.restarted();
+    assert!(!server.makes(&mut server.session(twitter()), NOON + SECOND - 1));
+    assert!(server.makes(&mut server.session(twitter()), NOON + SECOND + 1000), "the rest is given back");
+}
+
+#[test]
 fn a_ledger_that_is_raised_in_a_running_server() {
     let server = One::at_noon();
     let mut session = server.session(twitter());

@@ -2,7 +2,7 @@
 
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::host::{Durability, Fault, HALF, Host, Server};
-use flake_core::ledger::marks::{Mark, Marks, Writer};
+use flake_core::ledger::marks::{MARGIN, Mark, Marks, Writer};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, store};
 use flake_core::ledger::used::Used;
@@ -129,6 +129,24 @@ fn the_file_keeps_what_the_page_says_of_other_nodes() {
     grant(&mut alone, 10);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
     assert_eq!(file.of((1, 2)).map(|mark| mark.used), Some(Used::before(NOON + HOUR)));
+}
+
+/// Also while no time can be granted because an old primary may go on.
+#[test]
+fn a_horizon_is_announced_in_time_that_is_on_disk() {
+    let mut alone = alone();
+    alone.at(NOON + 10 * SECOND);
+    assert_eq!(protocol::bind(&mut alone), Ok(NOON + 10 * SECOND));
+    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+    assert!(file.of((0, 2)).unwrap().used.covers(NOON + 10 * SECOND, NOON + 11 * SECOND));
+    assert!(file.bound.instant > NOON + 10 * SECOND);
+
+    let mut new = Alone::new();
+    let mut marks = Marks::default();
+    let by = Writer { node: (0, 2), incarnation: 99, start: 9 };
+    marks.set(Mark { by, used: Used::before(NOON - HOUR) });
+    new.page.bytes = Some(marks.encode(None));
+    assert_eq!(protocol::bind(&mut new), Ok(NOON - HOUR + MARGIN));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn of(by: Writer, used: Used) -> Marks {
 }
 
 fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, exit_note })
+    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, waits: false, exit_note })
 }
 
 /// A ledger that has its file, and has granted time at noon.

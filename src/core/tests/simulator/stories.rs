@@ -232,6 +232,41 @@ fn a_session_that_exits_is_continued() {
     goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
 }
 
+/// A session goes on in another database, in the tick in which its slot's last owner has ended: that is in the page there.
+#[test]
+fn a_session_that_is_continued_in_another_database() {
+    let some = Event::Make { slot: 0, kind: 0, count: 5, waits: false, stop: None };
+    goes_well([
+        on(A, [wait(0)]),
+        on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+        on(A, [Event::Pass { by: 20 * SECOND }, make(0)]),
+        on(A, connect(1)),
+        on(A, [make(0)]),
+        on(B, [REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote]),
+        on(B, connect(1)),
+        on(B, [some, Event::Pass { by: 3 * SECOND }, Event::ToUsed { which: 0, by: 0, waits: false }, some]),
+    ]);
+}
+
+/// Another node creates the extension again, and the first one comes back without its file: the page says what it had used.
+#[test]
+fn a_page_that_another_node_has_created_again() {
+    goes_well([
+        on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote, wait(0), Event::Recreate { slot: 0, stop: None }]),
+        on(B, [Event::End { slot: 0, commits: true }, wait(0)]),
+        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: false }, REPLAY]),
+        on(A, [Event::LoseFile { ending: Ending::InOrder }]),
+        on(B, [CRASH]),
+        on(A, [Event::Promote]),
+        on(A, again(2, true)),
+    ]);
+}
+
 /// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
 #[test]
 fn a_session_that_is_terminated_in_the_middle_of_an_id() {
