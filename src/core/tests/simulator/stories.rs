@@ -258,7 +258,7 @@ fn a_page_that_another_node_has_created_again() {
         on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
         on(A, [CRASH]),
         on(B, [Event::Promote, wait(0), Event::Recreate { slot: 0, stop: None }]),
-        on(B, [Event::End { slot: 0, commits: true }, wait(0)]),
+        on(B, [Event::End { slot: 0, commits: true, stop: None }, wait(0)]),
         on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: false }, REPLAY]),
         on(A, [Event::LoseFile { ending: Ending::InOrder }]),
         on(B, [CRASH]),
