@@ -2,7 +2,7 @@
 
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::host::{Durability, Fault, HALF, Host, Server};
-use flake_core::ledger::marks::{MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, store};
 use flake_core::ledger::used::Used;
@@ -147,6 +147,17 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     marks.set(Mark { by, used: Used::before(NOON - HOUR) });
     new.page.bytes = Some(marks.encode(None));
     assert_eq!(protocol::bind(&mut new), Ok(NOON - HOUR + MARGIN));
+}
+
+/// pg_upgrade keeps nothing of flake_mark but that.
+#[test]
+fn the_last_value_is_not_below_horizons() {
+    let mut alone = Alone::new();
+    let mut marks = Marks::default();
+    marks.bound = Bound { recalls: 0, instant: NOON + HOUR, incarnation: 99 };
+    alone.page.bytes = Some(marks.encode(None));
+    protocol::grant(&mut alone, NOON, NOON + 1, false).unwrap();
+    assert_eq!(alone.page.last_value, Some(NOON + HOUR));
 }
 
 #[test]
