@@ -104,7 +104,8 @@ def test_the_mark_of_the_database_is_on_disk_before(own_servers):
         wait_until((server.dir / "data" / "held").exists)
         try:
             for db in [writer, reader]:
-                asked.append(pool.submit(make, db, made))
+                # One kind: for another one, the session would look at the page, and wait for what it has written itself.
+                asked.append(pool.submit(db.execute, "SELECT flake_next('twitter')"))
                 wait_until(lambda: asked[-1].done() or looking.execute(WAITS, (db.info.backend_pid,)).fetchone())  # noqa: B023
             assert not any(ask.done() for ask in asked)
         finally:

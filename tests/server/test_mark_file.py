@@ -206,3 +206,11 @@ def test_a_file_that_cannot_be_read(servers):
     mark(server).unlink()
     with server.connect() as db:
         made.make(db, 10)
+    # The file is there, though the server may not read it.
+    server.restart(while_stopped=lambda: mark(server).chmod(0))
+    with server.connect() as db:
+        error = pytest.raises(psycopg.Error, made.make, db, 1).value.diag
+        assert error.message_primary.startswith('could not read file "flake.mark"'), error.message_primary
+    mark(server).chmod(0o600)
+    with server.connect() as db:
+        made.make(db, 10)
