@@ -30,6 +30,8 @@ pub struct Horizon {
     /// When it was returned, really, and in which database.
     pub time: i64,
     pub database: usize,
+    /// It binds a new primary only as this node: it had not come across.
+    pub only_as: Option<(u32, u32)>,
     /// When its snapshot was taken.
     order: u64,
     by: (char, usize),
@@ -61,8 +63,11 @@ impl World {
         let rows = &mut self.rows[row];
         let seen = *rows.seen.get_or_insert(moment);
         let rows = &self.rows[row];
-        let is_lost =
-            |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen;
+        let node = self.machines[at].node;
+        let is_lost = |horizon: &&Horizon| {
+            let binds = horizon.only_as.is_none_or(|only| only == node);
+            binds && horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen
+        };
         if let Some(horizon) = self.machines[at].horizons.iter().find(is_lost) {
             let sentence = lost(rows, horizon, self.name(at));
             self.fail(sentence);
@@ -104,7 +109,7 @@ impl World {
         let by = (self.name(at), slot);
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
-        let horizon = Horizon { instant, number, record, time, database, order: look.1, by };
+        let horizon = Horizon { instant, number, record, time, database, only_as: None, order: look.1, by };
         let since = &machine.procs.seen[look.0..];
         let rows = since.iter().map(|&row| &self.rows[row]);
         let lost_rows =

@@ -92,7 +92,11 @@ impl Play {
         let node = new.node;
         let is_known =
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
-        let horizons: Vec<_> = old.horizons.iter().filter(is_known).cloned().collect();
+        let bound = |horizon: &Horizon| {
+            let only_as = horizon.only_as.or((horizon.record > end).then_some(node));
+            Horizon { only_as, ..horizon.clone() }
+        };
+        let horizons: Vec<_> = old.horizons.iter().filter(is_known).map(bound).collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
