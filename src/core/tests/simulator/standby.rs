@@ -93,8 +93,9 @@ impl Play {
         let is_known =
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
         let bound = |horizon: &Horizon| {
-            let only_as = horizon.only_as.or((horizon.record > end).then_some(node));
-            Horizon { only_as, ..horizon.clone() }
+            let mut horizon = horizon.clone();
+            horizon.only_as = horizon.only_as.or((horizon.record > end).then_some(node));
+            horizon
         };
         let horizons: Vec<_> = old.horizons.iter().filter(is_known).map(bound).collect();
         let number = world.oracle.branches.len();
