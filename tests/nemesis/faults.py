@@ -142,7 +142,7 @@ def fill_disk(cluster, node, seconds):
 
 
 def slow_disk(cluster, node, seconds, ends_all):
-    """Whoever writes flake.mark does not go on for a while, and then fails. All others can be ended meanwhile."""
+    """A session that writes flake.mark does not go on for a while. All others can be ended meanwhile."""
     cluster.settle()
     if not opened(node):
         return
@@ -160,6 +160,8 @@ def slow_disk(cluster, node, seconds, ends_all):
         if len(left) > 1:
             cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
         both_ends = os.open(mark, os.O_RDWR)
+        os.write(both_ends, mark.with_suffix(".kept").read_bytes())
+    # What was read ends when the file is in its place again.
     os.close(both_ends)
     node.stopped.clear()
 
