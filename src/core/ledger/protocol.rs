@@ -12,7 +12,7 @@ use super::marks::Marks;
 use super::old;
 use super::record::{newest, store};
 use super::slot::{FinalProgress, Start};
-use super::state::{AHEAD, Beginnings, Ledger};
+use super::state::{AHEAD, Facts, Ledger};
 use super::used::Used;
 use super::window::Window;
 
@@ -61,7 +61,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
         let now = writer.now();
         let (era, started_at) =
             writer.lock(|state| (state.ledger.map_or(0, |ledger| ledger.era() + 1), state.started_at));
-        let ledger = Ledger::begin(&Beginnings {
+        let ledger = Ledger::begin(&Facts {
             now,
             steady: writer.steady(),
             started_at,
@@ -178,7 +178,7 @@ fn without_reserve(window: Window) -> Window {
 }
 
 /// Sees to it that the page says what the ledger says. A standby cannot write it.
-fn cover<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
+fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
     let Looked { mut marks, mut exists } = page;
     loop {
         let Some(ledger) = host.lock(|state| state.ledger) else { return Ok(()) };
@@ -255,7 +255,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let start = host.slot(|slot| slot.start(ledger.era(), floor, key));
     // A generator that resumes may go on in its tick without asking for it.
     let is_covered = if start.resumed.is_some() {
-        cover(host, page)?;
+        raise_page(host, page)?;
         true
     } else {
         host.in_recovery() || page.exists && ledger.is_in(&page.marks)
@@ -285,7 +285,7 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
         };
     }
     if let Grant::Window(..) = grant {
-        cover(host, page)?;
+        raise_page(host, page)?;
     }
     Ok(grant)
 }
@@ -391,7 +391,7 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
         store(&writer, &ledger, Some(&page.marks), None, Durability::Flushed)?;
     }
-    cover(host, page)
+    raise_page(host, page)
 }
 
 /// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, whether anything has
@@ -423,7 +423,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         }
         Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor())).max(now),
         Grant::After(until) => {
-            cover(host, page)?;
+            raise_page(host, page)?;
             until
         }
     };
@@ -453,7 +453,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
         (new, new != ledger)
     };
     fence(Ordering::SeqCst);
-    cover(host, page)?;
+    raise_page(host, page)?;
     Ok((new.next_free(host.now()).max(instant), is_new))
 }
 
@@ -487,7 +487,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         }
         settled
     };
-    cover(host, page)?;
+    raise_page(host, page)?;
     Ok(settled)
 }
 

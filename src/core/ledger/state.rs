@@ -10,7 +10,7 @@ pub const AHEAD: i64 = 3_000_000;
 
 /// The facts when a server begins to make IDs, after a start or a promotion.
 #[derive(Debug)]
-pub struct Beginnings<'a> {
+pub struct Facts<'a> {
     /// The present instant.
     pub now: i64,
     /// The same by a clock that nobody sets.
@@ -67,7 +67,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Begins after a start or a promotion.
-    pub fn begin(known: &Beginnings<'_>) -> Self {
+    pub fn begin(known: &Facts<'_>) -> Self {
         let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
         let waits = of_file.is_some_and(|(_, file)| file.waits);
         let own = of_file.and_then(|(marks, file)| marks.of(file.node));

@@ -110,7 +110,7 @@ impl Used {
     }
 
     /// Returns whether all of this stretch is used.
-    pub fn covers(&self, from: i64, to: i64) -> bool {
+    pub fn includes(&self, from: i64, to: i64) -> bool {
         from >= to || !self.free().any(|free| free.from < to && from < free.to)
     }
 
@@ -196,7 +196,7 @@ impl Used {
     /// Returns the set without the end of a stretch that was granted and not used, from `from` to `to`.
     #[must_use]
     pub fn without(&self, from: i64, to: i64) -> Self {
-        if from >= to || !self.covers(from, to) {
+        if from >= to || !self.includes(from, to) {
             return *self;
         }
         let mut free: Vec<Free> = self.free().collect();

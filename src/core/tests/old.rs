@@ -47,7 +47,7 @@ fn its_page_is_read_without_its_margins() {
     let (marks, _) = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap();
     let other = marks.of((1, 4)).unwrap();
     assert_eq!((other.by.incarnation, other.used), (0x1234_5678, Used::before(BEGAN + 5 * SECOND - MARGIN)));
-    assert!(marks.of((0, 2)).unwrap().used.covers(i64::MIN, BEGAN + 7 * SECOND), "as the margin is added again");
+    assert!(marks.of((0, 2)).unwrap().used.includes(i64::MIN, BEGAN + 7 * SECOND), "as the margin is added again");
     assert_eq!(marks.bound, Bound { recalls: 0, instant: BEGAN + 6 * SECOND, incarnation: 77 });
     assert_eq!(
         marks.concern(Writer { node: (0, 9), incarnation: 1, start: 1 }, &(0, Used::NONE)).used.until(),
@@ -93,5 +93,5 @@ fn a_file_of_it_is_replaced_before_time_is_used() {
     let ((marks, part), _) = newest(&file).unwrap();
     assert!(part.number > 42);
     let mark = marks.of((1, 4)).unwrap();
-    assert!(mark.by.incarnation == 0x1234_5678 && mark.used.covers(i64::MIN, UNTIL));
+    assert!(mark.by.incarnation == 0x1234_5678 && mark.used.includes(i64::MIN, UNTIL));
 }

@@ -115,7 +115,7 @@ fn what_a_page_says_is_on_disk_first() {
     protocol::take_page(&mut alone).unwrap();
     assert!(matches!(alone.writes.borrow()[before..], [Some((_, Durability::Flushed))]), "{:?}", alone.writes);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(file.of((0, 2)).unwrap().used.covers(i64::MIN, NOON + HOUR));
+    assert!(file.of((0, 2)).unwrap().used.includes(i64::MIN, NOON + HOUR));
 }
 
 /// The page may be lost, with the extension or its database.
@@ -138,7 +138,7 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     alone.at(NOON + 10 * SECOND);
     assert_eq!(protocol::bind(&mut alone), Ok(NOON + 10 * SECOND));
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(file.of((0, 2)).unwrap().used.covers(NOON + 10 * SECOND, NOON + 11 * SECOND));
+    assert!(file.of((0, 2)).unwrap().used.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
     assert!(file.bound.instant > NOON + 10 * SECOND);
 
     let mut new = Alone::new();

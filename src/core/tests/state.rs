@@ -3,7 +3,7 @@
 use flake_core::Window;
 use flake_core::ledger::block::{ExitNote, FilePart};
 use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
-use flake_core::ledger::state::{AHEAD, Beginnings, Ledger};
+use flake_core::ledger::state::{AHEAD, Facts, Ledger};
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
@@ -13,8 +13,8 @@ const NOON: i64 = 1_780_000_000 * SECOND;
 const NODE: (u32, u32) = (0, 2);
 const ME: Writer = Writer { node: NODE, incarnation: 5, start: 7 };
 
-fn beginnings(file: Option<&(Marks, FilePart)>) -> Beginnings<'_> {
-    Beginnings {
+fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
+    Facts {
         now: NOON,
         steady: 100 * SECOND,
         started_at: None,
@@ -29,8 +29,8 @@ fn beginnings(file: Option<&(Marks, FilePart)>) -> Beginnings<'_> {
 }
 
 /// The next start.
-fn again(file: &(Marks, FilePart)) -> Beginnings<'_> {
-    Beginnings { chance: (51, 61), ..beginnings(Some(file)) }
+fn again(file: &(Marks, FilePart)) -> Facts<'_> {
+    Facts { chance: (51, 61), ..facts(Some(file)) }
 }
 
 fn of(by: Writer, used: Used) -> Marks {
@@ -46,7 +46,7 @@ fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
 /// A ledger that has its file, and has granted time at noon.
 fn open() -> Ledger {
     let file = file(of(ME, Used::before(NOON - SECOND)), None);
-    Ledger::begin(&beginnings(Some(&file))).granted(NOON, 100 * SECOND, NOON + 1).unwrap()
+    Ledger::begin(&facts(Some(&file))).granted(NOON, 100 * SECOND, NOON + 1).unwrap()
 }
 
 #[test]
@@ -75,38 +75,35 @@ fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
     // A tick has begun before the stretch did.
     assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used().until()), [NOON + 1; 2]);
     let noted = file(of(open().me(), *open().used()), open().exit_note(1, NOON + 500));
-    let until = |beginnings: Beginnings<'_>| Ledger::begin(&beginnings).used().until();
-    assert_eq!(until(Beginnings { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
-    assert_eq!(until(Beginnings { boot: None, ..again(&noted) }), NOON + AHEAD);
-    assert_eq!(until(Beginnings { wal_timeline: 2, ..again(&noted) }), NOON + AHEAD + MARGIN);
-    assert_eq!(until(Beginnings { node: (0, 3), ..again(&noted) }), NOON + AHEAD);
-    assert_eq!(until(Beginnings { node: (1, 2), ..again(&noted) }), i64::MIN);
+    let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used().until();
+    assert_eq!(until(Facts { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Facts { boot: None, ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Facts { wal_timeline: 2, ..again(&noted) }), NOON + AHEAD + MARGIN);
+    assert_eq!(until(Facts { node: (0, 3), ..again(&noted) }), NOON + AHEAD);
+    assert_eq!(until(Facts { node: (1, 2), ..again(&noted) }), i64::MIN);
 }
 
 #[test]
 fn who_a_server_is() {
     let known = file(of(ME, Used::before(NOON)), None);
-    let me = |beginnings: Beginnings<'_>| Ledger::begin(&beginnings).me();
+    let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me();
     let start = 60;
-    assert_eq!(me(beginnings(Some(&known))), Writer { node: NODE, incarnation: 5, start });
-    assert_eq!(
-        me(Beginnings { node: (1, 2), ..beginnings(Some(&known)) }),
-        Writer { node: (1, 2), incarnation: 5, start }
-    );
-    assert_eq!(me(beginnings(None)), Writer { node: NODE, incarnation: 50, start });
+    assert_eq!(me(facts(Some(&known))), Writer { node: NODE, incarnation: 5, start });
+    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Writer { node: (1, 2), incarnation: 5, start });
+    assert_eq!(me(facts(None)), Writer { node: NODE, incarnation: 50, start });
     // A promotion.
-    assert_eq!(me(Beginnings { wal_timeline: 2, ..beginnings(Some(&known)) }).incarnation, 50);
+    assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
     // It is not the one whose number it takes over, of which its file knows.
     let mut both = known.0;
     both.set(Mark { by: Writer { node: (1, 2), incarnation: 6, start: 8 }, used: Used::before(NOON) });
     let both = file(both, None);
-    assert_eq!(me(Beginnings { node: (1, 2), ..beginnings(Some(&both)) }).incarnation, 5);
+    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&both)) }).incarnation, 5);
 }
 
 /// An old primary may go on for two seconds, by a clock that nobody sets.
 #[test]
 fn a_new_incarnation_that_meets_another_waits() {
-    let new = Ledger::begin(&beginnings(None));
+    let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
     let met = new.with(&others, NOON, 101 * SECOND);
     assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
@@ -161,7 +158,7 @@ fn accepting_the_clock() {
 fn accepting_the_clock_takes_horizons_back() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
-    for ledger in [open(), Ledger::begin(&beginnings(None))] {
+    for ledger in [open(), Ledger::begin(&facts(None))] {
         let bound = ledger.with(&others, NOON, 100 * SECOND);
         assert_eq!(bound.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
@@ -193,7 +190,7 @@ fn what_is_granted_binds_other_servers() {
 fn what_is_settled_is_bound() {
     assert_eq!(open().settled(NOON + 1), (open(), NOON + 1));
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
-    let closed = Ledger::begin(&beginnings(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
+    let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
     let (binding, instant) = closed.settled(NOON);
     assert_eq!((instant, binding.bound().instant, binding.bound().incarnation), (NOON, NOON + AHEAD, ME.incarnation));
     assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
@@ -204,16 +201,16 @@ fn what_is_settled_is_bound() {
 #[test]
 fn starting_above() {
     let above = open().above(NOON + HOUR);
-    assert!(!above.is_open() && above.used().covers(i64::MIN, NOON + HOUR));
+    assert!(!above.is_open() && above.used().includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.above(NOON + HOUR), above);
     assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
-    assert!(ahead.above(NOON + HOUR / 2).used().covers(i64::MIN, NOON + HOUR / 2), "also below time that was used");
+    assert!(ahead.above(NOON + HOUR / 2).used().includes(i64::MIN, NOON + HOUR / 2), "also below time that was used");
 }
 
 #[test]
 fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
-    let begun = |started_at| Ledger::begin(&Beginnings { started_at, ..beginnings(None) });
+    let begun = |started_at| Ledger::begin(&Facts { started_at, ..facts(None) });
     let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor();
     assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
     assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
@@ -228,7 +225,7 @@ fn going_back() {
     let now = NOON + 50 * SECOND;
     let (back, window) = used.gone_back(now).unwrap();
     assert_eq!((window.from, window.until), (now, now + AHEAD));
-    assert!(back.used().covers(now, now + AHEAD) && !back.used().covers(now - 1, now));
+    assert!(back.used().includes(now, now + AHEAD) && !back.used().includes(now - 1, now));
     let (same, window) = used.gone_back(NOON + SECOND).unwrap();
     assert_eq!((same, window.from, window.until), (used, NOON, NOON + AHEAD));
     assert_eq!(used.gone_back(NOON - 2 * SECOND), Err(NOON - SECOND));
@@ -296,16 +293,16 @@ proptest! {
                 }
                 Step::Restart => {
                     let known = file(of(ledger.me(), *ledger.used()), None);
-                    ledger = Ledger::begin(&Beginnings { era: ledger.era() + 1, chance: (50, start), ..beginnings(Some(&known)) });
+                    ledger = Ledger::begin(&Facts { era: ledger.era() + 1, chance: (50, start), ..facts(Some(&known)) });
                 }
             }
             prop_assert!(ledger.used().contains(&before), "used time only grows");
             for &(from, to) in &others {
-                prop_assert!(ledger.used().covers(from, to));
+                prop_assert!(ledger.used().includes(from, to));
             }
             if let Some(window) = handed_out {
                 let meets = |from: i64, to: i64| window.from.max(from) < window.until.min(to);
-                prop_assert!(ledger.used().covers(window.from, window.until));
+                prop_assert!(ledger.used().includes(window.from, window.until));
                 prop_assert!(window.from >= ledger.floor() || window == ledger.window());
                 for &(era, other) in windows.iter().filter(|(era, _)| *era != ledger.era()) {
                     prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {era}");

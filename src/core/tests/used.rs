@@ -145,7 +145,7 @@ proptest! {
         let to = from + length;
         let without = one.without(from, to);
         for instant in instants() {
-            let given = one.covers(from, to) && (from..to).contains(&instant);
+            let given = one.includes(from, to) && (from..to).contains(&instant);
             prop_assert_eq!(is_used(&without, instant), is_used(&one, instant) && !given);
         }
     }
@@ -154,7 +154,7 @@ proptest! {
     fn questions_are_answered_instant_by_instant(one in any_used(), other in any_used(), from in 0..END, length in 0..9i64) {
         let to = from + length;
         prop_assert_eq!(one.touches(from, to), (from..to).any(|at| is_used(&one, at)));
-        prop_assert_eq!(one.covers(from, to), (from..to).all(|at| is_used(&one, at)));
+        prop_assert_eq!(one.includes(from, to), (from..to).all(|at| is_used(&one, at)));
         prop_assert_eq!(one.contains(&other), instants().all(|at| is_used(&one, at) || !is_used(&other, at)));
         let next = one.accepted_after(from);
         prop_assert!(next == i64::MAX || next > from && one.free_at(next).is_some_and(|free| free.accepted && free.from == next));
@@ -166,7 +166,7 @@ proptest! {
         for &(from, length) in &starts {
             let before = used;
             used = used.with(from, from + length, from);
-            prop_assert!(used.contains(&before) && used.covers(from, from + length));
+            prop_assert!(used.contains(&before) && used.includes(from, from + length));
             prop_assert!(used.gaps().len() <= MAX_GAPS);
         }
     }
