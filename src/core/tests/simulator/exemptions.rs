@@ -120,6 +120,11 @@ pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Ho
     has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
 }
 
+/// A server whose clock was accepted takes earlier horizons back also where it goes on with the data of another one.
+pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
+    taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
+}
+
 /// Only the file knew of a horizon from a transaction that has created the extension, until that commits.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX

@@ -84,6 +84,8 @@ pub struct Machine {
     pub horizons: Vec<Horizon>,
     /// How often its clock began to be accepted, and was.
     pub acceptances: u64,
+    /// When, and by its clock; its file tells.
+    pub taken_back: Vec<(i64, i64)>,
 }
 
 #[derive(Clone)]
@@ -126,6 +128,7 @@ impl Machine {
             procs: Procs::recovered(&Wal::default()),
             horizons: Vec::new(),
             acceptances: 0,
+            taken_back: Vec::new(),
         }
     }
 

@@ -50,6 +50,7 @@ impl World {
         machine.has_looked = [false; DATABASES];
         machine.promises.retain(|promise| promise.database.is_some());
         machine.horizons.retain(has_a_page);
+        machine.taken_back.clear();
     }
 }
 

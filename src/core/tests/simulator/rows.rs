@@ -128,9 +128,11 @@ impl World {
 impl Play {
     /// The clock of a server is about to be accepted, or was: horizons ahead of it do not count.
     pub fn take_horizons_back(&self, at: usize) {
+        let time = self.time();
         let machine = &mut self.world().machines[at];
         machine.acceptances += 1;
-        let now = self.time() + machine.offset();
+        let now = time + machine.offset();
+        machine.taken_back.push((time, now));
         machine.horizons.retain(|horizon| horizon.instant <= now);
     }
 }

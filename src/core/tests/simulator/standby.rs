@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::disk::File;
-use crate::exemptions::horizon_that_has_come_across;
+use crate::exemptions::{horizon_that_has_come_across, horizon_that_was_taken_back};
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
@@ -92,12 +92,14 @@ impl Play {
         let node = new.node;
         let is_known =
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
+        let is_taken_back = |horizon: &&Horizon| horizon_that_was_taken_back(&new.taken_back, horizon);
         let bound = |horizon: &Horizon| {
             let mut horizon = horizon.clone();
             horizon.only_as = horizon.only_as.or((horizon.record > end).then_some(node));
             horizon
         };
-        let horizons: Vec<_> = old.horizons.iter().filter(is_known).map(bound).collect();
+        let horizons: Vec<_> =
+            old.horizons.iter().filter(is_known).filter(|horizon| !is_taken_back(horizon)).map(bound).collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
@@ -129,11 +131,12 @@ impl Play {
         let mut wal = upstream.wal.clone();
         wal.crash();
         let file = upstream.file.as_ref().map(|file| File::new(file.bytes().to_vec()));
-        let (branch, timeline) = (upstream.branch, upstream.timeline);
+        let (branch, timeline, taken_back) = (upstream.branch, upstream.timeline, upstream.taken_back.clone());
         let machine = &mut world.machines[at];
         let keeps_file = keeps_file && machine.exists && machine.file.is_some();
         if !keeps_file {
             machine.file = file;
+            machine.taken_back = taken_back;
         }
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
         (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
