@@ -103,9 +103,10 @@ find_ruff() {
     return 1
 }
 
-# Sets faketime to the library that sets the clock of a server.
+# Sets faketime to the library that sets the clock of a server. PostgreSQL reads the clock in signal handlers, too: libfaketimeMT
+# blocks signals while it allocates memory, libfaketime does not, and a handler waits for it for ever.
 find_faketime() {
-    faketime=$(compgen -G '/usr/lib*/*/faketime/libfaketime.so.1' | head -n 1)
+    faketime=$(compgen -G '/usr/lib*/*/faketime/libfaketimeMT.so.1' | head -n 1)
     [ -n "$faketime" ]
 }
 

@@ -1,5 +1,5 @@
 """The servers of these tests, for those of other directories: scripts/test loads it as a plugin of pytest."""
 
-from conftest import own_servers, server, servers
+from conftest import own_servers, pytest_runtest_protocol, server, servers
 
-__all__ = ["own_servers", "server", "servers"]
+__all__ = ["own_servers", "pytest_runtest_protocol", "server", "servers"]

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import psycopg
@@ -228,6 +229,17 @@ class Server:
             pytest.fail(f"pgbench: {failed.stderr}")
         assert "number of failed transactions: 0 " in output, output
         return output
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """A test that hangs fails by its name: the worker that runs it ends. Without workers, tests may be meant to take hours."""
+    limit = threading.Timer(1210, os._exit, [1])
+    limit.daemon = True
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        limit.start()
+    yield
+    limit.cancel()
 
 
 @contextlib.contextmanager
