@@ -51,6 +51,22 @@ impl World {
         machine.promises.retain(|promise| promise.database.is_some());
         machine.horizons.retain(has_a_page);
         machine.taken_back.clear();
+        if machine.upstream.is_none() {
+            self.forget_removed_pages(at);
+        }
+    }
+
+    /// Nobody knows any more of a database whose page was removed: the extension will be there as in a new one.
+    pub fn forget_removed_pages(&mut self, at: usize) {
+        let wal = &mut self.machines[at].wal;
+        let time = wal.records.last().map_or(0, |(time, _)| *time);
+        for database in 0..DATABASES {
+            if wal.databases[database].0.is_none() {
+                let record = wal.write(time, Record::Database(database, self.oracle.databases.len()));
+                wal.flush(record);
+                self.oracle.databases.push((usize::MAX, 0, 0));
+            }
+        }
     }
 }
 

@@ -111,6 +111,7 @@ impl Play {
         machine.promises.extend(promises);
         machine.promises.iter_mut().for_each(|promise| promise.waits_for.clear());
         world.recover_transactions(at);
+        world.forget_removed_pages(at);
         tell!(world, "server {} is promoted to timeline {timeline}", world.name(at));
     }
 
