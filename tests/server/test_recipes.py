@@ -276,7 +276,7 @@ def test_several_nodes(own_servers):
         jobs = []
         for node, server in enumerate([first, second]):
             process, db = opened.enter_context(writers(server)), opened.enter_context(server.connect())
-            reads = lambda last, db=db, node=node: read(db, node, 2, last)  # noqa: E731
+            reads = lambda last, db=db, node=node: read(db, node, last)  # noqa: E731
             jobs.append(pool.submit(read_on, server, process, reads))
         taken = [job.result() for job in jobs]
     wait_until(lambda: set(written(second)) >= set(written(first)))
