@@ -76,6 +76,11 @@ pub fn refuse_in_recovery(function: &CStr) {
     }
 }
 
+/// Returns `flake.allow_in_recovery`.
+pub fn allow_in_recovery() -> bool {
+    ALLOW_IN_RECOVERY.get()
+}
+
 /// Returns `flake.max_clock_wait`.
 pub fn max_clock_wait() -> Duration {
     Duration::from_millis(u64::from(MAX_CLOCK_WAIT.get().unsigned_abs()))

@@ -13,4 +13,6 @@ COMMENT ON COLUMN flake_open.since IS
 COMMENT ON COLUMN flake_stats.mark IS
     'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
 
+ALTER FUNCTION flake_check() ROWS 7;
+
 SELECT flake_record_mark();

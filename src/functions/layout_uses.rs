@@ -11,10 +11,10 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension;
 
 /// The expressions that contain $2, of all objects that depend on a function of an extension, $1, or on an operator that stands
-/// for one, in bytes of the database's encoding.
-const EXPRESSIONS: &str = "
+/// for one, in bytes of the database's encoding; with their tables, and the numbers of columns that they are for.
+pub(super) const EXPRESSIONS: &str = "
     SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(x.catalog, x.object, 0), pg_catalog.getdatabaseencoding()),
-           pg_catalog.convert_to(x.tree::pg_catalog.text, pg_catalog.getdatabaseencoding())
+           pg_catalog.convert_to(x.tree::pg_catalog.text, pg_catalog.getdatabaseencoding()), x.relation, x.number
     FROM (
         WITH f AS (
             SELECT classid, objid FROM pg_catalog.pg_depend
@@ -30,21 +30,21 @@ const EXPRESSIONS: &str = "
         ) called(classid, objid) JOIN pg_catalog.pg_depend d
           ON d.refclassid OPERATOR(pg_catalog.=) called.classid AND d.refobjid OPERATOR(pg_catalog.=) called.objid
     ) u JOIN (
-        SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, oid, adbin FROM pg_catalog.pg_attrdef
-        UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, oid, conbin FROM pg_catalog.pg_constraint
-        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, indexrelid, indexprs FROM pg_catalog.pg_index
-        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, indexrelid, indpred FROM pg_catalog.pg_index
-        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, partrelid, partexprs FROM pg_catalog.pg_partitioned_table
-        UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, oid, ev_action FROM pg_catalog.pg_rewrite
-        UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, oid, ev_qual FROM pg_catalog.pg_rewrite
-        UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, oid, polqual FROM pg_catalog.pg_policy
-        UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, oid, polwithcheck FROM pg_catalog.pg_policy
-        UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, oid, stxexprs FROM pg_catalog.pg_statistic_ext
-        UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, oid, tgqual FROM pg_catalog.pg_trigger
-        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, prosqlbody FROM pg_catalog.pg_proc
-        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proargdefaults FROM pg_catalog.pg_proc
-        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typdefaultbin FROM pg_catalog.pg_type
-    ) x(catalog, object, tree)
+        SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, oid, adbin, adrelid, adnum FROM pg_catalog.pg_attrdef
+        UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, oid, conbin, conrelid, NULL FROM pg_catalog.pg_constraint
+        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, indexrelid, indexprs, indrelid, NULL FROM pg_catalog.pg_index
+        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, indexrelid, indpred, indrelid, NULL FROM pg_catalog.pg_index
+        UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, partrelid, partexprs, partrelid, NULL FROM pg_catalog.pg_partitioned_table
+        UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, oid, ev_action, ev_class, NULL FROM pg_catalog.pg_rewrite
+        UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, oid, ev_qual, ev_class, NULL FROM pg_catalog.pg_rewrite
+        UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, oid, polqual, polrelid, NULL FROM pg_catalog.pg_policy
+        UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, oid, polwithcheck, polrelid, NULL FROM pg_catalog.pg_policy
+        UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, oid, stxexprs, stxrelid, NULL FROM pg_catalog.pg_statistic_ext
+        UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, oid, tgqual, tgrelid, NULL FROM pg_catalog.pg_trigger
+        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, prosqlbody, 0, NULL FROM pg_catalog.pg_proc
+        UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proargdefaults, 0, NULL FROM pg_catalog.pg_proc
+        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typdefaultbin, 0, NULL FROM pg_catalog.pg_type
+    ) x(catalog, object, tree, relation, number)
       ON x.catalog OPERATOR(pg_catalog.=) u.classid AND x.object OPERATOR(pg_catalog.=) u.objid
     WHERE pg_catalog.strpos(x.tree::pg_catalog.text, $2) OPERATOR(pg_catalog.>) 0";
 

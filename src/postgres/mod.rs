@@ -11,6 +11,7 @@ pub mod interrupts;
 pub mod interval;
 pub mod json;
 pub mod lwlock;
+pub mod node_tree;
 pub mod prepared;
 pub mod range_condition;
 pub mod ranges;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use flake_core::sno::{self, automatic_share, partition_share};
 use flake_core::{BUILTIN, Layout, Node, Share, Slot};
-use pgrx::prelude::*;
 
 use super::finding::Finding;
 use super::node::{Pair, fault};
+use super::readers::Uses;
 use crate::error::Error;
 use crate::layouts::{catalog, custom};
 use crate::postgres::slot;
@@ -63,8 +63,8 @@ struct Candidate {
 pub struct Layouts(Vec<Candidate>);
 
 impl Layouts {
-    pub fn of_this_database() -> Self {
-        let used = names_in_use();
+    pub fn of_this_database(uses: &Uses) -> Self {
+        let used = names_in_use(uses);
         let candidate = |name: String, is_custom, source| {
             let is_in_use = used.contains(&name);
             Candidate { name, source, is_custom, is_in_use }
@@ -170,22 +170,12 @@ fn relative(instant: i64, now: i64) -> String {
     }
 }
 
-/// Returns the names of layouts that column defaults and generated columns of this database and generators of this session
-/// use, among other words.
-fn names_in_use() -> BTreeSet<String> {
-    let query = "SELECT DISTINCT COALESCE(found[1], found[2]) FROM pg_catalog.pg_attrdef, \
-                 pg_catalog.regexp_matches(pg_catalog.pg_get_expr(adbin, adrelid), $1, 'g') AS found \
-                 WHERE pg_catalog.pg_get_expr(adbin, adrelid) OPERATOR(pg_catalog.~) '(flake|sno)_'";
-    // A constant that can be the name of a layout, such as 'twitter'::text, or a call.
-    let words = "'([-._A-Za-z0-9]+)'::|(sno)_next[(]";
-    let mut names = Spi::connect(|client| {
-        let rows = client.select(query, None, &[words.into()])?;
-        rows.map(|row| row.get::<String>(1).map(Option::unwrap_or_default)).collect::<Result<BTreeSet<_>, _>>()
-    })
-    .unwrap_or_else(|error: pgrx::spi::SpiError| pgrx::error!("{error}"));
+/// Returns the names of layouts that column defaults and generated columns of this database and generators of this session use.
+fn names_in_use(uses: &Uses) -> BTreeSet<String> {
+    let sno = |is_partition| if is_partition { SNO_PARTITION } else { SNO }.to_owned();
+    let mut names = uses.named.clone();
+    names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
     names.extend(each(|own: &SessionGenerator<LayoutSource>| own.source.layout.name().to_owned()));
-    names.extend(each(|own: &SessionGenerator<SnoSource>| {
-        if own.source.partition.is_some() { SNO_PARTITION } else { SNO }.to_owned()
-    }));
+    names.extend(each(|own: &SessionGenerator<SnoSource>| sno(own.source.partition.is_some())));
     names
 }

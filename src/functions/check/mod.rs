@@ -4,6 +4,7 @@ mod finding;
 mod layouts;
 mod memory;
 mod node;
+mod readers;
 
 use pgrx::prelude::*;
 
@@ -11,6 +12,7 @@ use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks};
 use self::node::{fault, node_number, node_settings, pair};
+use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
 use crate::{clock, ledger};
@@ -24,7 +26,8 @@ fn flake_check() -> TableIterator<
     let status = ledger::status();
     let in_force = status.as_ref().and_then(|status| status.node).map(pair);
     let configured = settings::node();
-    let layouts = Layouts::of_this_database();
+    let uses = Uses::of_this_database();
+    let layouts = Layouts::of_this_database(&uses);
     let unless_unknown = |check: &dyn Fn(&ledger::Status) -> Finding| match &status {
         Some(status) => check(status),
         None => {
@@ -36,6 +39,7 @@ fn flake_check() -> TableIterator<
         ("settings", unless_unknown(&|status| node_settings(status.node.map(pair), configured))),
         ("shares", layouts.shares(in_force, configured)),
         ("end of layouts", layouts.ends(clock::now())),
+        ("layouts", uses.readers()),
         ("marks", unless_unknown(&|status| marks(status.ledger.as_ref(), clock::now()))),
         ("library", library()),
     ];

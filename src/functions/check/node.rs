@@ -6,6 +6,7 @@ use pgrx::prelude::*;
 use super::finding::Finding;
 use crate::error::Error;
 use crate::postgres::recovery;
+use crate::settings;
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
@@ -19,7 +20,7 @@ pub fn fault((id, count): Pair) -> Option<Error> {
     Node::new(id, count).err().map(Error::from)
 }
 
-/// The default is right for a server that is alone.
+/// The default is right for a server that is alone, and for its standbys: whoever is promoted goes on with the number.
 pub fn node_number(node: Option<Pair>) -> Finding {
     let Some((id, count)) = node else {
         return Finding::unknown("This session does not know the number of this node.");
@@ -29,7 +30,7 @@ pub fn node_number(node: Option<Pair>) -> Finding {
     }
     let others = others();
     if others.is_empty() {
-        return Finding::fine("This server is node 0 of 1, and has no replicas, replication slots or subscriptions.");
+        return Finding::fine("This server is node 0 of 1, and has no logical replication slots or subscriptions.");
     }
     Finding::wrong(
         format!("This server is node 0 of 1, the default, but it is not alone ({}).", others.join(", ")),
@@ -38,12 +39,13 @@ pub fn node_number(node: Option<Pair>) -> Finding {
     )
 }
 
-/// Returns what shows that other servers have this server's data, or the other way round. Anybody may count them.
+/// Returns what shows that other servers make IDs for the same data while this one does. Anybody may count them.
 fn others() -> Vec<String> {
-    let query = "SELECT 'replicas', pg_catalog.count(*) FROM pg_catalog.pg_stat_replication \
-                 UNION ALL SELECT 'replication slots', pg_catalog.count(*) FROM pg_catalog.pg_replication_slots \
+    let query = "SELECT 'logical replication slots', pg_catalog.count(*) FROM pg_catalog.pg_replication_slots \
+                 WHERE slot_type OPERATOR(pg_catalog.=) 'logical' \
                  UNION ALL SELECT 'subscriptions', pg_catalog.count(s.oid) FROM pg_catalog.pg_subscription s";
-    let standby = recovery::is_in_progress().then(|| "it is a standby".to_owned());
+    let makes = recovery::is_in_progress() && settings::allow_in_recovery();
+    let standby = makes.then(|| "it is a standby with flake.allow_in_recovery".to_owned());
     let counted = Spi::connect(|client| {
         let rows = client.select(query, None, &[])?;
         rows.map(|row| Ok((row.get::<&str>(1)?.unwrap_or_default().to_owned(), row.get::<i64>(2)?.unwrap_or_default())))

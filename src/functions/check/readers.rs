@@ -1,0 +1,285 @@
+//! A check of the columns whose defaults make IDs: whether this database reads them by the same layout, and whether their type
+//! holds them. It reads the catalog only, and calls nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use super::finding::Finding;
+use crate::functions::layout_uses::EXPRESSIONS;
+use crate::layouts::known;
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::extension;
+use crate::postgres::node_tree::{Place, Tree};
+
+/// A table, and the number of a column.
+type Column = (u32, i16);
+
+/// Trees that are longer are left out: what Rust cannot allocate ends the server.
+const LONGEST: usize = 1_000_000;
+/// How many findings are named.
+const MOST_NAMED: usize = 10;
+/// How many queries a column is followed through.
+const DEEPEST: usize = 50;
+/// What a call without a layout means.
+const DEFAULT: &str = "twitter";
+
+/// What tells the parts of an ID, which is the first argument. The text form of another layout is as good as any.
+const READERS: &[&str] =
+    &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
+/// What IDs are compared with.
+const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
+
+/// The functions of an extension, $1.
+const FUNCTIONS: &str = "
+    SELECT p.oid, p.proname::pg_catalog.text
+    FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
+    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+      AND d.refobjid OPERATOR(pg_catalog.=) $1
+      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
+
+/// The query of a view, $1.
+const VIEW: &str = "
+    SELECT pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()) FROM pg_catalog.pg_rewrite
+    WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
+
+/// What the column $2 of a table, $1, is called, and how many bits of an integer its type holds, NULL if all.
+const COLUMN: &str = "
+    SELECT pg_catalog.convert_to(
+               pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, attrelid, attnum),
+               pg_catalog.getdatabaseencoding()),
+           CASE WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int2'::pg_catalog.regtype THEN 15
+                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int4'::pg_catalog.regtype THEN 31
+                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.float4'::pg_catalog.regtype THEN 24
+                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.float8'::pg_catalog.regtype THEN 53 END
+    FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2";
+
+/// What the expressions of this database say of layouts.
+#[derive(Default)]
+pub struct Uses {
+    /// Names of layouts in column defaults and generated columns.
+    pub named: BTreeSet<String>,
+    /// Calls of `sno_next` there, by the number of their arguments.
+    pub snos: BTreeSet<usize>,
+    /// Columns whose default makes IDs, with the layout.
+    made: BTreeMap<Column, String>,
+    /// Columns that are read, by which layout, in which object.
+    read: Vec<(Column, String, String)>,
+    /// What is wrong with that.
+    wrong: BTreeSet<String>,
+}
+
+impl Uses {
+    pub fn of_this_database() -> Self {
+        let mut uses = Self::default();
+        if let Some(extension) = extension::find(c"flake") {
+            Spi::connect(|client| Catalog::new(client, extension.oid)?.look(&mut uses, extension.oid))
+                .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"));
+        }
+        uses
+    }
+
+    /// Columns that are read by another layout than the one that their default makes IDs of, or are too small for it.
+    pub fn readers(self) -> Finding {
+        if self.wrong.is_empty() {
+            return Finding::fine("No column is read by another layout than the one of which its default makes IDs.");
+        }
+        let more = self.wrong.len().saturating_sub(MOST_NAMED);
+        let named =
+            self.wrong.into_iter().take(MOST_NAMED).chain((more > 0).then(|| format!("There are {more} more.")));
+        Finding::wrong(
+            named.collect::<Vec<_>>().join(" "),
+            "Name the layout of the column in each function that reads its IDs, and have columns of type bigint.",
+        )
+    }
+}
+
+struct Catalog<'a> {
+    client: &'a SpiClient<'a>,
+    /// Those of flake, by their OIDs.
+    functions: HashMap<u32, String>,
+}
+
+impl<'a> Catalog<'a> {
+    fn new(client: &'a SpiClient<'a>, extension: pg_sys::Oid) -> Result<Self, SpiError> {
+        let mut functions = HashMap::new();
+        for row in client.select(FUNCTIONS, None, &[extension.into()])? {
+            functions.extend(row.get::<pg_sys::Oid>(1)?.map(|oid| oid.to_u32()).zip(row.get::<String>(2)?));
+        }
+        Ok(Self { client, functions })
+    }
+
+    /// Looks at each expression that calls flake.
+    fn look(&self, uses: &mut Uses, extension: pg_sys::Oid) -> Result<(), SpiError> {
+        for row in self.client.select(EXPRESSIONS, None, &[extension.into(), "".into()])? {
+            check_for_interrupts!();
+            let (Some(object), Some(tree)) = (row.get::<&[u8]>(1)?, row.get::<&[u8]>(2)?) else { continue };
+            if tree.len() > LONGEST {
+                continue;
+            }
+            let (object, text) = (to_utf8_lossy(object), String::from_utf8_lossy(tree));
+            let (table, column) = (row.get::<pg_sys::Oid>(3)?.map_or(0, |oid| oid.to_u32()), row.get::<i16>(4)?);
+            let tree = Tree::read(&text);
+            for call in tree.nodes("FUNCEXPR") {
+                let Some(name) = self.name(&tree, call) else { continue };
+                let reads = self.read(&tree, call, name, table)?;
+                uses.read.extend(reads.map(|(column, by)| (column, by, object.clone().into_owned())));
+                let Some(column) = column else { continue };
+                uses.named.extend(named_by(name).and_then(|number| layout(&tree, call, number)));
+                match name {
+                    "flake_next" => uses.made.extend(layout(&tree, call, 0).map(|of| ((table, column), of))),
+                    "sno_next" => uses.snos.extend([tree.list(call, "args").count()]),
+                    _ => {}
+                }
+            }
+        }
+        uses.wrong = self.wrong(&uses.made, &uses.read)?;
+        Ok(())
+    }
+
+    /// The function of flake that a node calls.
+    fn name(&self, tree: &Tree<'_>, call: Place) -> Option<&str> {
+        self.functions.get(&tree.number(call, "funcid")?).map(String::as_str)
+    }
+
+    /// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
+    fn read(&self, tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Result<Option<(Column, String)>, SpiError> {
+        let id = if BOUNDS.contains(&name) {
+            let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
+            comparison.and_then(|above| tree.list(above, "args").find(|&other| other != call))
+        } else if READERS.contains(&name) {
+            argument(tree, call, 0)
+        } else {
+            None
+        };
+        let by = named_by(name).and_then(|number| layout(tree, call, number));
+        let Some(id) = id else { return Ok(None) };
+        Ok(self.column(tree, id, table, DEEPEST)?.zip(by))
+    }
+
+    /// The column of a table that an expression is, through queries and views; `table` is the one of variables outside of queries.
+    fn column(&self, tree: &Tree<'_>, mut at: Place, table: u32, depth: usize) -> Result<Option<Column>, SpiError> {
+        for depth in (0..depth).rev() {
+            at = match origin(tree, at, table) {
+                Some(Origin::Expression(at)) => at,
+                Some(Origin::View(view, number)) => {
+                    let mut rows = self.client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into()])?;
+                    let Some(text) = rows.next().map(|row| row.get::<&[u8]>(1)).transpose()?.flatten() else {
+                        return Ok(None);
+                    };
+                    let text = String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text));
+                    let tree = Tree::read(&text);
+                    let output = tree.nodes("QUERY").next().and_then(|query| output(&tree, query, number));
+                    return output.map_or(Ok(None), |output| self.column(&tree, output, 0, depth));
+                }
+                Some(Origin::Table(column)) => return Ok(Some(column)),
+                None => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Says what is wrong.
+    fn wrong(
+        &self,
+        made: &BTreeMap<Column, String>,
+        read: &[(Column, String, String)],
+    ) -> Result<BTreeSet<String>, SpiError> {
+        let mut wrong = BTreeSet::new();
+        for (column, of) in made {
+            let arguments = [pg_sys::Oid::from(column.0).into(), column.1.into()];
+            let Some(row) = self.client.select(COLUMN, Some(1), &arguments)?.next() else { continue };
+            let name = to_utf8_lossy(row.get::<&[u8]>(1)?.unwrap_or_default()).into_owned();
+            let layout = known(of.as_bytes());
+            if layout.zip(row.get::<i32>(2)?).is_some_and(|(layout, bits)| layout.width() > bits as u32) {
+                wrong.insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
+            }
+            for (_, by, object) in read.iter().filter(|(of, ..)| of == column) {
+                let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
+                if !is_same && of != by {
+                    wrong.insert(format!("The default of {name} makes IDs of {of}, but {object} reads them by {by}."));
+                }
+            }
+        }
+        Ok(wrong)
+    }
+}
+
+/// Where a variable comes from.
+enum Origin {
+    Table(Column),
+    View(u32, i16),
+    Expression(Place),
+}
+
+fn origin(tree: &Tree<'_>, mut at: Place, table: u32) -> Option<Origin> {
+    while tree.text(at) == "RELABELTYPE" {
+        at = tree.field(at, "arg")?;
+    }
+    let number: i16 = tree.number(at, "varattno")?;
+    let nth = usize::try_from(number).ok()?.checked_sub(1)?;
+    let Some(query) = query(tree, at, tree.number(at, "varlevelsup")?) else {
+        return (table != 0).then_some(Origin::Table((table, number)));
+    };
+    let from = tree.list(query, "rtable").nth(tree.number::<usize>(at, "varno")?.checked_sub(1)?)?;
+    // As PostgreSQL numbers them: a relation, a query, a join, a common table expression, the columns of GROUP BY.
+    match tree.number(from, "rtekind")? {
+        0 => {
+            let relation = tree.number(from, "relid")?;
+            let is_view = matches!(tree.text(tree.field(from, "relkind")?), "v" | "m");
+            Some(if is_view { Origin::View(relation, number) } else { Origin::Table((relation, number)) })
+        }
+        1 => output(tree, tree.field(from, "subquery")?, number).map(Origin::Expression),
+        2 => tree.list(from, "joinaliasvars").nth(nth).map(Origin::Expression),
+        6 => {
+            let name = |place| tree.field(place, "ctename").map(|name| tree.text(name));
+            let query = self::query(tree, from, tree.number(from, "ctelevelsup")?)?;
+            let expression = tree.list(query, "cteList").find(|&expression| name(expression) == name(from))?;
+            output(tree, tree.field(expression, "ctequery")?, number).map(Origin::Expression)
+        }
+        9 => tree.list(from, "groupexprs").nth(nth).map(Origin::Expression),
+        _ => None,
+    }
+}
+
+/// The query around a place, so many levels up.
+fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
+    std::iter::successors(Some(at), |&place| tree.above(place))
+        .skip(1)
+        .filter(|&place| tree.text(place) == "QUERY")
+        .nth(levels)
+}
+
+/// What a query returns in a column.
+fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
+    let target = tree.list(query, "targetList").find(|&target| tree.number(target, "resno") == Some(number))?;
+    tree.field(target, "expr")
+}
+
+/// An argument of a call, by its number or by its name.
+fn argument(tree: &Tree<'_>, call: Place, number: usize) -> Option<Place> {
+    let (named, plain): (Vec<_>, Vec<_>) =
+        tree.list(call, "args").partition(|&place| tree.text(place) == "NAMEDARGEXPR");
+    let named = || named.into_iter().find(|&place| tree.number(place, "argnumber") == Some(number));
+    plain.get(number).copied().or_else(|| tree.field(named()?, "arg"))
+}
+
+/// The number of the argument that names the layout.
+fn named_by(function: &str) -> Option<usize> {
+    match function {
+        "flake_next" | "flake_batch" => Some(0),
+        "flake_during" | "flake_make" => Some(2),
+        name if READERS.contains(&name) || BOUNDS.contains(&name) => Some(1),
+        _ => None,
+    }
+}
+
+/// The layout that a call names in an argument; none if it is no constant.
+fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
+    let Some(mut at) = argument(tree, call, number) else { return Some(DEFAULT.to_owned()) };
+    while tree.text(at) == "RELABELTYPE" {
+        at = tree.field(at, "arg")?;
+    }
+    tree.constant(at)
+}
