@@ -48,6 +48,7 @@ impl Reason {
 pub struct Wait {
     since: Option<Instant>,
     spinning_since: Option<Instant>,
+    allowance: Duration,
 }
 
 impl Wait {
@@ -59,6 +60,13 @@ impl Wait {
     /// Returns how long the wait has lasted, by a clock that nobody sets; zero if it has not begun.
     pub fn lasted(&self) -> Duration {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Allows the wait to last so long, and returns how long it may last. What was allowed once holds until its end, because the
+    /// reason for it may be gone between the ledger's answer and the next look.
+    pub fn allow(&mut self, allowance: Duration) -> Duration {
+        self.allowance = self.allowance.max(allowance);
+        self.allowance
     }
 
     /// Waits for a part of the `remaining` microseconds; the caller then reads the clock again. If the statement is

@@ -401,9 +401,10 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
 /// The server's.
 pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let page = look(host)?;
-    let now = host.now();
-    let (is_new, bound) = {
+    let (now, is_new, bound) = {
         let writer = host.writer();
+        // Read here, so that nobody announces a later instant while this session waits for the right to write.
+        let now = writer.now();
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((now, false, i64::MIN)) };
         let new = ledger.accepted(now);
         if new != ledger {
@@ -413,7 +414,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
             // Before anything fails: no generator begins at an instant that was taken back.
             writer.shared().last_seen.fetch_min(now, Ordering::AcqRel);
         }
-        (new != ledger, ledger.announced())
+        (now, new != ledger, ledger.announced())
     };
     let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {

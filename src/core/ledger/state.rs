@@ -131,9 +131,11 @@ impl Ledger {
         }
         new.used = self.used.united(&concern.used, now);
         new.bound = self.bound.united(marks.bound);
-        if new.bound != self.bound && new.bound.incarnation == self.me.incarnation {
-            // Of a start that the file does not know: it was restored.
-            new.announced = new.announced.max(new.bound.instant);
+        // This incarnation's own bound counts where the file does not know of it, as it was restored; another one's counts also
+        // below this one's.
+        let is_known = marks.bound.incarnation == self.me.incarnation && new.bound == self.bound;
+        if !is_known && marks.bound.recalls >= self.bound.recalls {
+            new.announced = new.announced.max(marks.bound.instant);
         }
         new
     }

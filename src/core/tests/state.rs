@@ -162,9 +162,12 @@ fn accepting_the_clock_takes_horizons_back() {
         let bound = ledger.with(&others, NOON, 100 * SECOND);
         assert_eq!(bound.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
-        assert_eq!((accepted.bound().recalls, accepted.announced()), (3, i64::MIN));
-        assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), i64::MIN);
+        assert_eq!((accepted.bound().recalls, accepted.announced()), (3, NOON));
+        assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), NOON);
     }
+    // Another one's is below this one's, and binds all the same.
+    others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
+    assert_eq!(open().binding().with(&others, NOON, 100 * SECOND).announced(), NOON + SECOND);
     let own = open().binding();
     assert_eq!((own.bound().instant, own.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1), own);

@@ -46,13 +46,13 @@ impl Play {
             return;
         }
         let from = Cell::new((0, false));
-        self.take_horizons_back(at);
+        let began = self.take_horizons_back(at, None);
         let result = self.act((at, slot), stop, |host, _| {
             let (instant, has_changed, _) = protocol::accept(host)?;
             from.set((instant, has_changed));
             Ok(())
         });
-        self.take_horizons_back(at);
+        self.take_horizons_back(at, Some(began));
         let mut world = self.world();
         let machine = &mut world.machines[at];
         if from.get().1 {

@@ -126,14 +126,16 @@ impl World {
 }
 
 impl Play {
-    /// The clock of a server is about to be accepted, or was: horizons ahead of it do not count.
-    pub fn take_horizons_back(&self, at: usize) {
+    /// The clock of a server is about to be accepted, or was: horizons ahead of what it said when that began do not count. Returns
+    /// that.
+    pub fn take_horizons_back(&self, at: usize, began: Option<i64>) -> i64 {
         let time = self.time();
         let machine = &mut self.world().machines[at];
         machine.acceptances += 1;
-        let now = time + machine.offset();
+        let now = began.unwrap_or(time + machine.offset());
         machine.taken_back.push((time, now));
         machine.horizons.retain(|horizon| horizon.instant <= now);
+        now
     }
 }
 

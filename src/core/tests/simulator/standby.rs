@@ -128,6 +128,7 @@ impl Play {
         let mut world = self.world();
         world.cut_off_standbys(at);
         let life = world.number();
+        world.renewed += i64::from(keeps_file);
         let upstream = &world.machines[source];
         let mut wal = upstream.wal.clone();
         wal.crash();

@@ -95,3 +95,15 @@ fn a_prepared_transaction_outlives_its_server() {
         on(B, [Event::Promote, wait(0), ASK, finish, ASK]),
     ]);
 }
+
+/// The file is lost twice, and a horizon is asked for before time is open, in a database whose page alone knows of another one.
+#[test]
+fn a_file_that_was_written_before_the_page_was_looked_at() {
+    let lose = Event::LoseFile { ending: Ending::InOrder };
+    let stop = Event::Stop { ending: Ending::InOrder };
+    let other = Event::Connect { slot: 1, database: 1 };
+    goes_well([
+        on(A, [lose.clone(), ASK, lose, ASK, stop, other]),
+        on(A, [START, make(1), Event::Ask { slot: 0, stop: None }]),
+    ]);
+}
