@@ -103,7 +103,7 @@ fn a_file_that_was_written_before_the_page_was_looked_at() {
     let stop = Event::Stop { ending: Ending::InOrder };
     let other = Event::Connect { slot: 1, database: 1 };
     goes_well([
-        on(A, [lose.clone(), ASK, lose, ASK, stop, other]),
+        on(A, [lose, ASK, lose, ASK, stop, other]),
         on(A, [START, make(1), Event::Ask { slot: 0, stop: None }]),
     ]);
 }
