@@ -87,15 +87,25 @@ class Section:
 
     def bash(self, server, **environment):
         """As the user that the server runs as, with variables that the page names."""
-        paths = {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGDATA": server.dir / "data"}
-        run(server, self.next("bash"), **paths, **environment)
+        run(server, self.next("bash"), **of(server), **environment)
+
+
+def of(server):
+    """The environment of a server's commands."""
+    named = {name: server.client_environment[name] for name in ("PGHOST", "PGUSER", "PGDATABASE")}
+    return named | {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGDATA": str(server.dir / "data")}
+
+
+def steps(block):
+    """The commands of a block."""
+    return re.split(r"\s*(?:&&|\n)\s*", block.strip())
 
 
 def run(server, script, **environment):
-    """Servers that are started here keep its output open."""
+    """As if it was pasted, so what stops at an error is the script itself. Servers that are started here keep its output open."""
     log = server.base / "commands.log"
     with log.open("a") as output:
-        command = as_server("bash", "-euxc", script)
+        command = as_server("bash", "-uxc", script)
         done = subprocess.run(
             command, check=False, env=os.environ | environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )

@@ -36,8 +36,10 @@ WRONG = {
         "CREATE VIEW of_group AS SELECT flake_timestamp(id) AS at, id, count(*) FROM orders GROUP BY id",
     "rule _RETURN on view of_lateral":
         "CREATE VIEW of_lateral AS SELECT at FROM orders o, LATERAL (SELECT flake_timestamp(o.id) AS at) l",
+    # Names that look like what a tree is made of.
     r'rule _RETURN on view ":args )"':
-        """CREATE VIEW ":args )" AS SELECT flake_timestamp(id) AS "{FUNCEXPR :args (" FROM orders AS ":varno" """,
+        """CREATE VIEW ":args )" AS WITH ":a" AS (SELECT 1 AS id), ":b" AS (SELECT id FROM orders)
+           SELECT flake_timestamp(id) AS "{FUNCEXPR :args (" FROM ":b" """,
 }  # fmt: skip
 
 # What reads it by its layout, or reads another column, or nothing that is known here.

@@ -3,10 +3,13 @@
 import functools
 import inspect
 import re
+import subprocess
 import sys
 
+import pytest
+
 import pages
-from conftest import ROOT
+from conftest import LAYOUTS, ROOT
 from test_versions import VERSION
 from waiting import wait_until
 
@@ -99,7 +102,35 @@ def test_restored_dump(own_servers):
     with follow("A restored dump") as section:
         section.sql(old)
         section.sql(new)
+        section.sql(new)
     assert next_is_above(new)
+
+
+def test_columns_of_a_restored_dump(own_servers):
+    """The query finds each column whose default makes IDs, and its statement the ID with the latest time."""
+    old, new = own_servers(clock="+0"), own_servers(clock="-3", extension=False)
+    old.sql("""SELECT flake_create_layout('ours', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}'); CREATE SCHEMA "a b" """)
+    layouts = [*LAYOUTS, "ours", "sno"]
+    for layout in layouts:
+        type, next, make = (
+            ("sno", "sno_next(7)", "sno_make({0}, 7)") if layout == "sno"
+            else ("bigint", f"flake_next('{layout}')", f"flake_make({{0}}, '{{{{}}}}', '{layout}')")
+        )  # fmt: skip
+        ids = make.format("now() - n * interval '7 minutes'")
+        old.sql(f"""CREATE TABLE "a b".{layout} ("the id" {type} DEFAULT {next}, n int DEFAULT 5) PARTITION BY LIST (n);
+            CREATE TABLE "a b".{layout}_part PARTITION OF "a b".{layout} DEFAULT;
+            INSERT INTO "a b".{layout} SELECT {ids} FROM generate_series(0, 50) n""")
+    new.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=old.run("pg_dump").stdout)
+    query, _ = pages.recipe(PAGE, "A restored dump")[1:]
+    statements = [statement for statement, in new.sql(query)]
+    assert len(statements) == len(layouts)
+    for layout in layouts:
+        read = "sno_timestamp({0})" if layout == "sno" else f"flake_timestamp({{0}}, '{layout}')"
+        statement, = (statement for statement in statements if f'"a b".{layout} ' in statement or f'"a b".{layout};' in statement)
+        of = statement.replace("flake_start_above", "sno_timestamp" if layout == "sno" else "flake_timestamp")
+        latest = new.value(f'SELECT max({read.format(chr(34) + "the id" + chr(34))}) FROM "a b".{layout}')
+        assert new.value(of) == latest
+        assert new.value(statement) > latest
 
 
 def test_clock_behind(own_servers):
@@ -128,7 +159,6 @@ def test_clock_ahead(own_servers):
 def test_node_added(own_servers):
     server = own_servers()
     with follow("A node is added or removed") as section:
-        section.sql(server)
         section.bash(server)
         section.sql(server)
     assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 32") == 5
@@ -169,3 +199,67 @@ def test_consumers(own_servers):
         section.sql(server)
         wait_until(lambda: not server.sql("SELECT FROM flake_open"))
     db.close()
+
+
+COMMAND_BLOCKS = [
+    (heading, number)
+    for heading in re.findall(r"^## (.*)$", PAGE.read_text(), re.M)
+    for number in range(len(pages.recipe(PAGE, heading, "bash")))
+]
+# Commands that only say that they were called; the one with this number fails.
+RECORDED = r"""
+called() { number=$((${number:-0} + 1)); builtin echo "$number $*" >>"$CALLS"; test $number -ne $FAILING; }
+for command in COMMANDS; do eval "$command() { called $command \"\$@\"; }"; done
+"""
+
+
+@pytest.mark.parametrize("heading, number", COMMAND_BLOCKS)
+def test_a_block_stops_at_its_first_error(tmp_path, heading, number):
+    block = pages.recipe(PAGE, heading, "bash")[number]
+    commands = [step.split()[0] for step in pages.steps(block)]
+    variables = dict.fromkeys(["PGDATA", "KEPT", "PRIMARY", "ORIGINAL", "CLONE"], str(tmp_path))
+    for failing in range(1, len(commands) + 2):
+        calls = tmp_path / f"calls {failing}"
+        script = RECORDED.replace("COMMANDS", " ".join(set(commands))) + block
+        environment = {"PATH": "", "CALLS": str(calls), "FAILING": str(failing)} | variables
+        done = subprocess.run(["/bin/bash", "-uc", script], check=False, env=environment, capture_output=True, text=True)
+        called = [line.split()[1] for line in calls.read_text().splitlines()]
+        assert called == commands[:failing], done.stderr
+        assert (done.returncode == 0) == (failing > len(commands)), "the last block knows"
+
+
+@pytest.mark.parametrize("heading", re.findall(r"^## (.*)$", PAGE.read_text(), re.M))
+def test_only_the_first_statement_of_a_block_changes_anything(heading):
+    """What follows it after an error does no harm."""
+    changes = re.compile(r"pg_promote|flake_accept_clock|flake_start_above\(:|pg_terminate|^ *(?!SELECT)[A-Z]+ ", re.M)
+    for sql in pages.recipe(PAGE, heading):
+        assert not [statement for statement in sql.strip().split(";\n")[1:] if changes.search(statement)]
+
+
+def end_as_a_standby(old, new, block, **variables):
+    """Lets each command of a block fail, goes on with it, and looks whether the old primary was started meanwhile."""
+    for command in pages.steps(block):
+        with pytest.raises(AssertionError):
+            pages.run(old, block.replace(command, "false", 1), **variables)
+        assert not (old.dir / "data" / "postmaster.pid").exists(), "a second primary"
+        pages.run(old, command, **variables)
+        block = block.replace(command, "true", 1)
+    assert old.value("SELECT pg_is_in_recovery()") and not new.value("SELECT pg_is_in_recovery()")
+    new.sql(INSERT)
+    old.wait_for_replay(new)
+
+
+def test_the_old_primary_is_never_a_second_one(own_servers):
+    old, new = pair(own_servers)
+    old.stop("immediate")
+    new.promote()
+    block, = pages.recipe(PAGE, "A standby is promoted", "bash")
+    end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir), KEPT=str(old.dir / "kept"))
+
+
+def test_nor_after_a_switchover(own_servers):
+    old, new = pair(own_servers)
+    old.stop()
+    new.promote()
+    _, block = pages.recipe(PAGE, "Switchover", "bash")
+    end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir))
