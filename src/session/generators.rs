@@ -19,8 +19,8 @@ use super::wait::{Reason, Wait};
 use crate::clock;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Backend};
+use crate::postgres::slot;
 use crate::postgres::transaction::is_in_worker;
-use crate::postgres::{slot, stall};
 use crate::settings;
 
 /// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
@@ -168,7 +168,6 @@ impl<S: IdSource> SessionGenerator<S> {
         };
         self.delays.count(reason, self.resumable.issued());
         wait.begin();
-        stall::at("answered");
         let remaining = until - clock::now();
         let (layout, max_clock_wait) = (self.source.layout_name(), settings::max_clock_wait());
         let left = Duration::from_micros(remaining.max(0).unsigned_abs());

@@ -2,13 +2,12 @@
 
 import concurrent.futures
 import contextlib
-import time
 
 from clients import Made
 from horizon import OUTBOX, horizon, insert, wait_for_next_tick
-from standing_clock import SESSIONS, at, fail_over, make, pass_through, running, server_at_0
+from standing_clock import SESSIONS, at, make, pass_through, server_at_0
 from test_replaced import replace
-from waiting import wait_until, waits_for_the_clock
+from waiting import wait_until
 
 
 @contextlib.contextmanager
@@ -64,21 +63,3 @@ def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
             writer.execute("PREPARE TRANSACTION 'meanwhile'")
         assert asked.result() <= id
         writer.execute("COMMIT PREPARED 'meanwhile'")
-
-
-def test_a_wait_for_an_old_primary_ends_between_an_answer_and_the_next_look(own_servers):
-    """The session is told to wait for longer than flake.max_clock_wait, and looks why when the reason is gone; the clock was set
-    ahead, so that the wait does not end when was said at first."""
-    primary = own_servers(clock=running(0))
-    primary.sql("SELECT flake_next('twitter')")
-    standby = own_servers(standby_of=primary, clock=running(0))
-    replace(standby, "stalls")
-    fail_over(primary, standby)
-    with standby.connect() as db, concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(db.execute, "SELECT flake_next('twitter')")
-        wait_until(lambda: waits_for_the_clock(standby, db))
-        standby.set_clock(running(1))
-        with stalls(standby, "answered") as has_come:
-            has_come()
-            time.sleep(2)
-        assert asked.result().fetchone()

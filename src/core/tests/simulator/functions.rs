@@ -52,7 +52,8 @@ impl Play {
             from.set((instant, has_changed));
             Ok(())
         });
-        self.take_horizons_back(at, Some(began));
+        let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get().0) } else { began };
+        self.take_horizons_back(at, Some(lowest));
         let mut world = self.world();
         let machine = &mut world.machines[at];
         if from.get().1 {

@@ -126,13 +126,12 @@ impl World {
 }
 
 impl Play {
-    /// The clock of a server is about to be accepted, or was: horizons ahead of what it said when that began do not count. Returns
-    /// that.
-    pub fn take_horizons_back(&self, at: usize, began: Option<i64>) -> i64 {
+    /// The clock of a server is about to be accepted, or was: horizons ahead of what it said then do not count. Returns that.
+    pub fn take_horizons_back(&self, at: usize, known: Option<i64>) -> i64 {
         let time = self.time();
         let machine = &mut self.world().machines[at];
         machine.acceptances += 1;
-        let now = began.unwrap_or(time + machine.offset());
+        let now = known.unwrap_or(i64::MAX).min(time + machine.offset());
         machine.taken_back.push((time, now));
         machine.horizons.retain(|horizon| horizon.instant <= now);
         now
