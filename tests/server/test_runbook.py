@@ -109,7 +109,8 @@ def test_restored_dump(own_servers):
 def test_columns_of_a_restored_dump(own_servers):
     """The query finds each column whose default makes IDs, and its statement the ID with the latest time."""
     old, new = own_servers(clock="+0"), own_servers(clock="-3", extension=False)
-    old.sql("""SELECT flake_create_layout('ours', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}'); CREATE SCHEMA "a b" """)
+    old.sql("""SELECT flake_create_layout('ours', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')""")
+    old.sql('CREATE SCHEMA "a b"')
     layouts = [*LAYOUTS, "ours", "sno"]
     for layout in layouts:
         type, next, make = (

@@ -1,0 +1,114 @@
+"""docs/reader.sql reads IDs as the extension does, in a database without it."""
+
+import random
+
+import psycopg
+import pytest
+
+import reader
+
+# Around the ends of what is possible, and random.
+IDS = [0, 1, -1, 2**63 - 1, -(2**63), 2**53, 2**53 - 1, 2**60]
+SPANS = [
+    "empty", "(,)", "[,2026-01-01Z)", "[2026-01-01Z,)", "[-infinity,infinity]", "[infinity,)", "(,-infinity]",
+    "[2000-01-01Z,2001-01-01Z]", "[1960-01-01Z,1961-01-01Z)", "[2100-01-01Z,2120-01-01Z)", "[90000-01-01Z,)", "(2026-01-01Z,2026-01-01 00:00:00.000001Z)",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(servers):
+    """The same server twice: a database with the extension, and one with the file."""
+    server = servers()
+    server.sql("CREATE DATABASE plain")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "plain", "-f", reader.FILE)
+    with server.connect() as extension, server.connect(dbname="plain") as plain:
+        for db in (extension, plain):
+            db.execute("SET timezone = 'Europe/Lisbon'")
+        yield extension, plain
+
+
+def answer(db, call, *arguments):
+    """A result, or the error."""
+    try:
+        return db.execute(f"SELECT {call}", arguments).fetchone()
+    except psycopg.Error as error:
+        return error.sqlstate, error.diag.message_primary
+
+
+def layouts(extension):
+    return extension.execute("SELECT name, bits FROM flake_layouts").fetchall()
+
+
+def test_its_table_is_that_of_the_extension(server):
+    reader.check(server)
+
+
+def test_it_reads_the_same(both):
+    extension, plain = both
+    found = 0
+    for name, bits in layouts(extension):
+        draw = random.Random(name)
+        made = [id for id, in extension.execute(MADE, {"layout": name}).fetchall()]
+        for id in [*IDS, *(signed(draw.getrandbits(draw.choice([bits, bits, 64]))) for _ in range(300)), *made]:
+            calls = ["(flake_decode(%s::bigint, %s))::text", "flake_timestamp(%s::bigint, %s)::text"]
+            one, other = ([answer(db, call, id, name) for call in calls] for db in both)
+            assert one == other, (name, id)
+            found += not one[0][0] == "22003"
+    assert found > 5000
+
+
+# IDs of random instants and small numbers.
+MADE = """
+    SELECT flake_make(epoch + random() * (least(ends_at, '9999-01-01Z') - epoch), '{}', name)
+    FROM flake_layouts, generate_series(1, 20) WHERE name = %(layout)s"""
+
+
+def signed(id):
+    return id - 2**64 if id >> 63 else id
+
+
+def test_it_has_the_same_ranges(both):
+    extension, plain = both
+    for name, _ in layouts(extension):
+        draw = random.Random(name)
+        instants = ["infinity", "-infinity", "1969-12-31Z", "2026-01-01 00:00:00.123456Z", "294000-01-01Z"]
+        drawn = [f"{draw.randint(1960, 2160)}-03-{draw.randint(1, 28):02} 23:59:59.{draw.randint(0, 999999):06}Z" for _ in range(50)]
+        pairs = (sorted(draw.sample(drawn, 2)) for _ in range(50))
+        spans = SPANS + [f"{draw.choice('[(')}{low},{high}{draw.choice('])')}" for low, high in pairs]
+        instants += drawn
+        for call, arguments in [
+            *((f"flake_{end}(%s::timestamptz, %s)", instants) for end in ("min", "max")),
+            *((f"flake_{end}(%s::tstzrange, %s)", spans) for end in ("first", "last")),
+        ]:
+            for argument in arguments:
+                one, other = (answer(db, call, argument, name) for db in both)
+                assert one == other, (name, call, argument)
+        for span in spans:
+            id = draw.getrandbits(62)
+            one, other = (answer(db, "flake_during(%s::bigint, %s::tstzrange, %s)", id, span, name) for db in both)
+            assert one == other, (name, id, span)
+
+
+def test_what_is_null_or_unknown(both):
+    for call in [
+        "flake_timestamp(NULL)", "flake_decode(1, NULL)", "flake_during(NULL, '(,)')", "flake_during(1, NULL)",
+        "flake_during(1, '(,)', NULL)", "flake_min(NULL)", "flake_timestamp(1, 'nonsense')",
+        "flake_timestamp(1541815603606036480)", "flake_during(1541815603606036480, '[2022-06-28Z,2022-06-29Z)')",
+    ]:  # fmt: skip
+        one, other = (answer(db, call) for db in both)
+        assert one == other, call
+
+
+def test_ranges_use_the_index(both):
+    _, plain = both
+    plain.execute("CREATE TABLE orders (id bigint PRIMARY KEY); SET enable_seqscan = off")
+    query = "SELECT * FROM orders WHERE flake_during(id, '[2026-01-01Z,2026-01-02Z)')"
+    plan = plain.execute(f"EXPLAIN (COSTS OFF) {query}").fetchall()
+    assert any("Index Cond: ((id >= '2006515713438646272'::bigint)" in line for line, in plan), plan
+
+
+def test_generated_columns(both):
+    _, plain = both
+    plain.execute("""CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED);
+                     INSERT INTO t VALUES (1541815603606036480)""")
+    assert plain.execute("SELECT at = '2022-06-28 16:07:40.105Z' FROM t").fetchone() == (True,)
