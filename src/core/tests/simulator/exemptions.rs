@@ -112,9 +112,9 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
 }
 
 /// A new primary is bound by what the old one has announced after its last record came across only if it goes on with the old
-/// one's number, whose mark was ahead: for less than two seconds.
+/// one's number, whose mark was ahead: for less than two seconds, and where the clocks are as near.
 pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
-    let is_set = old.stepped >= old.last;
+    let is_set = old.stepped >= old.last || old.delay.abs() >= MARGIN;
     let database = horizon.database;
     let goes_on = node == old.node && old.is_known[database] && old.is_active[database];
     has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN

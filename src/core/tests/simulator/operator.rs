@@ -58,13 +58,15 @@ impl World {
 
     /// Nobody knows any more of a database whose page was removed: the extension will be there as in a new one.
     pub fn forget_removed_pages(&mut self, at: usize) {
-        let wal = &mut self.machines[at].wal;
+        let machine = &mut self.machines[at];
+        let wal = &mut machine.wal;
         let time = wal.records.last().map_or(0, |(time, _)| *time);
         for database in 0..DATABASES {
             if wal.databases[database].0.is_none() {
                 let record = wal.write(time, Record::Database(database, self.oracle.databases.len()));
                 wal.flush(record);
                 self.oracle.databases.push((usize::MAX, 0, 0));
+                machine.promises.retain(|promise| promise.database != Some(database));
             }
         }
     }
