@@ -163,6 +163,12 @@ COMMENT ON FUNCTION flake_drop_layout(text) IS
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
+CREATE FUNCTION flake_ids_per_second(layout text) RETURNS numeric
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_ids_per_second';
+COMMENT ON FUNCTION flake_ids_per_second(text) IS
+    'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
+
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
@@ -174,7 +180,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source
+           generates, source, flake_ids_per_second(name) AS ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -193,6 +199,8 @@ COMMENT ON COLUMN flake_layouts.increasing IS
 COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_encode writes IDs';
 COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this layout; it reads some formats only';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
+COMMENT ON COLUMN flake_layouts.ids_per_second IS
+    'how many IDs a session of this server can make in a second; NULL if it makes none';
 
 CREATE FUNCTION flake_generators(
     OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT steps bigint,
@@ -319,7 +327,7 @@ GRANT EXECUTE ON FUNCTION
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
     flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text),
     flake_layout_validator(text[], oid),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_cover(bigint, text),
     flake_open()
     TO PUBLIC;

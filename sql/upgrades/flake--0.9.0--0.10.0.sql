@@ -15,4 +15,18 @@ COMMENT ON COLUMN flake_stats.mark IS
 
 ALTER FUNCTION flake_check() ROWS 7;
 
+CREATE FUNCTION flake_ids_per_second(layout text) RETURNS numeric
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_ids_per_second';
+COMMENT ON FUNCTION flake_ids_per_second(text) IS
+    'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
+GRANT EXECUTE ON FUNCTION flake_ids_per_second(text) TO PUBLIC;
+
+CREATE OR REPLACE VIEW flake_layouts AS
+    SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+           generates, source, flake_ids_per_second(name) AS ids_per_second
+    FROM flake_layouts();
+COMMENT ON COLUMN flake_layouts.ids_per_second IS
+    'how many IDs a session of this server can make in a second; NULL if it makes none';
+
 SELECT flake_record_mark();

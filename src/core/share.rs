@@ -141,6 +141,11 @@ impl Share {
         self.steps * self.ids_per_step
     }
 
+    /// How many IDs the slot can make in a second, where a tick lasts so many microseconds.
+    pub const fn ids_per_second(&self, tick_length: i64) -> u128 {
+        self.size() as u128 * 1_000_000 / tick_length as u128
+    }
+
     /// Returns the number of a position's ID among all IDs that the node can make in a tick, and how many more of its IDs
     /// follow directly.
     pub(crate) fn number_at(&self, position: u64) -> (u64, u64) {

@@ -14,5 +14,6 @@ mod layout_uses;
 mod layouts_view;
 mod next;
 mod node;
+mod rate;
 mod stats_view;
 mod time;

@@ -128,16 +128,16 @@ def test_settings_that_are_not_in_force(node_1_of_4):
     server.sql("SELECT flake_next('twitter')")
     assert check(server, "settings")[:2] == (True, "The settings in the server's configuration are in force.")
     # What a restart would bring is checked too.
-    server.sql("CREATE TABLE js (id bigint DEFAULT flake_next('si'))")
-    server.reload("flake.node_count=128")
+    server.sql("CREATE TABLE used (id bigint DEFAULT flake_next('twitter'))")
+    server.reload("flake.node_count=2048")
     with server.connect() as db:
         assert wrong(db) == ["settings", "shares"]
         assert findings(db)["settings"] == (
-            False, "flake.node_id = 1 and flake.node_count = 128 are not in force; this server is node 1 of 4.",
+            False, "flake.node_id = 1 and flake.node_count = 2048 are not in force; this server is node 1 of 4.",
             "Restart the server to apply the new settings.",
         )  # fmt: skip
         assert findings(db)["node number"][1] == "This server is node 1 of 4."
-        assert "The layout has 32 workers, but flake.node_count is 128." in findings(db)["shares"][1]
+        assert "The layout has 1024 workers, but flake.node_count is 2048." in findings(db)["shares"][1]
     server.reload("flake.node_count=1")
     with server.connect() as db:
         assert wrong(db) == ["settings", "shares"]
@@ -146,7 +146,7 @@ def test_settings_that_are_not_in_force(node_1_of_4):
     server.reload("flake.node_count=4")
     with server.connect() as db:
         assert wrong(db) == []
-        db.execute("DROP TABLE js")
+        db.execute("DROP TABLE used")
 
 
 def test_settings_that_were_never_valid(servers):
@@ -197,8 +197,36 @@ def test_shares(servers):
         assert not ok
         assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. narrow: In each tick")
         assert hint == "Lower flake.node_count and restart the server, or use a layout with more worker bits."
-    server.restart("flake.node_count=1", "flake.node_id=0")
+    server.restart("flake.node_count=1", "flake.node_id=0", "max_connections=100")
     assert check(server, "shares")[0]
+
+
+def test_less_than_one_id_in_16_microseconds(servers):
+    """In a layout that is used: it counts what a session has, which the numbers of nodes and of connections decide."""
+    server = servers("max_connections=100")
+    rate = "SELECT ids_per_second FROM flake_layouts WHERE name = 'si'"
+    with server.connect() as db:
+        db.execute("SELECT flake_next('si')")
+        (in_a_tick,), = db.execute("SELECT ids_per_tick FROM flake_generators").fetchall()
+        assert 62500 <= server.value(rate) == in_a_tick * 1000
+        db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('si'))")
+        assert findings(db)["shares"][0]
+        db.execute("CREATE TABLE u (id bigint DEFAULT flake_next('base64id'), s sno DEFAULT sno_next())")
+        ok, detail, hint = findings(db)["shares"]
+        number = server.value("SELECT flake_ids_per_second('base64id')")
+        assert 2**19 // 150 < number < 2**19 // 100
+        assert (ok, detail) == (
+            False, f"A session can make {number} IDs of base64id in a second, which is less than one in 16 microseconds.",
+        )  # fmt: skip
+        assert "max_connections" in hint
+        db.execute("DROP TABLE u; SELECT flake_next('base64id')")
+        assert not findings(db)["shares"][0], "this session makes them"
+    server.restart("flake.node_count=32")
+    assert server.value(rate) == 2000
+    assert check(server, "shares")[1].startswith("A session can make 2000 IDs of si in a second")
+    server.restart("flake.node_count=64")
+    assert server.value(rate) is None
+    assert server.value("SELECT count(*) FROM flake_layouts WHERE ids_per_second IS NOT NULL AND NOT generates") == 0
 
 
 def test_a_layout_whose_definition_was_changed(servers):

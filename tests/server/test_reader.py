@@ -53,7 +53,7 @@ def test_it_reads_the_same(both):
             calls = ["(flake_decode(%s::bigint, %s))::text", "flake_timestamp(%s::bigint, %s)::text"]
             one, other = ([answer(db, call, id, name) for call in calls] for db in both)
             assert one == other, (name, id)
-            found += not one[0][0] == "22003"
+            found += one[0][0] != "22003"
     assert found > 5000
 
 
@@ -68,11 +68,11 @@ def signed(id):
 
 
 def test_it_has_the_same_ranges(both):
-    extension, plain = both
-    for name, _ in layouts(extension):
+    for name, _ in layouts(both[0]):
         draw = random.Random(name)
         instants = ["infinity", "-infinity", "1969-12-31Z", "2026-01-01 00:00:00.123456Z", "294000-01-01Z"]
-        drawn = [f"{draw.randint(1960, 2160)}-03-{draw.randint(1, 28):02} 23:59:59.{draw.randint(0, 999999):06}Z" for _ in range(50)]
+        day = "{}-03-{:02} 23:59:59.{:06}Z"
+        drawn = [day.format(draw.randint(1960, 2160), draw.randint(1, 28), draw.randrange(10**6)) for _ in range(50)]
         pairs = (sorted(draw.sample(drawn, 2)) for _ in range(50))
         spans = SPANS + [f"{draw.choice('[(')}{low},{high}{draw.choice('])')}" for low, high in pairs]
         instants += drawn

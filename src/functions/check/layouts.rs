@@ -23,6 +23,9 @@ const SNO_PARTITION: &str = "sno in a partition of the caller's";
 const DAY: i64 = 86_400_000_000;
 const YEAR: i64 = DAY * 1461 / 4;
 
+/// IDs in a second, one in 16 microseconds: the steps in which the IDs of all sessions are in order.
+const ENOUGH: u128 = 62_500;
+
 /// Layouts in use.
 enum Source {
     Layout(&'static Layout),
@@ -37,6 +40,14 @@ impl Source {
             Self::Sno => automatic_share(node, slot),
             Self::SnoPartition => partition_share(0, node, slot),
         }
+    }
+
+    /// How many IDs a session has in a second.
+    fn rate(&self, share: &Share) -> u128 {
+        share.ids_per_second(match self {
+            Self::Layout(layout) => layout.tick_length(),
+            Self::Sno | Self::SnoPartition => sno::UNIT,
+        })
     }
 
     /// When the last tick begins, and the last one up to which the order of IDs is the order of time.
@@ -83,7 +94,7 @@ impl Layouts {
         Self(all)
     }
 
-    /// Layouts of which a session has no share, with the settings in force or with those that a restart would put in force.
+    /// Layouts of which a session has no share, or a small one, with the settings in force or with those that a restart would put in force.
     /// A built-in layout that nothing uses may have none.
     pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
         let pairs: Vec<_> = [in_force, configured].into_iter().flatten().collect();
@@ -95,13 +106,17 @@ impl Layouts {
         if nodes.is_empty() {
             return Finding::unknown("This session does not know the number of this node.");
         }
-        let (mut needed, mut unused) = (Vec::new(), Vec::new());
+        let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for Candidate { name, source, is_custom, is_in_use } in &self.0 {
             let fault = match source {
-                Ok(source) => {
-                    let error = nodes.iter().find_map(|&node| source.share(node, slot).err());
-                    error.map(|error| Finding::from(&Error::Core(error)))
-                }
+                Ok(source) => match nodes.iter().map(|&node| source.share(node, slot)).collect::<Result<Vec<_>, _>>() {
+                    Ok(shares) => {
+                        let rate = shares.iter().map(|share| source.rate(share)).min().filter(|rate| *rate < ENOUGH);
+                        slow.extend(rate.filter(|_| *is_in_use).map(|rate| format!("{rate} IDs of {name}")));
+                        None
+                    }
+                    Err(error) => Some(Finding::from(&Error::Core(error))),
+                },
                 Err(error) => Some(Finding { detail: format!("{error}."), ..Finding::from(error) }),
             };
             match fault {
@@ -113,6 +128,16 @@ impl Layouts {
         if let Some((_, first)) = needed.first() {
             let each = needed.iter().map(|(name, fault)| format!("{name}: {}", fault.detail));
             return Finding { detail: each.collect::<Vec<_>>().join(" "), hint: first.hint.clone(), ..*first };
+        }
+        if !slow.is_empty() {
+            return Finding::wrong(
+                format!(
+                    "A session can make {} in a second, which is less than one in 16 microseconds.",
+                    slow.join(", ")
+                ),
+                "Expect sessions that make many IDs at once to wait; use a layout with more worker and sequence bits, or a \
+                 lower flake.node_count or max_connections.",
+            );
         }
         if !unused.is_empty() {
             let unused = unused.join(", ");
