@@ -44,7 +44,7 @@ def test_its_table_is_that_of_the_extension(server):
 
 
 def test_it_reads_the_same(both):
-    extension, plain = both
+    extension, _ = both
     found = 0
     for name, bits in layouts(extension):
         draw = random.Random(name)
