@@ -8,6 +8,7 @@ use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
 use flake_core::{Node, SHARE_RULE};
 
+use super::pages::Pages;
 use crate::clock;
 use crate::postgres::lwlock::LwLock;
 
@@ -52,6 +53,7 @@ pub struct Control {
     pub(super) prepared_lock: LwLock,
     /// How those are kept.
     pub prepared: PreparedUse,
+    pub pages: Pages,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
@@ -112,6 +114,7 @@ impl Control {
             counters: Counters::default(),
             prepared_lock: LwLock::new(),
             prepared: PreparedUse::default(),
+            pages: Pages::default(),
         }
     }
 

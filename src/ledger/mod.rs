@@ -11,6 +11,7 @@ mod mark;
 mod membership;
 mod node;
 mod operator;
+mod pages;
 mod segment;
 mod transactions;
 

@@ -28,26 +28,36 @@ thread_local! {
 pub struct SequencePage(pg_sys::Relation);
 
 impl SequencePage {
-    /// Opens the sequence of this name in the extension's schema; none if there is no such sequence.
-    pub fn open(extension: &CStr, name: &CStr) -> Option<Self> {
-        // SAFETY: the lock keeps the relation; an OID of another object or of none is noticed.
+    /// Opens the sequence of this name in the extension's schema; none if there is no such sequence. The catalog is searched where
+    /// neither this session nor another one, which says that it is `known`, has found it before.
+    pub fn open(known: u32, extension: &CStr, name: &CStr) -> Option<Self> {
+        let found = [FOUND.get(), known.into()].into_iter().find_map(|oid| Self::at(oid, name));
+        let page = found.or_else(|| Self::at(look_up(extension, name)?, name))?;
+        FOUND.set(page.oid());
+        Some(page)
+    }
+
+    /// Opens the sequence with this OID and name; an OID of another object or of none is noticed.
+    fn at(oid: pg_sys::Oid, name: &CStr) -> Option<Self> {
+        if oid == pg_sys::Oid::INVALID {
+            return None;
+        }
+        // SAFETY: the lock keeps the relation.
         unsafe {
-            for oid in [FOUND.get(), pg_sys::Oid::INVALID] {
-                let oid = if oid == pg_sys::Oid::INVALID { look_up(extension, name)? } else { oid };
-                let relation = pg_sys::try_relation_open(oid, LOCK_MODE);
-                if relation.is_null() {
-                    continue;
-                }
-                let form = &*(*relation).rd_rel;
-                if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name
-                {
-                    FOUND.set(oid);
-                    return Some(Self(relation));
-                }
-                pg_sys::relation_close(relation, LOCK_MODE);
+            let relation = pg_sys::try_relation_open(oid, LOCK_MODE);
+            let form = &*relation.as_ref()?.rd_rel;
+            if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name {
+                return Some(Self(relation));
             }
+            pg_sys::relation_close(relation, LOCK_MODE);
         }
         None
+    }
+
+    /// Returns its OID.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.0).rd_id }
     }
 
     /// Returns whether changes of the page are written to the WAL.

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 
 use flake_core::ledger::host::{Change, Page};
 
+use super::super::attach::attach;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::sequence_page::{SequencePage, flush};
@@ -21,15 +22,26 @@ thread_local! {
     static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
 }
 
+fn find() -> Option<SequencePage> {
+    let pages = attach().ok().map(|attachment| &attachment.control.pages);
+    let known = pages.map_or(0, |pages| pages.of(recovery::database()));
+    let page = SequencePage::open(known, EXTENSION, SEQUENCE)?;
+    let oid = page.oid().to_u32();
+    if let Some(pages) = pages.filter(|_| oid != known) {
+        pages.note(recovery::database(), oid);
+    }
+    Some(page)
+}
+
 fn open() -> Result<SequencePage, Error> {
-    let page = SequencePage::open(EXTENSION, SEQUENCE).ok_or(Error::NoMarkSequence)?;
+    let page = find().ok_or(Error::NoMarkSequence)?;
     if page.is_logged() { Ok(page) } else { Err(Error::MarkNotLogged) }
 }
 
 /// Keeps others from locking the page until the result is dropped, after waiting for those who have locked it. Where there is no
 /// page, whoever asks for time learns that.
 pub fn hold() -> impl Sized {
-    SequencePage::open(EXTENSION, SEQUENCE)
+    find()
 }
 
 /// Reads the page, and waits until what was read is on disk. Where there is no page, because pg_upgrade does not copy it, there
