@@ -21,8 +21,8 @@ def union(condition, last="%(last)s::timestamptz", horizon="flake_horizon()"):
     return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how, _) in TAILED.items())
 
 
-# Since version 17, PostgreSQL loses prepared transactions on a server that starts from before them and has their files already, as
-# pg_rewind leaves it; another server has them still.
+# Since version 17, PostgreSQL loses prepared transactions on a server that starts from before them and has their files already,
+# as pg_rewind leaves it; another server has them still.
 FORGOTTEN = "could not recover two-phase state file"
 BETWEEN = "id >= {last} AND id < {horizon}"
 WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"

@@ -6,6 +6,7 @@ import threading
 import time
 
 import psycopg
+
 from conftest import signalled
 
 from . import LONG
