@@ -64,8 +64,8 @@ pub struct Uses {
     pub snos: BTreeSet<usize>,
     /// Columns whose default makes IDs, with the layout.
     made: BTreeMap<Column, String>,
-    /// Columns that are read, by which layout, in which object.
-    read: Vec<(Column, String, String)>,
+    /// Columns that are read, by which layouts, in which objects.
+    read: BTreeMap<Column, BTreeSet<(String, String)>>,
     /// What is wrong with that.
     wrong: BTreeSet<String>,
 }
@@ -123,8 +123,9 @@ impl<'a> Catalog<'a> {
             let tree = Tree::read(&text);
             for call in tree.nodes("FUNCEXPR") {
                 let Some(name) = self.name(&tree, call) else { continue };
-                let reads = self.read(&tree, call, name, table)?;
-                uses.read.extend(reads.map(|(column, by)| (column, by, object.clone().into_owned())));
+                if let Some((column, by)) = self.read(&tree, call, name, table)? {
+                    uses.read.entry(column).or_default().insert((by, object.clone().into_owned()));
+                }
                 let Some(column) = column else { continue };
                 uses.named.extend(named_by(name).and_then(|number| layout(&tree, call, number)));
                 match name {
@@ -134,7 +135,7 @@ impl<'a> Catalog<'a> {
                 }
             }
         }
-        uses.wrong = self.wrong(&uses.made, &uses.read)?;
+        uses.wrong = self.wrong(uses)?;
         Ok(())
     }
 
@@ -181,13 +182,9 @@ impl<'a> Catalog<'a> {
     }
 
     /// Says what is wrong.
-    fn wrong(
-        &self,
-        made: &BTreeMap<Column, String>,
-        read: &[(Column, String, String)],
-    ) -> Result<BTreeSet<String>, SpiError> {
+    fn wrong(&self, uses: &Uses) -> Result<BTreeSet<String>, SpiError> {
         let mut wrong = BTreeSet::new();
-        for (column, of) in made {
+        for (column, of) in &uses.made {
             let arguments = [pg_sys::Oid::from(column.0).into(), column.1.into()];
             let Some(row) = self.client.select(COLUMN, Some(1), &arguments)?.next() else { continue };
             let name = to_utf8_lossy(row.get::<&[u8]>(1)?.unwrap_or_default()).into_owned();
@@ -195,7 +192,7 @@ impl<'a> Catalog<'a> {
             if layout.zip(row.get::<i32>(2)?).is_some_and(|(layout, bits)| layout.width() > bits as u32) {
                 wrong.insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
             }
-            for (_, by, object) in read.iter().filter(|(of, ..)| of == column) {
+            for (by, object) in uses.read.get(column).into_iter().flatten() {
                 let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
                 if !is_same && of != by {
                     wrong.insert(format!("The default of {name} makes IDs of {of}, but {object} reads them by {by}."));
