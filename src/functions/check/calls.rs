@@ -6,7 +6,7 @@ use crate::postgres::node_tree::{Place, Tree};
 pub type Column = (u32, i16);
 
 /// What a call without a layout means.
-const DEFAULT: &str = "twitter";
+pub const DEFAULT: &str = "twitter";
 
 /// Where a variable comes from.
 pub enum Origin {

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::calls::{Column, Origin, argument, layout, origin, output};
+use super::bounds;
+use super::calls::{Column, DEFAULT, Origin, argument, layout, origin, output};
 use super::finding::Finding;
 use crate::functions::layout_uses::EXPRESSIONS;
 use crate::layouts::known;
@@ -181,6 +182,7 @@ impl<'a> Catalog<'a> {
     /// Says what is wrong.
     fn wrong(&self, uses: &Uses) -> Result<BTreeSet<String>, SpiError> {
         let mut wrong = BTreeSet::new();
+        let bounds = bounds::wrong(self.client, &uses.made)?;
         for (column, of) in &uses.made {
             let arguments = [pg_sys::Oid::from(column.0).into(), column.1.into()];
             let Some(row) = self.client.select(COLUMN, Some(1), &arguments)?.next() else { continue };
@@ -188,6 +190,11 @@ impl<'a> Catalog<'a> {
             let layout = known(of.as_bytes());
             if layout.zip(row.get::<i32>(2)?).is_some_and(|(layout, bits)| layout.width() > bits as u32) {
                 wrong.insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
+            }
+            if bounds.contains(column) {
+                wrong.insert(format!(
+                    "The default of {name} makes IDs of {of}, but its partitions begin at times of {DEFAULT}."
+                ));
             }
             for (by, object) in uses.read.get(column).into_iter().flatten() {
                 let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
