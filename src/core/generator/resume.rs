@@ -36,9 +36,6 @@ pub struct Resumable<G: Resume> {
 
 impl<G: Resume> Resumable<G> {
     /// Begins where the slot's last owner stopped.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn begin<H: Host>(host: &mut H, key: u64, origin: G::Origin) -> Result<Self, H::Error> {
         let Beginning { start, last_seen, era, window } = protocol::begin(host, key)?;
         let mut generator = G::start(&origin, start, last_seen);
@@ -64,9 +61,6 @@ impl<G: Resume> Resumable<G> {
 
     /// Has `make` make an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
     /// An ID that was admitted is one of the present era, or somebody waits for the end of its transaction.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,

@@ -17,7 +17,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
-use super::used::{Gap, Used};
+use super::used::{Free, Used};
 
 /// Bytes of the form: a page of PostgreSQL has room for it.
 pub const SIZE: usize = 8144;
@@ -147,7 +147,7 @@ impl Marks {
         bytes.0
     }
 
-    fn gaps_with_room(&self) -> Vec<(u16, Gap)> {
+    fn gaps_with_room(&self) -> Vec<(u16, Free)> {
         let owned = |(owner, used): (u16, &Used)| used.gaps().iter().map(|&gap| (owner, gap)).collect::<Vec<_>>();
         let listed = self.listed.iter().enumerate().map(|(index, mark)| (index as u16, &mark.used));
         let mut gaps: Vec<_> = listed.chain(self.folded.iter().map(|used| (FOLDED, used))).flat_map(owned).collect();
@@ -175,10 +175,11 @@ impl Marks {
         if listed > MAX_MARKS || gaps > MAX_GAPS {
             return Err(Unreadable::Damaged);
         }
-        let gaps: Vec<(u16, Gap)> = (0..gaps)
+        let gaps: Vec<(u16, Free)> = (0..gaps)
             .map(|index| {
                 let at = GAPS_AT + index * 24;
-                let gap = Gap { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
+                let gap =
+                    Free { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
                 (u16_at(bytes, at), gap)
             })
             .collect();

@@ -86,7 +86,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
 }
 
 /// Puts a ledger in force, whose content is in the file.
-fn put(writer: &impl Server, new: Ledger) {
+fn put(writer: &impl Writer, new: Ledger) {
     let now = writer.now();
     writer.lock(|state| {
         let is_same_era = state.ledger.is_some_and(|old| old.era() == new.era());
@@ -139,9 +139,6 @@ fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
 }
 
 /// Takes in what the page of this session's database says: the first thing to do on a server that was promoted.
-///
-/// # Errors
-/// The server's.
 pub fn take_page<H: Host>(host: &mut H) -> Result<(), H::Error> {
     look(host).map(|_| ())
 }
@@ -236,9 +233,6 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 }
 
 /// Begins a generator, whose progress the slot keeps under this key.
-///
-/// # Errors
-/// The server's.
 pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
@@ -377,9 +371,6 @@ fn note_exit<H: Host>(host: &mut H) {
 }
 
 /// Writes this server's mark into the page of its database, which may just have been created.
-///
-/// # Errors
-/// The server's.
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = look(host)?;
     if host.in_recovery() {
@@ -396,9 +387,6 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
 
 /// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, whether anything has
 /// changed, and up to where horizons had bound this server.
-///
-/// # Errors
-/// The server's.
 pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let page = look(host)?;
     let (now, is_new, bound) = {
@@ -438,9 +426,6 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
 
 /// Has this server use no tick that starts before an instant, in a transaction that begins from now on. Returns the instant from
 /// which IDs are made, and whether anything has changed.
-///
-/// # Errors
-/// The server's.
 pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H::Error> {
     let page = look(host)?;
     let (new, is_new) = {
@@ -460,9 +445,6 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
 
 /// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
 /// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
-///
-/// # Errors
-/// The server's.
 pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let is_binding = |state: &mut State| state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;

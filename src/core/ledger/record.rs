@@ -2,7 +2,7 @@
 //! last one that reached the disk, so a write that fails loses nothing.
 
 use super::block::{ExitNote, FilePart, Unreadable};
-use super::host::{Durability, Fault, FileState, HALF, Writer};
+use super::host::{Durability, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::old;
 use super::state::Ledger;
