@@ -100,9 +100,14 @@ impl<'a> Tree<'a> {
 
     /// The text that a constant is, behind its length of four bytes.
     pub fn constant(&self, place: Place) -> Option<String> {
-        let words = self.elements(place).skip_while(|&word| self.text(word) != "[").skip(5);
+        String::from_utf8(self.bytes(place)?.get(4..)?.to_vec()).ok()
+    }
+
+    /// The bytes of a constant.
+    pub fn bytes(&self, place: Place) -> Option<Vec<u8>> {
+        let words = self.elements(place).skip_while(|&word| self.text(word) != "[").skip(1);
         let bytes = words.map_while(|word| self.text(word).parse::<i16>().ok()).map(|byte| byte as u8);
-        (self.text(place) == "CONST").then(|| String::from_utf8(bytes.collect()).ok())?
+        (self.text(place) == "CONST").then(|| bytes.collect())
     }
 }
 

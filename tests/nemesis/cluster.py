@@ -60,7 +60,8 @@ class Node:
         self.stopped, self.broken_disk = threading.Event(), 0.0
         self.parting, self.promoting, self.accepted, self.consumers = False, False, 0, {}
         self.killed, self.exited, self.disturbed = set(), set(), time.monotonic()
-        self.clients, self.above = 1, (None, None)  # how many work at present; from when on it was told to make IDs
+        self.clients = 1  # how many work at present
+        self.given, self.above = None, (None, None)  # from when on it was told to make IDs, and what it said then, and when
 
     def now_is(self, **what):
         self.maker = self.maker._replace(**what)

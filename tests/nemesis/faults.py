@@ -185,15 +185,18 @@ def accept_clock(cluster, node):
         (accepted,), = db.execute("SELECT flake_accept_clock()").fetchall()
         if returned and accepted < returned and not warnings:
             cluster.oracle.fail(f"{node.name} makes IDs from {accepted} on, and does not warn of {returned}")
+    # Somebody may have asked for a horizon in between.
+    cluster.oracle.accept(node)
 
 
 def start_above(cluster, node, seconds):
-    """What it returns, all IDs from then on are above."""
-    above = "SELECT flake_start_above(flake_min(clock_timestamp() + %s * interval '1 s'), 'twitter')"
+    """All IDs from then on are above what it returns, and above what it was given also once the clock has been accepted."""
+    above = """WITH given AS MATERIALIZED (SELECT flake_min(clock_timestamp() + %s * interval '1 s') AS id)
+               SELECT flake_timestamp(id), flake_start_above(id, 'twitter') FROM given"""
     with contextlib.suppress(*REFUSED):
         whose = node.maker.memory, node.maker.branch
-        started_above = node.server.value(above, seconds)
-        node.above = started_above, whose
+        (node.given, returned), = node.server.sql(above, seconds)
+        node.above = returned, whose
 
 
 def work(cluster, node, clients, pause):

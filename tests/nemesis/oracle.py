@@ -100,6 +100,7 @@ class Oracle:
         """A superuser gives time back, so IDs can be below horizons."""
         with self.lock:
             node.accepted += 1
+            node.above = node.given, node.above[1]
             for batch in self.batches.values():
                 batch.above = None
 

@@ -8,8 +8,8 @@ import typing
 
 import psycopg
 
-# How far above all clocks IDs may begin: what is granted, the lead, the wait after a promotion, and as much again.
-AHEAD = 10
+# How far above all clocks IDs may begin: what is granted, and two seconds for each takeover, of which several follow each other.
+AHEAD = 15
 # What a client of a server that is killed, restarted, stopped or full may be told.
 OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300"}
 FULL = {"53100", "42501", "58030"}

@@ -4,6 +4,7 @@ import collections
 import os
 
 from . import exemptions
+from .consumers import FORGOTTEN
 
 
 class Report:
@@ -13,7 +14,7 @@ class Report:
         self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed = [], 0, 0, 0, 0, 0
         self.seconds = 0.0
         self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
-        self.longest, self.shut_for, self.failures = {}, 0.0, []
+        self.longest, self.shut_for, self.failures, self.forgotten = {}, 0.0, [], 0
 
     def add(self, seed, cluster, seconds):
         oracle = cluster.oracle
@@ -28,6 +29,7 @@ class Report:
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
         self.thrown += cluster.refusals.thrown
+        self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
         self.shut_for = max(self.shut_for, cluster.refusals.shut_for)
         for state, lasted in cluster.refusals.longest.items():
             self.longest[state] = max(lasted, self.longest.get(state, 0))
@@ -39,7 +41,8 @@ class Report:
         forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
         lines = [
             f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
-            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed up to a horizon",
+            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed up to a horizon; plans in which PostgreSQL has "
+            f"forgotten prepared transactions, and consumers are not judged: {self.forgotten}",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",

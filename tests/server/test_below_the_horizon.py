@@ -16,10 +16,10 @@ KINDS = {
     "twitter": ("bigint", "flake_next('twitter')", {}),
     "base64id": ("bigint", "flake_next('base64id')", {
         r"flake_timestamp\(id\)": "flake_timestamp(id, 'base64id')",
-        r"(flake_m..)\(flake_horizon\(\)\)": r"\1(flake_horizon(), 'base64id')",
+        r"(flake_m..)\(flake_horizon\(\)(, 'twitter')?\)": r"\1(flake_horizon(), 'base64id')",
         r"flake_during\((.*)\)": r"flake_during(\1, 'base64id')",
     }),
-    "sno": ("sno", "sno_next()", {r"flake_(timestamp|during|min|max)": r"sno_\1"}),
+    "sno": ("sno", "sno_next()", {r"flake_(timestamp|during|min|max)": r"sno_\1", r", 'twitter'": ""}),
 }  # fmt: skip
 
 

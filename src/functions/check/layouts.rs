@@ -23,8 +23,8 @@ const SNO_PARTITION: &str = "sno in a partition of the caller's";
 const DAY: i64 = 86_400_000_000;
 const YEAR: i64 = DAY * 1461 / 4;
 
-/// IDs in a second, one in 16 microseconds: the steps in which the IDs of all sessions are in order.
-const ENOUGH: u128 = 62_500;
+/// The longest time for an ID, in whole microseconds: the steps in which the IDs of all sessions are in order.
+const STEP: u128 = 16;
 
 /// Layouts in use.
 enum Source {
@@ -111,7 +111,11 @@ impl Layouts {
             let fault = match source {
                 Ok(source) => match nodes.iter().map(|&node| source.share(node, slot)).collect::<Result<Vec<_>, _>>() {
                     Ok(shares) => {
-                        let rate = shares.iter().map(|share| source.rate(share)).min().filter(|rate| *rate < ENOUGH);
+                        let rate = shares
+                            .iter()
+                            .map(|share| source.rate(share))
+                            .min()
+                            .filter(|rate| 1_000_000 / rate.max(&1) > STEP);
                         slow.extend(rate.filter(|_| *is_in_use).map(|rate| format!("{rate} IDs of {name}")));
                         None
                     }

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
+use super::bounds;
+use super::calls::{Column, DEFAULT, Origin, argument, layout, origin, output};
 use super::finding::Finding;
 use crate::functions::layout_uses::EXPRESSIONS;
 use crate::layouts::known;
@@ -13,17 +15,12 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension;
 use crate::postgres::node_tree::{Place, Tree};
 
-/// A table, and the number of a column.
-type Column = (u32, i16);
-
 /// Trees that are longer are left out: what Rust cannot allocate ends the server.
 const LONGEST: usize = 1_000_000;
 /// How many findings are named.
 const MOST_NAMED: usize = 10;
 /// How many queries a column is followed through.
 const DEEPEST: usize = 50;
-/// What a call without a layout means.
-const DEFAULT: &str = "twitter";
 
 /// What tells the parts of an ID, which is the first argument. The text form of another layout is as good as any.
 const READERS: &[&str] =
@@ -64,8 +61,8 @@ pub struct Uses {
     pub snos: BTreeSet<usize>,
     /// Columns whose default makes IDs, with the layout.
     made: BTreeMap<Column, String>,
-    /// Columns that are read, by which layout, in which object.
-    read: Vec<(Column, String, String)>,
+    /// Columns that are read, by which layouts, in which objects.
+    read: BTreeMap<Column, BTreeSet<(String, String)>>,
     /// What is wrong with that.
     wrong: BTreeSet<String>,
 }
@@ -123,8 +120,9 @@ impl<'a> Catalog<'a> {
             let tree = Tree::read(&text);
             for call in tree.nodes("FUNCEXPR") {
                 let Some(name) = self.name(&tree, call) else { continue };
-                let reads = self.read(&tree, call, name, table)?;
-                uses.read.extend(reads.map(|(column, by)| (column, by, object.clone().into_owned())));
+                if let Some((column, by)) = self.read(&tree, call, name, table)? {
+                    uses.read.entry(column).or_default().insert((by, object.clone().into_owned()));
+                }
                 let Some(column) = column else { continue };
                 uses.named.extend(named_by(name).and_then(|number| layout(&tree, call, number)));
                 match name {
@@ -134,7 +132,7 @@ impl<'a> Catalog<'a> {
                 }
             }
         }
-        uses.wrong = self.wrong(&uses.made, &uses.read)?;
+        uses.wrong = self.wrong(uses)?;
         Ok(())
     }
 
@@ -161,6 +159,7 @@ impl<'a> Catalog<'a> {
     /// The column of a table that an expression is, through queries and views; `table` is the one of variables outside of queries.
     fn column(&self, tree: &Tree<'_>, mut at: Place, table: u32, depth: usize) -> Result<Option<Column>, SpiError> {
         for depth in (0..depth).rev() {
+            check_for_interrupts!();
             at = match origin(tree, at, table) {
                 Some(Origin::Expression(at)) => at,
                 Some(Origin::View(view, number)) => {
@@ -181,13 +180,10 @@ impl<'a> Catalog<'a> {
     }
 
     /// Says what is wrong.
-    fn wrong(
-        &self,
-        made: &BTreeMap<Column, String>,
-        read: &[(Column, String, String)],
-    ) -> Result<BTreeSet<String>, SpiError> {
+    fn wrong(&self, uses: &Uses) -> Result<BTreeSet<String>, SpiError> {
         let mut wrong = BTreeSet::new();
-        for (column, of) in made {
+        let bounds = bounds::wrong(self.client, &uses.made)?;
+        for (column, of) in &uses.made {
             let arguments = [pg_sys::Oid::from(column.0).into(), column.1.into()];
             let Some(row) = self.client.select(COLUMN, Some(1), &arguments)?.next() else { continue };
             let name = to_utf8_lossy(row.get::<&[u8]>(1)?.unwrap_or_default()).into_owned();
@@ -195,7 +191,12 @@ impl<'a> Catalog<'a> {
             if layout.zip(row.get::<i32>(2)?).is_some_and(|(layout, bits)| layout.width() > bits as u32) {
                 wrong.insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
             }
-            for (_, by, object) in read.iter().filter(|(of, ..)| of == column) {
+            if bounds.contains(column) {
+                wrong.insert(format!(
+                    "The default of {name} makes IDs of {of}, but its partitions begin at times of {DEFAULT}."
+                ));
+            }
+            for (by, object) in uses.read.get(column).into_iter().flatten() {
                 let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
                 if !is_same && of != by {
                     wrong.insert(format!("The default of {name} makes IDs of {of}, but {object} reads them by {by}."));
@@ -206,65 +207,6 @@ impl<'a> Catalog<'a> {
     }
 }
 
-/// Where a variable comes from.
-enum Origin {
-    Table(Column),
-    View(u32, i16),
-    Expression(Place),
-}
-
-fn origin(tree: &Tree<'_>, mut at: Place, table: u32) -> Option<Origin> {
-    while tree.text(at) == "RELABELTYPE" {
-        at = tree.field(at, "arg")?;
-    }
-    let number: i16 = tree.number(at, "varattno")?;
-    let nth = usize::try_from(number).ok()?.checked_sub(1)?;
-    let Some(query) = query(tree, at, tree.number(at, "varlevelsup")?) else {
-        return (table != 0).then_some(Origin::Table((table, number)));
-    };
-    let from = tree.list(query, "rtable").nth(tree.number::<usize>(at, "varno")?.checked_sub(1)?)?;
-    // As PostgreSQL numbers them: a relation, a query, a join, a common table expression, the columns of GROUP BY.
-    match tree.number(from, "rtekind")? {
-        0 => {
-            let relation = tree.number(from, "relid")?;
-            let is_view = matches!(tree.text(tree.field(from, "relkind")?), "v" | "m");
-            Some(if is_view { Origin::View(relation, number) } else { Origin::Table((relation, number)) })
-        }
-        1 => output(tree, tree.field(from, "subquery")?, number).map(Origin::Expression),
-        2 => tree.list(from, "joinaliasvars").nth(nth).map(Origin::Expression),
-        6 => {
-            let name = |place| tree.field(place, "ctename").map(|name| tree.text(name));
-            let query = self::query(tree, from, tree.number(from, "ctelevelsup")?)?;
-            let expression = tree.list(query, "cteList").find(|&expression| name(expression) == name(from))?;
-            output(tree, tree.field(expression, "ctequery")?, number).map(Origin::Expression)
-        }
-        9 => tree.list(from, "groupexprs").nth(nth).map(Origin::Expression),
-        _ => None,
-    }
-}
-
-/// The query around a place, so many levels up.
-fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
-    std::iter::successors(Some(at), |&place| tree.above(place))
-        .skip(1)
-        .filter(|&place| tree.text(place) == "QUERY")
-        .nth(levels)
-}
-
-/// What a query returns in a column.
-fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
-    let target = tree.list(query, "targetList").find(|&target| tree.number(target, "resno") == Some(number))?;
-    tree.field(target, "expr")
-}
-
-/// An argument of a call, by its number or by its name.
-fn argument(tree: &Tree<'_>, call: Place, number: usize) -> Option<Place> {
-    let (named, plain): (Vec<_>, Vec<_>) =
-        tree.list(call, "args").partition(|&place| tree.text(place) == "NAMEDARGEXPR");
-    let named = || named.into_iter().find(|&place| tree.number(place, "argnumber") == Some(number));
-    plain.get(number).copied().or_else(|| tree.field(named()?, "arg"))
-}
-
 /// The number of the argument that names the layout.
 fn named_by(function: &str) -> Option<usize> {
     match function {
@@ -273,13 +215,4 @@ fn named_by(function: &str) -> Option<usize> {
         name if READERS.contains(&name) || BOUNDS.contains(&name) => Some(1),
         _ => None,
     }
-}
-
-/// The layout that a call names in an argument; none if it is no constant.
-fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
-    let Some(mut at) = argument(tree, call, number) else { return Some(DEFAULT.to_owned()) };
-    while tree.text(at) == "RELABELTYPE" {
-        at = tree.field(at, "arg")?;
-    }
-    tree.constant(at)
 }

@@ -1,0 +1,169 @@
+"""The examples and recipes as newcomers paste them, with each layout that makes IDs, or sno, in the place of twitter."""
+
+import concurrent.futures
+import contextlib
+import re
+import subprocess
+
+import psycopg
+import pytest
+
+import pages
+from conftest import LAYOUTS, LIKE, ROOT
+from tailing import SLEEP
+from test_recipes import PAGE, recipe, run
+from waiting import wait_until
+
+ORDERED = [layout for layout in [*LAYOUTS, *LIKE] if layout not in ("uniqueid", "seata")]
+UNORDERED = ["uniqueid", "seata"]
+# What docs/tailing.md says to write for the type.
+FOR_SNO = [
+    (r"flake_next\('twitter'\)", "sno_next()"),
+    (r"flake_min\(flake_horizon\(\), 'twitter'\)", "sno_min(flake_horizon())"),
+    (r"flake_cover\((.*?), 'twitter'\)", r"flake_cover(\1::sno)"),
+    (r"flake_node\(id, 'twitter'\)", "flake_node(id)"),
+    (r"\b(id|last|position|upto|low|high) bigint\b", r"\1 sno"),
+    (r"DEFAULT 0\b", "DEFAULT '2222222222222222'"),
+    (r"COALESCE\(max\(upto\), 0\)", "COALESCE(max(upto), '2222222222222222')"),
+]
+WRITES = f"""
+INSERT INTO outbox DEFAULT VALUES; INSERT INTO events (account, amount) VALUES (random() * 9, random() * 200 - 100);
+BEGIN; INSERT INTO outbox DEFAULT VALUES; INSERT INTO events (account, amount) VALUES (1, 1); SELECT {SLEEP};
+INSERT INTO outbox DEFAULT VALUES; COMMIT;
+"""
+
+
+def pasted(code, layout):
+    if layout != "sno":
+        return code.replace("'twitter'", f"'{layout}'")
+    for found, instead in FOR_SNO:
+        code = re.sub(found, instead, code)
+    return code
+
+
+@contextlib.contextmanager
+def writers(server):
+    """Clients whose transactions end in another order than they have begun in."""
+    script = server.base / "writes.sql"
+    script.write_text(WRITES)
+    command = [pages.bindir() / "pgbench", "-n", "-c", "6", "-t", "25", "-f", script]
+    process = subprocess.Popen(command, env=server.client_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.wait()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("layout", [*ORDERED, "sno"])
+def test_recipes_lose_no_row(own_servers, layout):
+    node, settings = 0, []
+    if layout not in ("si_single", "mastodon"):
+        # Layouts with workers have nodes.
+        node, settings = 1, ["flake.node_count=2", "flake.node_id=1"]
+    server = own_servers(*settings)
+    outbox = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
+    of = {heading: [pasted(code, layout) for code in recipe(heading)] for heading in [
+        "One consumer", "Several consumers that share the work", "An event store and its projection", "Export what is new",
+        "IDs of another transaction",
+    ]}  # fmt: skip
+    server.sql(pasted(outbox, layout))
+    (take, taking), (jobs, working), (projection, projecting), (exports, exporting), (covered,) = of.values()
+    server.sql(take + jobs + projection + exports)
+    horizon = pasted("flake_min(flake_horizon(), 'twitter')", layout)
+
+    def wait_until_complete(table):
+        wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM {table}"))
+
+    def until_complete(process, step):
+        taken = []
+        while process.poll() is None:
+            taken += step()
+        wait_until_complete("outbox")
+        wait_until_complete("events")
+        while new := step():
+            taken += new
+        return taken
+
+    def by_session(process, code):
+        with server.connect() as db:
+            return until_complete(process, lambda: run(db, code))
+
+    def export():
+        output = server.run("psql", "-X", "-q", input=exporting).stdout
+        return [line.split("\t")[0] for line in output.splitlines()]
+
+    def read():
+        rows = read_from_node(here, node, read_ids[-1])
+        read_ids.extend(id for id, _ in rows)
+        return rows
+
+    def project():
+        db.execute(projecting)
+        return []
+
+    names = {}
+    exec(pasted(recipe("Several nodes", "python")[0], layout), names)
+    read_from_node, read_ids = names["read_from_node"], ["2222222222222222" if layout == "sno" else 0]
+    with (
+        concurrent.futures.ThreadPoolExecutor(5) as pool, server.connect() as db, server.connect() as here,
+        writers(server) as process,
+    ):  # fmt: skip
+        taken, worked = (pool.submit(by_session, process, code) for code in (taking, working))
+        exported = pool.submit(until_complete, process, export)
+        projected = pool.submit(until_complete, process, project)
+        found = [job.result() for job in (taken, worked, exported, projected, pool.submit(until_complete, process, read))]
+    ids = [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
+    assert len(ids) == 450
+    assert found[0] == ids
+    assert sorted(found[1]) == ids
+    assert found[2] == [str(id) for id in ids]
+    assert read_ids[1:] == ids
+    assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
+    # psql has no ID of another server here, so it is not too late.
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=covered)
+    assert server.value("SELECT count(*) FROM outbox") == 451
+
+
+@pytest.mark.parametrize("layout", UNORDERED)
+def test_recipes_of_others_raise_an_error(own_servers, layout):
+    server = own_servers()
+    server.sql(pasted("CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)", layout))
+    query = pasted("SELECT * FROM outbox WHERE id < flake_min(flake_horizon(), 'twitter')", layout)
+    with server.connect() as db:
+        assert pytest.raises(psycopg.Error, db.execute, query).value.sqlstate == "22023"
+
+
+EVENTS, = re.findall(r"^CREATE TABLE events \(.*?^INSERT INTO events .*?;$", (ROOT / "README.md").read_text(), re.M | re.S)
+
+
+def named(code, layout):
+    """With the layout in each function that reads IDs."""
+    return re.sub(r"(flake_(?:timestamp|decode|min)\([^)]*)\)", rf"\1, '{layout}')", code)
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, *LIKE])
+def test_times_are_right_or_somebody_says_so(own_servers, layout):
+    """The README's table: where it is read by its layout, times are right; where it is read by twitter, something says so."""
+    server = own_servers()
+    wrong = """SELECT "check" FROM flake_check() WHERE NOT ok AND "check" = 'layouts'"""
+    with server.connect() as db:
+        said = []
+        with contextlib.suppress(psycopg.Error):
+            said = ["an error"]
+            db.execute(pasted(EVENTS, layout))
+            said = db.execute(wrong).fetchall()
+        assert bool(said) == (layout not in ("twitter", "leaf"))
+        db.execute("DROP TABLE IF EXISTS events")
+        if layout in UNORDERED:
+            error = pytest.raises(psycopg.Error, db.execute, named(pasted(EVENTS, layout), layout)).value
+            assert error.sqlstate == "22023"
+            return
+        db.execute(named(pasted(EVENTS, layout), layout))
+        assert db.execute(wrong).fetchall() == []
+        near = "now() - created_at BETWEEN '-1 second' AND '1 minute'"
+        partition = "CASE WHEN now() < '2027-01-01Z' THEN 'events_2026' ELSE 'events_later' END"
+        rows = f"SELECT count(*) FROM events WHERE {near} AND tableoid = ({partition})::regclass"
+        assert db.execute(rows).fetchone() == (1000,)
+        rows = f"SELECT count(*) FROM events WHERE flake_during(id, tstzrange(now() - interval '1 minute', NULL), '{layout}')"
+        assert db.execute(rows).fetchone() == (1000,)
