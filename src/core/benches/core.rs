@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flake_core::sno::automatic_share;
-use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoGenerator, built_in};
+use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoSource, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -25,7 +25,7 @@ fn main() {
     let mut generator = Generator::starting_above(layout, &share, start, 0).unwrap();
     let sno_share = automatic_share(node, slot).unwrap();
     let sno_start = Sno::ZERO.instant() + 4_000_000_000;
-    let mut sno_generator = SnoGenerator::starting_above(sno_share, sno_start).unwrap();
+    let mut sno_generator = Generator::starting_above(SnoSource { partition: None }, &sno_share, sno_start, 0).unwrap();
     // The clock moves fast enough that no share is used up: 20,000 IDs in a tick.
     let (mut asked, mut sno_asked) = (0, 0);
 

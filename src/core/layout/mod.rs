@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod field;
 pub(crate) mod geometry;
 pub(crate) mod text_form;
+pub(crate) mod ticks;
 
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::field::Field;
 use self::geometry::Geometry;
 use self::text_form::TextForm;
+use self::ticks::Ticks;
 use crate::error::Fault;
 use crate::key;
 
@@ -104,6 +106,11 @@ impl Layout {
     /// The length of a tick in microseconds.
     pub const fn tick_length(&self) -> i64 {
         self.tick_length
+    }
+
+    /// How it divides time.
+    pub const fn ticks(&self) -> Ticks {
+        Ticks { epoch: self.epoch, length: self.tick_length, last: self.geometry.last_tick }
     }
 
     /// The fields from the most significant bit down.

@@ -1,5 +1,6 @@
 //! What holds for every layout, built in or not.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
@@ -130,6 +131,14 @@ fn possible(layout: &Layout, number: u64) -> u64 {
         shift += field.bits;
     }
     if layout.tick_of(id).is_ok() { id } else { id & !timestamp }
+}
+
+thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
+
+/// Each number differs from the last one in most bits.
+fn draw() -> u64 {
+    DRAWN.set(DRAWN.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+    DRAWN.get()
 }
 
 proptest! {
@@ -340,14 +349,15 @@ proptest! {
         let mut now = layout.start_of(1_000);
         let mut one = Generator::starting_above(&layout, &share, now, position).unwrap();
         let mut many = one.clone();
-        let mut random = [0u64, 0];
         for (jump, count) in steps {
             now += jump * layout.tick_length() / 2;
+            let drawn = DRAWN.get();
             let mut ids = vec![0; count];
-            let made = many.fill(now, &mut ids, || { random[0] = random[0].wrapping_add(0x9e37_79b9_7f4a_7c15); random[0] });
+            let made = many.fill(now, &mut ids, draw);
+            DRAWN.set(drawn);
             let mut expected = Vec::new();
             while expected.len() < count
-                && let Answer::Issue(id) = one.next(now, || { random[1] = random[1].wrapping_add(0x9e37_79b9_7f4a_7c15); random[1] })
+                && let Answer::Issue(id) = one.next(now, draw)
             {
                 expected.push(id);
             }
@@ -395,8 +405,9 @@ proptest! {
         let mut state = random;
         for _ in 0..2_000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            DRAWN.set(state);
             now += (state >> 60) as i64 * layout.tick_length().div_euclid(100).max(1);
-            if let Answer::Issue(id) = generator.next(now, || state) {
+            if let Answer::Issue(id) = generator.next(now, || DRAWN.get()) {
                 prop_assert!(id > last, "{} after {}", id, last);
                 last = id;
             }

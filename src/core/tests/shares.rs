@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use flake_core::sno::{automatic_share, partition_share};
 use flake_core::{
     Answer, BUILTIN, Error, Field, Generator, Layout, Node, Numbers, Reversal, Role, SequenceRule, Share, Slot,
-    SnoGenerator, built_in,
+    SnoSource, built_in,
 };
 use proptest::prelude::*;
 
@@ -111,7 +111,8 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
             for slot in (0..slots).step_by(1 + slots as usize / 20) {
                 let slot_of = Slot::new(slot, slots).unwrap();
                 let share = partition_share(7, Node::new(node, nodes).unwrap(), slot_of).unwrap();
-                let mut generator = SnoGenerator::starting_above(share, START).unwrap();
+                let mut generator =
+                    Generator::starting_above(SnoSource { partition: Some(7) }, &share, START, 0).unwrap();
                 while let Answer::Issue(sno) = generator.next(START + 4_000, 0) {
                     assert_eq!(
                         makers.insert(sno, (node, slot)),
