@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
 
 thread_local! {
-    static SESSION: SessionTransactions = const { SessionTransactions::new() };
+    static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
     /// Once this session has joined.
     static OWN: Cell<Option<Backend>> = const { Cell::new(None) };
 }

@@ -12,7 +12,7 @@ pub(crate) mod walk;
 use self::source::IdSource;
 use self::walk::Walk;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Progress, Share, Start, Window};
+use crate::{Progress, Share, Start, Window};
 
 /// A generator's answer to an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,38 +69,21 @@ pub struct Generator<S: IdSource> {
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator that starts above the tick that holds `now`. A rolling sequence begins at `position`, modulo
-    /// what the share has of a step; others at 0.
-    ///
-    /// # Errors
-    /// [`Error::InstantOutOfRange`] when there is no tick for `now`, [`Error::Exhausted`] when there is none after.
-    pub fn starting_above(source: S, share: &Share, now: i64, position: u64) -> Result<Self, Error> {
-        let ticks = source.ticks();
-        let start = ticks.start_of(ticks.tick_to_generate_in(now, &source.name())?);
-        let position = position % share.size();
-        let progress = Progress { start, position, remaining: 0, stepped_back_from: ticks.epoch, drifts: 0 };
-        Ok(Self::resuming(source, share, progress))
-    }
-
     /// Creates a generator that begins as the ledger says, and in no tick before the one that holds `last_seen`. Time before
-    /// that is the past.
+    /// that is the past. It may use all time. A rolling sequence begins at `position`, modulo what the share has of a step; others at 0.
     pub fn start(source: S, share: &Share, start: Start, last_seen: i64, position: u64) -> Self {
-        if let Some(progress) = start.resumed {
-            return Self::resuming(source, share, progress);
-        }
         let ticks = source.ticks();
         // The tick after the one that holds this instant is unused.
         let last_used = ticks.nearest(start.free_from.saturating_sub(1));
         let before_last_seen = ticks.nearest(last_seen.saturating_sub(ticks.length));
-        let start = ticks.start_of(last_used.max(before_last_seen));
-        let (position, stepped_back_from) = (position % share.size(), ticks.start_of(last_used));
-        Self::resuming(source, share, Progress { start, position, remaining: 0, stepped_back_from, drifts: 0 })
-    }
-
-    /// Creates a generator that has got so far. It may use all time.
-    pub fn resuming(source: S, share: &Share, progress: Progress) -> Self {
-        let ticks = source.ticks();
-        let Progress { start, position, remaining, stepped_back_from, drifts } = progress;
+        let new = Progress {
+            start: ticks.start_of(last_used.max(before_last_seen)),
+            position: position % share.size(),
+            remaining: 0,
+            stepped_back_from: ticks.start_of(last_used),
+            drifts: 0,
+        };
+        let Progress { start, position, remaining, stepped_back_from, drifts } = start.resumed.unwrap_or(new);
         let (open_from, open_for) = Window::ALL.starts(ticks.length);
         Self {
             source,

@@ -26,15 +26,9 @@ pub struct SessionTransactions {
     last: Cell<(u32, i64)>,
 }
 
-impl Default for SessionTransactions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl SessionTransactions {
     /// Those of a session that has not joined.
-    pub const fn new() -> Self {
+    pub const fn before_joining() -> Self {
         Self {
             admitted: Cell::new(NONE),
             joined_in_recovery: Cell::new(false),

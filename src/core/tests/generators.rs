@@ -4,11 +4,18 @@ use std::cell::Cell;
 
 use flake_core::{
     Answer, Definition, Error, Field, Generator, IdSource, Layout, Node, Numbers, Remaining, SequenceRule, Share, Slot,
-    SnoSource, built_in,
+    SnoSource, Start, built_in,
 };
 
+/// A generator that begins above the tick that holds `now`.
+fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
+    Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
+}
+
+/// All IDs of a worker, in one step: what original generators have.
 fn whole_worker(layout: &Layout, worker: u64) -> Share {
-    Share::undivided(Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() })
+    let (workers, sequences) = (Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() });
+    Share::of(layout.name(), workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
 }
 
 /// A built-in layout with another epoch, in milliseconds.
@@ -25,7 +32,7 @@ fn at(generator: &mut Generator<&Layout>, unix_ms: i64) -> Answer {
 #[test]
 fn trace_of_the_textbook() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
     for (clock, id) in [
         (1640995200000, 132271570944274432),
         (1640995200000, 132271570944274433),
@@ -41,7 +48,7 @@ fn trace_of_the_textbook() {
 #[test]
 fn a_clock_that_steps_back_leaves_the_state() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
     assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274432));
     assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274433));
     let behind = Answer::ClockBehind { until: 1640995200000 * 1000 };
@@ -55,7 +62,7 @@ fn a_clock_that_steps_back_leaves_the_state() {
 #[test]
 fn a_used_up_share_waits_even_while_the_clock_goes_back() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0).unwrap();
+    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
     let ids: Vec<Answer> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
     assert_eq!(ids[4095], Answer::Issue(132271570944278527));
     let wait = Answer::Wait { until: 1640995200001 * 1000 };
@@ -70,7 +77,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
 #[test]
 fn trace_of_snowflake_si_rolls_through_its_sequence() {
     let layout = with_epoch("si", 1600000000000);
-    let mut generator = Generator::starting_above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0).unwrap();
+    let mut generator = above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0);
     for (clock, id) in [
         (1700000000000, 819200000001280),
         (1700000000000, 819200000001281),
@@ -91,8 +98,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
 #[test]
 fn trace_of_the_60_bit_id() {
     let layout = built_in("base64id").unwrap();
-    let mut generator =
-        Generator::starting_above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021).unwrap();
+    let mut generator = above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021);
     thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
     for (random, (clock, id)) in [
         (1700000000000, 48355318802938368),
@@ -116,7 +122,7 @@ fn trace_of_the_60_bit_id() {
 fn trace_of_the_eight_byte_id() {
     let layout = built_in("uniqueid").unwrap();
     let share = whole_worker(layout, (3 << 6) | 7);
-    let mut generator = Generator::starting_above(layout, &share, 1699999999999 * 1000, 0).unwrap();
+    let mut generator = above(layout, &share, 1699999999999 * 1000, 0);
     for (clock, id) in [
         (1700000000000, 0x0016a7f3d1800073),
         (1700000000000, 0x0016a7f3d1810073),
@@ -131,7 +137,7 @@ fn trace_of_the_eight_byte_id() {
 #[test]
 fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
-    let mut generator = Generator::starting_above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0).unwrap();
+    let mut generator = above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0);
     assert_eq!(generator.last_tick_start(), None);
     assert_eq!(generator.next(1700000000999 * 1000, || 0), Answer::Wait { until: 1700000001000 * 1000 });
     assert!(matches!(generator.next(1700000001000 * 1000, || 0), Answer::Issue(_)));
@@ -143,11 +149,11 @@ fn time_before_the_epoch_and_after_the_last_tick() {
     let layout = built_in("si").unwrap();
     let share = whole_worker(layout, 0);
     let end = layout.start_of(layout.last_tick()) + layout.tick_length();
-    let before = Generator::starting_above(layout, &share, layout.epoch() - 1, 0);
+    let tick_at = |now| layout.ticks().tick_to_generate_in(now, layout.name());
+    let (before, after) = (tick_at(layout.epoch() - 1), tick_at(end));
     assert!(matches!(before, Err(Error::InstantOutOfRange { .. })), "{before:?}");
-    let after = Generator::starting_above(layout, &share, end, 0);
     assert!(matches!(after, Err(Error::Exhausted { end: at, .. }) if at == end), "{after:?}");
-    let mut generator = Generator::starting_above(layout, &share, end - 2000, 0).unwrap();
+    let mut generator = above(layout, &share, end - 2000, 0);
     assert_eq!(generator.next(end - 1, || 0), Answer::Issue(layout.last_tick() << 13));
     assert_eq!(generator.next(end, || 0), Answer::Exhausted);
     assert_eq!(generator.next(i64::MAX, || 0), Answer::Exhausted);
@@ -157,7 +163,7 @@ fn time_before_the_epoch_and_after_the_last_tick() {
 /// A generator of a slot, one of `slots`, on the only server.
 fn of_slot(layout: &Layout, slot: u32, slots: u32, now: i64, position: u64) -> (Share, Generator<&Layout>) {
     let share = Share::new(layout, Node::new(0, 1).unwrap(), Slot::new(slot, slots).unwrap()).unwrap();
-    (share, Generator::starting_above(layout, &share, now, position).unwrap())
+    (share, above(layout, &share, now, position))
 }
 
 fn issued(answer: Answer) -> u64 {

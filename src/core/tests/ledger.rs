@@ -59,7 +59,8 @@ impl One {
     /// A session that makes snos in a partition, whose units have one step.
     fn of_sno(&self, partition: i32) -> Resumable<SnoSource> {
         let workers = Numbers { first: partition as u64, count: 1 };
-        let share = Share::undivided(workers, Numbers { first: 0, count: 65536 });
+        let sequences = Numbers { first: 0, count: 65536 };
+        let share = Share::of("sno", workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap();
         let source = SnoSource { partition: Some(partition) };
         Resumable::begin(&mut *self.alone.borrow_mut(), source, &share, 0).unwrap()
     }

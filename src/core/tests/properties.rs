@@ -5,10 +5,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
 use flake_core::{
-    Answer, BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role,
-    SequenceRule, Share, Slot, TextForm,
+    Answer, BUILTIN, Definition, Error, Field, FieldDefinition, Generator, IdSource, Layout, Node, Parts, Reversal,
+    Role, SequenceRule, Share, Slot, Start, TextForm,
 };
 use proptest::prelude::*;
+
+/// A generator that begins above the tick that holds `now`.
+fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
+    Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
+}
 
 /// Layouts with a timestamp, up to four worker fields, and the rest in any order.
 fn any_layout() -> impl Strategy<Value = Layout> {
@@ -305,7 +310,7 @@ proptest! {
         let mut now = layout.start_of(1_000);
         let start = now;
         let mut sessions =
-            [first, second].map(|share| (share, Generator::starting_above(&layout, &share, now, position).unwrap(), 0));
+            [first, second].map(|share| (share, above(&layout, &share, now, position), 0));
         let mut issued = HashSet::new();
         for (jump, asked, which) in steps {
             now += jump * layout.tick_length() / 2;
@@ -347,7 +352,7 @@ proptest! {
         let share = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap());
         let Ok(share) = share else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut one = Generator::starting_above(&layout, &share, now, position).unwrap();
+        let mut one = above(&layout, &share, now, position);
         let mut many = one.clone();
         for (jump, count) in steps {
             now += jump * layout.tick_length() / 2;
@@ -400,7 +405,7 @@ proptest! {
         }
         let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap()) else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut generator = Generator::starting_above(&layout, &share, now, position).unwrap();
+        let mut generator = above(&layout, &share, now, position);
         let mut last = 0;
         let mut state = random;
         for _ in 0..2_000 {
@@ -421,7 +426,7 @@ proptest! {
         let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
         prop_assume!(share.size() <= 20_000);
         let start = layout.start_of(1_000);
-        let mut generator = Generator::starting_above(&layout, &share, start - 1, position).unwrap();
+        let mut generator = above(&layout, &share, start - 1, position);
         let mut ids = HashSet::new();
         while let Answer::Issue(id) = generator.next(start, || 0) {
             ids.insert(id);

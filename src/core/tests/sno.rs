@@ -1,13 +1,25 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
 use flake_core::sno::{LAST, UNIT, automatic_share, partition_share};
-use flake_core::{Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource};
+use flake_core::{
+    Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource, Start,
+};
 use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
 /// The share says which partition it is.
 const ANY: SnoSource = SnoSource { partition: None };
+
+/// All snos of these partitions and sequence numbers, in one step.
+fn in_one_step(partitions: Numbers, sequences: Numbers) -> Share {
+    Share::of("sno", partitions, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
+}
+
+/// A generator that begins above the unit that holds `now`.
+fn above(share: &Share, now: i64) -> Generator<SnoSource> {
+    Generator::start(ANY, share, Start { free_from: now + 1, resumed: None }, i64::MIN, 0)
+}
 
 fn bytes(hex: &str) -> [u8; 10] {
     let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
@@ -129,7 +141,7 @@ proptest! {
         )
         .unwrap();
         let mut now = EPOCH + 4_000_000_000;
-        let mut generator = Generator::starting_above(ANY, &share, now, 0).unwrap();
+        let mut generator = above(&share, now);
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in jumps {
             now += jump * 2_000;
@@ -179,19 +191,17 @@ fn traces_of_the_original() {
     for trace in traces {
         let [first, last] = trace.sequences;
         let partition = Numbers { first: trace.partition, count: 1 };
-        let share = Share::undivided(partition, Numbers { first, count: last - first + 1 });
+        let share = in_one_step(partition, Numbers { first, count: last - first + 1 });
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
-        let mut generator = Generator::resuming(
-            ANY,
-            &share,
-            Progress {
-                start: EPOCH + trace.highest as i64 * UNIT,
-                position: used,
-                remaining: share.size() - used,
-                stepped_back_from: EPOCH + trace.left_behind as i64 * UNIT,
-                drifts: trace.drifts,
-            },
-        );
+        let progress = Progress {
+            start: EPOCH + trace.highest as i64 * UNIT,
+            position: used,
+            remaining: share.size() - used,
+            stepped_back_from: EPOCH + trace.left_behind as i64 * UNIT,
+            drifts: trace.drifts,
+        };
+        let start = Start { free_from: i64::MIN, resumed: Some(progress) };
+        let mut generator = Generator::start(ANY, &share, start, i64::MIN, 0);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
@@ -211,8 +221,8 @@ fn traces_of_the_original() {
 
 #[test]
 fn a_share_of_partitions_is_used_one_after_the_other() {
-    let share = Share::undivided(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
-    let mut generator = Generator::starting_above(ANY, &share, EPOCH, 0).unwrap();
+    let share = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
+    let mut generator = above(&share, EPOCH);
     assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });
     let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
     let part = |answer: &Answer<Sno>| match answer {
@@ -228,8 +238,8 @@ fn a_share_of_partitions_is_used_one_after_the_other() {
 
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
-    let share = Share::undivided(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
-    let mut generator = Generator::starting_above(ANY, &share, LAST - UNIT, 0).unwrap();
+    let share = in_one_step(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
+    let mut generator = above(&share, LAST - UNIT);
     let last = Sno::max_at(LAST).unwrap();
     assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(sno) if sno.instant() == last.instant()));
     assert_eq!(generator.next(LAST + UNIT, 0), Answer::Exhausted);

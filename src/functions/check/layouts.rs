@@ -24,33 +24,23 @@ const YEAR: i64 = DAY * 1461 / 4;
 const STEP: u128 = 16;
 
 /// What IDs are made of.
-enum Source {
-    Layout(&'static Layout),
-    Sno(SnoSource),
+struct Source {
+    ticks: Ticks,
+    /// The last tick up to which the order of IDs is the order of time.
+    last_ordered: Option<u64>,
+    share: Box<dyn Fn(Node, Slot) -> Result<Share, flake_core::Error>>,
 }
 
 impl Source {
-    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
-        match self {
-            Self::Layout(layout) => layout.share(node, slot),
-            Self::Sno(sno) => sno.share(node, slot),
-        }
+    fn layout(layout: &'static Layout) -> Self {
+        let share = Box::new(move |node, slot| layout.share(node, slot));
+        Self { ticks: layout.ticks(), last_ordered: layout.last_ordered_tick(), share }
     }
 
-    fn ticks(&self) -> Ticks {
-        match self {
-            Self::Layout(layout) => layout.ticks(),
-            Self::Sno(sno) => sno.ticks(),
-        }
-    }
-
-    /// When the last tick begins, and the last one up to which the order of IDs is the order of time.
-    fn ends(&self) -> (i64, Option<i64>) {
-        let (ticks, ordered) = match self {
-            Self::Layout(layout) => (layout.ticks(), layout.last_ordered_tick()),
-            Self::Sno(sno) => (sno.ticks(), Some(sno.ticks().last)),
-        };
-        (ticks.start_of(ticks.last), ordered.map(|tick| ticks.start_of(tick)))
+    fn sno(partition: Option<i32>) -> Self {
+        let sno = SnoSource { partition };
+        let share = Box::new(move |node, slot| sno.share(node, slot));
+        Self { ticks: sno.ticks(), last_ordered: Some(sno.ticks().last), share }
     }
 }
 
@@ -75,14 +65,14 @@ impl Layouts {
         };
         let built_in = BUILTIN.iter().filter(|layout| layout.generates());
         let mut all: Vec<_> =
-            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::Layout(layout)))).collect();
+            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::layout(layout)))).collect();
         all.extend(
             [(SNO, None), (SNO_PARTITION, Some(0))]
-                .map(|(name, partition)| candidate(name.to_owned(), false, Ok(Source::Sno(SnoSource { partition })))),
+                .map(|(name, partition)| candidate(name.to_owned(), false, Ok(Source::sno(partition)))),
         );
         all.extend(catalog::names().into_iter().filter_map(|name| {
             let source = custom::find(&name).transpose()?;
-            Some(candidate(name, true, source.map(Source::Layout)))
+            Some(candidate(name, true, source.map(Source::layout)))
         }));
         Self(all)
     }
@@ -102,11 +92,12 @@ impl Layouts {
         let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for Candidate { name, source, is_custom, is_in_use } in &self.0 {
             let fault = match source {
-                Ok(source) => match nodes.iter().map(|&node| source.share(node, slot)).collect::<Result<Vec<_>, _>>() {
+                Ok(source) => match nodes.iter().map(|&node| (source.share)(node, slot)).collect::<Result<Vec<_>, _>>()
+                {
                     Ok(shares) => {
                         let rate = shares
                             .iter()
-                            .map(|share| share.ids_per_second(source.ticks().length))
+                            .map(|share| share.ids_per_second(source.ticks.length))
                             .min()
                             .filter(|rate| 1_000_000 / rate.max(&1) > STEP);
                         slow.extend(rate.filter(|_| *is_in_use).map(|rate| format!("{rate} IDs of {name}")));
@@ -152,7 +143,8 @@ impl Layouts {
             .iter()
             .filter(|candidate| candidate.is_in_use)
             .filter_map(|Candidate { name, source, .. }| {
-                let (end, order) = source.as_ref().ok()?.ends();
+                let Source { ticks, last_ordered, .. } = source.as_ref().ok()?;
+                let (end, order) = (ticks.start_of(ticks.last), last_ordered.map(|tick| ticks.start_of(tick)));
                 Some(match order.filter(|order| *order < end) {
                     None => (end, format!("{name} ends {}.", relative(end, now))),
                     Some(order) => (

@@ -57,7 +57,7 @@ impl Session {
             own: Default::default(),
             is_making: false,
             transaction: None,
-            past: SessionTransactions::new(),
+            past: SessionTransactions::before_joining(),
         }
     }
 
