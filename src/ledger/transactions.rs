@@ -19,6 +19,11 @@ pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
     SESSION.with(act)
 }
 
+/// Returns this process once its session has joined.
+pub fn own() -> Option<Backend> {
+    OWN.get()
+}
+
 /// Has this session's transactions hold horizons from now on.
 pub fn take_part(backend: Backend) {
     with_session(|session| session.take_part(&backend));

@@ -106,7 +106,7 @@ impl SessionTransactions {
                 Grant::After(until) => return Ok(until),
             }
         }
-        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor())))
+        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor)))
     }
 
     /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon

@@ -198,7 +198,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.session(twitter()), NOON));
     let ledger = server.ledger();
-    server.slot(|slot| slot.abandon(ledger.era(), ledger.granted_until()));
+    server.slot(|slot| slot.abandon(ledger.era, ledger.until));
     let mut session = server.session(twitter());
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
     assert!(server.makes(&mut session, NOON + AHEAD));
@@ -210,7 +210,7 @@ fn what_is_below_the_floor_is_not_resumed() {
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
     server.exit(&session);
-    let era = server.ledger().era();
+    let era = server.ledger().era;
     let start = |floor| server.slot(|slot| slot.start(era, floor, twitter().key()));
     assert_eq!(start(NOON).resumed, Some(session.final_progress().progress));
     assert_eq!(start(NOON + 1), Start { free_from: NOON + 1, resumed: None });
@@ -224,7 +224,7 @@ fn a_floor_that_the_clock_has_stepped_back_over() {
     let Progress { start, stepped_back_from, drifts, .. } = session.final_progress().progress;
     assert_eq!((start, stepped_back_from, drifts), (NOON, NOON + 12_000, 1));
     server.exit(&session);
-    let era = server.ledger().era();
+    let era = server.ledger().era;
     let start = server.slot(|slot| slot.start(era, NOON + 4000, SnoSource { partition: Some(7) }.key()));
     assert_eq!(start, Start { free_from: NOON + 12_001, resumed: None });
 }
