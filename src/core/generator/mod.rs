@@ -15,25 +15,18 @@ use crate::layout::ticks::Ticks;
 use crate::{Progress, Share, Start, Window};
 
 /// A generator's answer to an instant.
+#[allow(missing_docs, reason = "the answers say what their instants are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<Id = u64> {
     /// A new ID.
     Issue(Id),
-    /// The share is used up in this tick.
-    Wait {
-        /// When the next tick begins.
-        until: i64,
-    },
-    /// The clock is behind the last ID, in time that may have been used. The generator's state does not change.
-    ClockBehind {
-        /// When to ask again.
-        until: i64,
-    },
-    /// The tick of this instant is outside the window that the generator may use.
-    Outside {
-        /// The first instant after the tick.
-        tick_end: i64,
-    },
+    /// The share is used up in this tick, until the next one begins.
+    Wait { until: i64 },
+    /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The generator's state
+    /// does not change.
+    ClockBehind { until: i64 },
+    /// The tick of this instant, which ends at `tick_end`, is outside the window that the generator may use.
+    Outside { tick_end: i64 },
     /// The clock is past the last tick.
     Exhausted,
 }

@@ -166,7 +166,7 @@ impl Layout {
     }
 
     /// Whether the IDs that a session makes in one statement increase, as long as the layout is ordered by time.
-    pub const fn increases(&self) -> bool {
+    pub fn increases(&self) -> bool {
         let geometry = &self.geometry;
         let counted = geometry.worker.mask() | geometry.sequence.mask();
         let uncounted = geometry.random_mask | geometry.tag.mask();
@@ -187,7 +187,7 @@ impl Layout {
     }
 
     /// How many worker numbers there are: W, from 1 to 2^63.
-    pub const fn workers(&self) -> u64 {
+    pub fn workers(&self) -> u64 {
         1 << self.geometry.worker.width()
     }
 
@@ -197,7 +197,7 @@ impl Layout {
     }
 
     /// How many IDs all workers together can make in a tick: W × S.
-    pub const fn ids_per_tick(&self) -> u64 {
+    pub fn ids_per_tick(&self) -> u64 {
         1 << (self.geometry.worker.width() + self.geometry.sequence.width)
     }
 }
