@@ -57,6 +57,8 @@ fn a_clock_that_steps_back_leaves_the_state() {
     assert_eq!(generator.next(i64::MIN, || 0), behind);
     assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274434));
     assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
+    // Nor does it go back to a tick of its own.
+    assert_eq!(at(&mut generator, 1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
 }
 
 #[test]

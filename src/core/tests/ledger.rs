@@ -240,6 +240,23 @@ fn snos_do_not_go_back_below_the_floor() {
     assert!(!server.makes(&mut session, NOON + AHEAD - 4000));
 }
 
+/// What a session of the slot has made after a step back is below the slot's floor, once there is no room for its progress.
+#[test]
+fn snos_do_not_go_back_below_the_floor_of_the_slot() {
+    let server = One::at_noon();
+    let mut first = server.of_sno(0);
+    assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON));
+    server.exit(&first);
+    for partition in 1..20 {
+        let mut other = server.of_sno(partition);
+        assert!(server.makes(&mut other, NOON + 40_000 + 4_000 * i64::from(partition)));
+        server.exit(&other);
+    }
+    let mut again = server.of_sno(0);
+    assert!(server.makes(&mut again, NOON + 200_000));
+    assert!(!server.makes(&mut again, NOON));
+}
+
 #[test]
 fn a_crash_with_the_clock_behind() {
     let server = One::at_noon();
