@@ -38,6 +38,6 @@ pub extern "C-unwind" fn _PG_init() {
         settings::define();
         layouts::custom::subscribe();
         ledger::preload();
-        session::transaction::subscribe();
+        session::stores::subscribe();
     });
 }

@@ -65,9 +65,6 @@ impl Slot {
     pub const fn count(self) -> u32 {
         self.count
     }
-
-    /// The only slot.
-    const ONLY: Self = Self { number: 0, count: 1 };
 }
 
 /// `count` consecutive numbers beginning at `first`.
@@ -128,12 +125,6 @@ impl Share {
         }
         let ids_per_step = (ids / slots.saturating_mul(steps)).max(1);
         Ok(Self { workers, sequences, steps: ids / (slots * ids_per_step), ids_per_step, slot })
-    }
-
-    /// All IDs of these workers and sequence numbers, for a single generator, in one step: what original generators have.
-    pub const fn undivided(workers: Numbers, sequences: Numbers) -> Self {
-        let ids_per_step = workers.count * sequences.count;
-        Self { workers, sequences, steps: 1, ids_per_step, slot: Slot::ONLY }
     }
 
     /// How many IDs the slot can make in a tick, at least 1.

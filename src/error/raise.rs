@@ -29,13 +29,6 @@ fn report(error: Error, level: PgLogLevel) {
 
 /// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,
 /// which `pg_input_is_valid` and `COPY … ON_ERROR` do from version 16 on, and else ends the statement.
-#[cfg(feature = "pg15")]
-pub fn errsave(error: impl Into<Error>, _call: pg_sys::FunctionCallInfo) {
-    raise(error)
-}
-
-/// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,
-/// which `pg_input_is_valid` and `COPY … ON_ERROR` do from version 16 on, and else ends the statement.
 #[cfg(not(feature = "pg15"))]
 #[allow(unsafe_code, reason = "pgrx does not wrap soft errors")]
 pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
@@ -61,6 +54,12 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
         pg_sys::errdetail_internal(c"%s".as_ptr(), text(detail).as_ptr());
         pg_sys::errsave_finish(context, c"raise.rs".as_ptr(), line!() as i32, c"errsave".as_ptr());
     }
+}
+
+/// Version 15 has no soft errors.
+#[cfg(feature = "pg15")]
+pub fn errsave(error: impl Into<Error>, _call: pg_sys::FunctionCallInfo) {
+    raise(error)
 }
 
 /// A result whose error ends the statement.

@@ -10,9 +10,9 @@ use pgrx::{check_for_interrupts, pg_sys};
 use crate::error::{Error, OrRaise, raise};
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
-use crate::session::generators::with_generator;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
+use crate::session::stores::{LAYOUTS, with_generator};
 
 /// How many IDs are made at a time: some microseconds' worth of rows.
 const CHUNK: usize = 256;
@@ -37,11 +37,9 @@ impl Batch {
         self.next = 0;
         self.made = 0;
         if room > 0 {
-            self.made = with_generator(self.source, |own| {
-                own.fill_with(|generator, now| generator.fill(now, &mut self.ids[..room], rand::random))
-            });
+            self.made = with_generator(&LAYOUTS, self.source, |own| own.fill(&mut self.ids[..room], rand::random));
             if self.made == 0 {
-                self.ids[0] = next_id(self.source, ()).or_raise();
+                self.ids[0] = next_id(&LAYOUTS, self.source, rand::random).or_raise();
                 self.made = 1;
             }
         }

@@ -1,5 +1,6 @@
 //! The rows of the view flake_generators.
 
+use flake_core::sno::NAME;
 use flake_core::{Numbers, Share};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
@@ -8,9 +9,7 @@ use crate::postgres::entry_point::c_symbol;
 use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
 use crate::session::delays::Delays;
-use crate::session::generators::{SessionGenerator, each};
-use crate::session::layout_source::LayoutSource;
-use crate::session::sno_source::SnoSource;
+use crate::session::stores::{LAYOUTS, SNOS, each};
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -45,22 +44,15 @@ fn flake_generators() -> TableIterator<
             interval::from_micros(delays.waited.as_micros() as i64),
         )
     };
-    let mut rows = each(|own: &SessionGenerator<LayoutSource>| {
+    let mut rows = each(&LAYOUTS, |own| {
         let last_tick = own.resumable.generator.last_tick_start();
-        row(own.source.layout.name(), &own.share, last_tick, own.resumable.issued(), &own.delays, 0)
+        row(own.source().name(), own.share(), last_tick, own.resumable.issued(), &own.delays, 0)
     });
-    rows.extend(each(|own: &SessionGenerator<SnoSource>| {
+    rows.extend(each(&SNOS, |own| {
         let generator = &own.resumable.generator;
         // Most steps of the clock do not delay a sno, but they change its tick-tock bit.
         let drifts = generator.progress().drifts;
-        row(
-            &flake_core::sno::NAME,
-            &own.share,
-            generator.last_unit_start(),
-            own.resumable.issued(),
-            &own.delays,
-            drifts,
-        )
+        row(&NAME, own.share(), generator.last_tick_start(), own.resumable.issued(), &own.delays, drifts)
     }));
     TableIterator::new(rows)
 }

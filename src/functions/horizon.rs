@@ -7,8 +7,8 @@ use crate::error::OrRaise;
 use crate::layouts::by_name;
 use crate::ledger;
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::role;
 use crate::postgres::timestamptz::from_instant;
-use crate::postgres::{role, transaction};
 use crate::session;
 
 #[pg_extern(sql = "")]
@@ -33,7 +33,7 @@ fn flake_open() -> TableIterator<
     let open = ledger::open_transactions().or_raise();
     let row = |one: ledger::OpenTransaction| {
         let since = one.role.is_none_or(role::sees_activity_of).then(|| from_instant(one.bound));
-        (one.pid, one.xid.map(transaction::to_xid), since)
+        (one.pid, one.xid.map(Into::into), since)
     };
     TableIterator::new(open.into_iter().map(row))
 }

@@ -3,12 +3,14 @@
 //! PostgreSQL records that a default, an index or a view depends on a function of flake, not which layout it names. That
 //! stands in the node tree of the expression.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
 
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension;
+use crate::postgres::node_tree::{LONGEST, Place, Tree};
 
 /// The expressions that contain $2, of all objects that depend on a function of an extension, $1, or on an operator that stands
 /// for one, in bytes of the database's encoding; with their tables, and the numbers of columns that they are for.
@@ -50,78 +52,60 @@ pub(super) const EXPRESSIONS: &str = "
 
 /// The functions of an extension, $1.
 const FUNCTIONS: &str = "
-    SELECT objid FROM pg_catalog.pg_depend
-    WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-      AND refobjid OPERATOR(pg_catalog.=) $1
-      AND classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
+    SELECT p.oid, p.proname::pg_catalog.text
+    FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
+    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+      AND d.refobjid OPERATOR(pg_catalog.=) $1
+      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
+
+/// Returns the names of an extension's functions, by their OIDs.
+pub(super) fn functions(client: &SpiClient<'_>, extension: pg_sys::Oid) -> Result<HashMap<u32, String>, SpiError> {
+    let mut functions = HashMap::new();
+    for row in client.select(FUNCTIONS, None, &[extension.into()])? {
+        functions.extend(row.get::<pg_sys::Oid>(1)?.map(|oid| oid.to_u32()).zip(row.get::<String>(2)?));
+    }
+    Ok(functions)
+}
 
 /// Returns descriptions of the objects that name a layout in a call of flake's functions.
 pub fn of(layout: &str) -> BTreeSet<String> {
     let Some(extension) = extension::find(c"flake") else { return BTreeSet::new() };
     Spi::connect(|client| {
-        let mut functions = BTreeSet::new();
-        for row in client.select(FUNCTIONS, None, &[extension.oid.into()])? {
-            functions.extend(row.get::<pg_sys::Oid>(1)?.map(|oid| oid.to_u32()));
-        }
+        let functions = functions(client, extension.oid)?;
         let mut uses = BTreeSet::new();
         // As the tree of a constant has it.
         let constant: String = layout.bytes().map(|byte| format!(" {byte}")).collect();
         for row in client.select(EXPRESSIONS, None, &[extension.oid.into(), constant.into()])? {
             check_for_interrupts!();
             let (Some(object), Some(tree)) = (row.get::<&[u8]>(1)?, row.get::<&[u8]>(2)?) else { continue };
-            if names(&String::from_utf8_lossy(tree), &functions, layout) {
+            // It has the constant somewhere.
+            if tree.len() > LONGEST || names(&Tree::read(&String::from_utf8_lossy(tree)), &functions, layout) {
                 uses.insert(to_utf8_lossy(object).into_owned());
             }
         }
         Ok(uses)
     })
-    .unwrap_or_else(|error: pgrx::spi::SpiError| pgrx::error!("{error}"))
+    .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
 }
 
-/// Returns whether an expression, as PostgreSQL writes its node tree, contains a call of one of these functions, or of an
-/// operator that stands for one, with this constant below it, at whatever depth.
-fn names(tree: &str, functions: &BTreeSet<u32>, constant: &str) -> bool {
-    // Which of the nodes that are open are such calls. Braces in names and texts are escaped.
-    let (mut open, mut calls, mut is_escaped) = (Vec::new(), 0, false);
-    for (index, byte) in tree.bytes().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'{' => {
-                let is_call = called(&tree[index..]).is_some_and(|function| functions.contains(&function));
-                calls += usize::from(is_call);
-                open.push(is_call);
-            }
-            b'}' => calls -= usize::from(open.pop() == Some(true)),
-            b':' if calls > 0 && is_constant(&tree[index..], constant) => return true,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Returns the function that a node calls, if it is a call.
-fn called(node: &str) -> Option<u32> {
-    let function = match node.strip_prefix("{OPEXPR :opno ") {
-        Some(operator) => operator.split_once(" :opfuncid ")?.1,
-        None => node.strip_prefix("{FUNCEXPR :funcid ")?,
+/// Returns whether an expression contains a call of one of these functions, or of an operator that stands for one, with this
+/// constant below it, at whatever depth.
+fn names(tree: &Tree<'_>, functions: &HashMap<u32, String>, layout: &str) -> bool {
+    let is_named = |&constant: &Place| {
+        let bytes = tree.bytes(constant).unwrap_or_default();
+        // A text is behind its length of four bytes; a name is filled with zeros.
+        let is_name = || bytes.len() == 64 && bytes.strip_prefix(layout.as_bytes()).is_some_and(|rest| rest[0] == 0);
+        bytes.get(4..) == Some(layout.as_bytes()) || is_name()
     };
-    function.split(' ').next()?.parse().ok()
-}
-
-/// Returns whether a field of a node is the value of a constant, and that is this text.
-fn is_constant(field: &str, text: &str) -> bool {
-    field.strip_prefix(":constvalue ").is_some_and(|value| is_text(value, text))
-}
-
-/// Returns whether a constant such as `8 [ 32 0 0 0 109 105 110 101 ]` is this text, behind its length of four bytes, or
-/// this name, filled with zeros.
-fn is_text(value: &str, text: &str) -> bool {
-    let mut words = value.split(' ').skip(1);
-    if words.next() != Some("[") {
-        return false;
-    }
-    let mut bytes = words.map_while(|byte| byte.parse::<i16>().ok()).map(|byte| byte as u8);
-    let is_name = value.starts_with("64 [") && bytes.clone().take(text.len() + 1).eq(text.bytes().chain([0]));
-    is_name || bytes.by_ref().skip(4).eq(text.bytes())
+    let is_call = |node: Place| {
+        let function = match tree.text(node) {
+            "FUNCEXPR" => tree.number(node, "funcid"),
+            "OPEXPR" => tree.number(node, "opfuncid"),
+            _ => None,
+        };
+        function.is_some_and(|function| functions.contains_key(&function))
+    };
+    tree.nodes("CONST")
+        .filter(is_named)
+        .any(|constant| std::iter::successors(tree.above(constant), |&node| tree.above(node)).any(is_call))
 }

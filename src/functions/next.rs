@@ -7,9 +7,9 @@ use crate::error::OrRaise;
 use crate::layouts::by_name;
 use crate::postgres::call::Text;
 use crate::postgres::entry_point::entry_point;
-use crate::session::generators::find;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
+use crate::session::stores::{LAYOUTS, find};
 
 entry_point!(flake_next(layout: Text<'_>) else flake_next_or_wait, |call| {
     layout.inline_bytes().and_then(|layout| at_once(layout, |_| Some(0)))
@@ -23,10 +23,11 @@ entry_point!(flake_next_tagged(layout: Text<'_>, tag: i32) else flake_next_tagge
 #[inline]
 fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Option<u64> {
     find(
-        move |source: &LayoutSource| source.is_known_as(layout),
+        &LAYOUTS,
+        move |source| source.is_known_as(layout),
         move |own| {
-            let tag = tag_bits(own.source.layout)?;
-            match own.at_once(()) {
+            let tag = tag_bits(own.source())?;
+            match own.at_once(rand::random) {
                 Answer::Issue(id) => Some(id | tag),
                 _ => None,
             }
@@ -36,7 +37,7 @@ fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Opti
 
 #[pg_extern(sql = "")]
 fn flake_next_or_wait(layout: &[u8]) -> i64 {
-    next_id(LayoutSource::by_name(layout), ()).or_raise() as i64
+    next_id(&LAYOUTS, LayoutSource::by_name(layout), rand::random).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]

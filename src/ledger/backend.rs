@@ -1,6 +1,7 @@
 //! PostgreSQL as the protocol's host: this process, as one of the sessions of its server.
 #![allow(unsafe_code, reason = "the progress of this session's slot in shared memory")]
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
 use flake_core::horizon::SlotTransactions;
@@ -55,7 +56,7 @@ impl Backend {
 
     /// In whose name the ledger writes marks.
     fn me(&self) -> Option<flake_core::ledger::marks::Writer> {
-        self.lock(|state| state.ledger.map(|ledger| ledger.me()))
+        self.lock(|state| state.ledger.map(|ledger| ledger.me))
     }
 
     pub const fn control(&self) -> &'static Control {
@@ -214,29 +215,11 @@ pub struct FileWriter<'a> {
     backend: &'a Backend,
 }
 
-impl Server for FileWriter<'_> {
-    fn now(&self) -> i64 {
-        self.backend.now()
-    }
+impl Deref for FileWriter<'_> {
+    type Target = Backend;
 
-    fn steady(&self) -> i64 {
-        self.backend.steady()
-    }
-
-    fn boot(&self) -> Option<u64> {
-        self.backend.boot()
-    }
-
-    fn chance(&self) -> u32 {
-        self.backend.chance()
-    }
-
-    fn shared(&self) -> &Shared {
-        self.backend.shared()
-    }
-
-    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.backend.lock(act)
+    fn deref(&self) -> &Backend {
+        self.backend
     }
 }
 

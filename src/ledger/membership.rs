@@ -1,6 +1,5 @@
 //! Sessions join the ledger before they have generators, and leave their progress when they exit.
 
-use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use flake_core::FinalProgress;
@@ -14,13 +13,9 @@ use super::transactions;
 use crate::clock;
 use crate::error::Error;
 
-thread_local! {
-    static JOINED: Cell<Option<Backend>> = const { Cell::new(None) };
-}
-
 /// Has this session count as one that uses the ledger, once, and returns it.
 pub fn join() -> Result<Backend, Error> {
-    if let Some(backend) = JOINED.get() {
+    if let Some(backend) = transactions::own() {
         return Ok(backend);
     }
     let mut backend = Backend::with_slot()?;
@@ -29,14 +24,13 @@ pub fn join() -> Result<Backend, Error> {
         None => protocol::join(&mut backend)?,
     }
     transactions::take_part(backend);
-    JOINED.set(Some(backend));
     Ok(backend)
 }
 
 /// Leaves the progress of this session's generators to later sessions, at exit, while the slot still belongs to this session.
 /// `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
-    let Some(mut backend) = JOINED.get() else { return };
+    let Some(mut backend) = transactions::own() else { return };
     match attached().and_then(|attachment| attachment.foreign) {
         Some(header) => leave_beside(&backend, header, progress),
         None => {
@@ -56,7 +50,7 @@ fn begin_beside(backend: &Backend, header: &Header) {
 
 /// It leaves how far it got.
 fn leave_beside(backend: &Backend, header: &Header, progress: Option<&[FinalProgress]>) {
-    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.granted_until()));
+    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.until));
     let used_before = match progress {
         Some(all) => all.iter().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
         None => granted.max(clock::now()),

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
 
 thread_local! {
-    static SESSION: SessionTransactions = const { SessionTransactions::new() };
+    static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
     /// Once this session has joined.
     static OWN: Cell<Option<Backend>> = const { Cell::new(None) };
 }
@@ -17,6 +17,11 @@ thread_local! {
 /// Acts on what this session remembers of its transactions.
 pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
     SESSION.with(act)
+}
+
+/// Returns this process once its session has joined.
+pub fn own() -> Option<Backend> {
+    OWN.get()
 }
 
 /// Has this session's transactions hold horizons from now on.

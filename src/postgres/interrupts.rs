@@ -1,7 +1,9 @@
 //! Cancellations and terminations, which PostgreSQL acts on where it looks for them.
-#![allow(unsafe_code, reason = "a counter of PostgreSQL's")]
+#![allow(unsafe_code, reason = "PostgreSQL's counter and latch")]
 
-use pgrx::pg_sys;
+use core::ffi::c_long;
+
+use pgrx::{check_for_interrupts, pg_sys};
 
 /// Has PostgreSQL look for no cancellation before `act` has ended: it would leave over the heads of Rust's frames, and of what
 /// is half done. The next place that expects it acts on it.
@@ -12,4 +14,18 @@ pub fn hold<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: as above.
     unsafe { pg_sys::InterruptHoldoffCount -= 1 };
     done
+}
+
+/// Sleeps for so many milliseconds, or until the session's latch is set. It can be canceled. `event` is what pg_stat_activity shows.
+pub fn sleep(milliseconds: c_long, event: u32) {
+    let wake_on = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    check_for_interrupts!();
+    // SAFETY: MyLatch is the latch of this process while it runs.
+    unsafe {
+        let events = pg_sys::WaitLatch(pg_sys::MyLatch, wake_on as i32, milliseconds, event);
+        if events & pg_sys::WL_LATCH_SET as i32 != 0 {
+            pg_sys::ResetLatch(pg_sys::MyLatch);
+        }
+    }
+    check_for_interrupts!();
 }

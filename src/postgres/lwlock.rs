@@ -4,7 +4,9 @@
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 
-use pgrx::{check_for_interrupts, pg_sys};
+use pgrx::pg_sys;
+
+use super::interrupts;
 
 /// How often a session tries to take a lock before it sleeps. Most are held for a moment.
 const ATTEMPTS: usize = 100;
@@ -54,17 +56,9 @@ impl LwLock {
             return Guard(self);
         }
         loop {
-            check_for_interrupts!();
+            interrupts::sleep(POLL, pg_sys::PG_WAIT_EXTENSION);
             if let Some(guard) = self.try_take() {
                 return guard;
-            }
-            let wake_on = (pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH) as i32;
-            // SAFETY: MyLatch is the latch of this process while it runs.
-            unsafe {
-                let events = pg_sys::WaitLatch(pg_sys::MyLatch, wake_on, POLL, pg_sys::PG_WAIT_EXTENSION);
-                if events & pg_sys::WL_LATCH_SET as i32 != 0 {
-                    pg_sys::ResetLatch(pg_sys::MyLatch);
-                }
             }
         }
     }

@@ -13,6 +13,9 @@ struct Item<'a> {
     end: usize,
 }
 
+/// Longer texts are not read: what Rust cannot allocate ends the server.
+pub const LONGEST: usize = 1_000_000;
+
 pub struct Tree<'a>(Vec<Item<'a>>);
 
 /// The place of an item in a tree.

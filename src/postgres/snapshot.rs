@@ -36,8 +36,7 @@ impl host::QuerySnapshot for QuerySnapshot {
                 0 => &[],
                 count => std::slice::from_raw_parts(snapshot.xip.cast::<u32>(), count as usize),
             };
-            let [xmin, xmax] = [snapshot.xmin, snapshot.xmax].map(super::transaction::transaction_id);
-            Snapshot::new(next_xid(), xmin, xmax, running)
+            Snapshot::new(next_xid(), snapshot.xmin.into(), snapshot.xmax.into(), running)
         }
     }
 

@@ -71,7 +71,8 @@ pub struct OfServer;
 
 impl Transactions for OfServer {
     fn is_running(&self, xid: u64) -> bool {
-        is_running(xid as u32)
+        // SAFETY: it looks into shared memory.
+        unsafe { pg_sys::TransactionIdIsInProgress((xid as u32).into()) }
     }
 
     fn latest_ended(&self) -> u64 {
@@ -89,20 +90,14 @@ impl Transactions for OfServer {
         // SAFETY: without a relation, it looks at all databases.
         let oldest = unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) };
         // Read after the other, so that it is greater.
-        widened(next_xid(), transaction_id(oldest))
+        widened(next_xid(), oldest.into())
     }
-}
-
-/// Returns whether a transaction has not ended yet.
-pub fn is_running(xid: u32) -> bool {
-    // SAFETY: it looks into shared memory.
-    unsafe { pg_sys::TransactionIdIsInProgress(to_xid(xid)) }
 }
 
 /// Returns whether a transaction that has ended has committed.
 pub fn has_committed(xid: u32) -> bool {
     // SAFETY: it looks into the commit log.
-    unsafe { pg_sys::TransactionIdDidCommit(to_xid(xid)) }
+    unsafe { pg_sys::TransactionIdDidCommit(xid.into()) }
 }
 
 /// Returns whether this is a parallel worker.
@@ -118,13 +113,4 @@ pub fn process_of(slot: u32) -> (i32, pg_sys::Oid) {
         let process = (*pg_sys::ProcGlobal).allProcs.add(slot as usize);
         ((&raw const (*process).pid).read_volatile(), (&raw const (*process).roleId).read_volatile())
     }
-}
-
-pub fn transaction_id(xid: pg_sys::TransactionId) -> u32 {
-    xid.into_inner()
-}
-
-/// Returns a number as PostgreSQL passes it.
-pub fn to_xid(xid: u32) -> pg_sys::TransactionId {
-    pg_sys::TransactionId::from_inner(xid)
 }

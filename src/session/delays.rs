@@ -1,10 +1,10 @@
 //! Counts what keeps a generator from making an ID at once.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::wait::Reason;
-use crate::ledger;
+use crate::ledger::{self, Counters};
 
 /// How often a generator had to wait, and why.
 #[derive(Default)]
@@ -29,15 +29,11 @@ impl Delays {
             Reason::NextTick if issued == 0 => {}
             Reason::NextTick => {
                 self.overflow_waits += 1;
-                if let Some(counters) = ledger::counters() {
-                    counters.overflow_waits.fetch_add(1, Ordering::Relaxed);
-                }
+                add(|counters| &counters.overflow_waits, 1);
             }
             Reason::ClockBehind => {
                 self.clock_steps += 1;
-                if let Some(counters) = ledger::counters() {
-                    counters.clock_waits.fetch_add(1, Ordering::Relaxed);
-                }
+                add(|counters| &counters.clock_waits, 1);
                 ledger::watch_clock();
             }
         }
@@ -46,9 +42,7 @@ impl Delays {
     /// Adds the IDs made since the last report to the ledger's counters.
     pub fn report(&mut self, issued: u64) {
         let new = issued - std::mem::replace(&mut self.reported, issued);
-        if let Some(counters) = ledger::counters() {
-            counters.issued.fetch_add(new, Ordering::Relaxed);
-        }
+        add(|counters| &counters.issued, new);
     }
 
     /// Adds a wait that is over.
@@ -60,5 +54,12 @@ impl Delays {
         if let Some(counters) = ledger::counters() {
             counters.longest_wait.fetch_max(waited.as_micros() as u64, Ordering::Relaxed);
         }
+    }
+}
+
+/// Adds to one of the server's counters.
+fn add(counter: impl Fn(&Counters) -> &AtomicU64, number: u64) {
+    if let Some(counters) = ledger::counters() {
+        counter(counters).fetch_add(number, Ordering::Relaxed);
     }
 }

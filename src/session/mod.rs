@@ -1,38 +1,38 @@
 //! This session: its generators, how it waits, and what it leaves when it exits.
 
 pub mod delays;
-mod exit;
 pub mod generators;
 pub mod layout_source;
 mod shelf;
-pub mod sno_source;
+pub mod stores;
 mod tick_clock;
-pub mod transaction;
+mod transaction;
 mod wait;
 
 use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
+use flake_core::IdSource;
 use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::state::AHEAD;
 
-use self::generators::{Attempt, Id, IdSource, with_generator};
+use self::generators::Attempt;
+use self::stores::{In, join, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
-use crate::ledger::Backend;
 use crate::postgres::report;
 use crate::postgres::transaction::is_in_worker;
 use crate::{clock, ledger, settings};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
-pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, Error> {
+pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> Result<S::Id, Error> {
     let mut wait = Wait::default();
     loop {
         // Others can lock the page for long. A session that is terminated while it waits is not in the middle of making an ID.
         let held = ledger::hold_page();
-        let attempt = with_generator(source, |own| own.attempt(argument, &mut wait))?;
+        let attempt = with_generator(store, source, |own| own.attempt(argument, &mut wait))?;
         drop(held);
         match attempt {
             Attempt::Made(id) => return Ok(id),
@@ -46,13 +46,6 @@ pub fn next_id<S: IdSource>(source: S, argument: S::Argument) -> Result<Id<S>, E
 pub fn horizon() -> Result<i64, Error> {
     ledger::check_horizon()?;
     ledger::horizon(join()?)
-}
-
-/// Has this session count as one that uses the ledger until it exits.
-fn join() -> Result<Backend, Error> {
-    let backend = ledger::join()?;
-    exit::leave_at_exit(|| Some(Vec::new()));
-    Ok(backend)
 }
 
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is

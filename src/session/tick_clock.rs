@@ -73,28 +73,19 @@ fn is_reliable(now: i64) -> bool {
     RELIABLE.load(Ordering::Relaxed)
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+/// Elsewhere than in Linux on x86-64, how the counter behaves is not known.
 #[cold]
 fn is_clock_source() -> bool {
-    let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    source.is_ok_and(|source| source == b"tsc\n")
+    let is_known = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+    let source = || std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    is_known && source().is_ok_and(|source| source == b"tsc\n")
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[inline]
 fn count() -> u64 {
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// Elsewhere, how the counter behaves is not known.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn is_clock_source() -> bool {
-    false
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-#[inline]
-fn count() -> u64 {
-    0
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    return 0;
 }

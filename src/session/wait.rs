@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use pgrx::{check_for_interrupts, pg_sys};
 
+use crate::postgres::interrupts;
+
 /// The longest sleep; after it, the clock is read again, because it may have been set.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// Shorter sleeps are not interruptible, which does not matter for so short a time.
@@ -81,24 +83,12 @@ impl Wait {
             }
         }
         match remaining.checked_sub(OVERSLEEP) {
-            Some(_) if remaining > MIN_INTERRUPTIBLE_SLEEP => sleep(remaining, reason),
+            Some(_) if remaining > MIN_INTERRUPTIBLE_SLEEP => {
+                let milliseconds = remaining.min(MAX_SLEEP).as_millis() as core::ffi::c_long - 1;
+                interrupts::sleep(milliseconds.max(1), reason.wait_event());
+            }
             Some(nap) if !nap.is_zero() => std::thread::sleep(nap),
             _ => std::thread::sleep(OVERSLEEP),
         }
     }
-}
-
-/// Sleeps for the remaining time or the longest sleep, or until the session's latch is set.
-#[allow(unsafe_code, reason = "PostgreSQL's latch")]
-fn sleep(remaining: Duration, reason: Reason) {
-    let milliseconds = remaining.min(MAX_SLEEP).as_millis() as core::ffi::c_long - 1;
-    let wake_on = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: MyLatch is the latch of this process while it runs.
-    unsafe {
-        let events = pg_sys::WaitLatch(pg_sys::MyLatch, wake_on as i32, milliseconds.max(1), reason.wait_event());
-        if events & pg_sys::WL_LATCH_SET as i32 != 0 {
-            pg_sys::ResetLatch(pg_sys::MyLatch);
-        }
-    }
-    check_for_interrupts!();
 }

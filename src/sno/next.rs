@@ -1,15 +1,14 @@
 //! sno_next.
 
 use flake_core::sno::metabyte;
-use flake_core::{Answer, Sno};
+use flake_core::{Answer, Sno, SnoSource};
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
 use crate::error::OrRaise;
 use crate::postgres::entry_point::entry_point;
-use crate::session::generators::find;
 use crate::session::next_id;
-use crate::session::sno_source::SnoSource;
+use crate::session::stores::{SNOS, find};
 
 entry_point!(sno_next(metabyte: i32) else sno_next_or_wait, |call| at_once(metabyte, None).map(to_result));
 
@@ -22,7 +21,8 @@ entry_point!(sno_next_in_partition(metabyte: i32, partition: i32) else sno_next_
 fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
     let metabyte = metabyte.try_into().ok()?;
     find(
-        move |source: &SnoSource| source.partition == partition,
+        &SNOS,
+        move |source| source.partition == partition,
         move |own| match own.at_once(metabyte) {
             Answer::Issue(sno) => Some(sno),
             _ => None,
@@ -51,5 +51,5 @@ fn sno_next_in_partition_or_wait(metabyte: i32, partition: i32) -> SnoDatum {
 
 fn next_or_wait(given: i32, partition: Option<i32>) -> SnoDatum {
     let metabyte = metabyte(given.into()).or_raise();
-    SnoDatum(next_id(SnoSource { partition }, metabyte).or_raise())
+    SnoDatum(next_id(&SNOS, SnoSource { partition }, metabyte).or_raise())
 }

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flake_core::sno::automatic_share;
-use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoGenerator, built_in};
+use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoSource, Start, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -22,10 +22,16 @@ fn main() {
     let (node, slot) = (Node::new(0, 1).unwrap(), Slot::new(3, 122).unwrap());
     let share = Share::new(layout, node, slot).unwrap();
     let start = layout.start_of(1_000_000);
-    let mut generator = Generator::starting_above(layout, &share, start, 0).unwrap();
+    let mut generator = Generator::start(layout, &share, Start { free_from: start + 1, resumed: None }, i64::MIN, 0);
     let sno_share = automatic_share(node, slot).unwrap();
     let sno_start = Sno::ZERO.instant() + 4_000_000_000;
-    let mut sno_generator = SnoGenerator::starting_above(sno_share, sno_start).unwrap();
+    let mut sno_generator = Generator::start(
+        SnoSource { partition: None },
+        &sno_share,
+        Start { free_from: sno_start + 1, resumed: None },
+        i64::MIN,
+        0,
+    );
     // The clock moves fast enough that no share is used up: 20,000 IDs in a tick.
     let (mut asked, mut sno_asked) = (0, 0);
 

@@ -1,34 +1,32 @@
 //! The generator: a state machine that turns instants into IDs.
+//!
+//! Where the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in
+//! the past: IDs with the toggled bit have not been made above the last tick that the clock stepped back from. When the clock
+//! steps back to that tick or below, it waits until the clock is past it, or back at the latest tick.
 
 pub(crate) mod path;
 pub(crate) mod resume;
+pub(crate) mod source;
 pub(crate) mod walk;
 
-use self::path::Path;
+use self::source::IdSource;
 use self::walk::Walk;
-use crate::layout::geometry::Geometry;
-use crate::{Error, Layout, Progress, Share, Start, Window};
+use crate::layout::ticks::Ticks;
+use crate::{Progress, Share, Start, Window};
 
 /// A generator's answer to an instant.
+#[allow(missing_docs, reason = "the answers say what their instants are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<Id = u64> {
     /// A new ID.
     Issue(Id),
-    /// The share is used up in this tick.
-    Wait {
-        /// When the next tick begins.
-        until: i64,
-    },
-    /// The clock is behind the last ID, in time that may have been used. The generator's state does not change.
-    ClockBehind {
-        /// When to ask again.
-        until: i64,
-    },
-    /// The tick of this instant is outside the window that the generator may use.
-    Outside {
-        /// The first instant after the tick.
-        tick_end: i64,
-    },
+    /// The share is used up in this tick, until the next one begins.
+    Wait { until: i64 },
+    /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The generator's state
+    /// does not change.
+    ClockBehind { until: i64 },
+    /// The tick of this instant, which ends at `tick_end`, is outside the window that the generator may use.
+    Outside { tick_end: i64 },
     /// The clock is past the last tick.
     Exhausted,
 }
@@ -42,116 +40,99 @@ pub struct Remaining {
     pub of_step: u64,
 }
 
-/// Makes the IDs of one share. It issues each (tick, position) at most once, whatever instants it is given.
+/// Makes the IDs of one share. It issues each (tick, position) at most once, whatever instants it is given, and again only
+/// after a step back that it goes along with.
 #[derive(Debug, Clone)]
-pub struct Generator {
-    // The tick of the last ID: when it began, how long it is, its timestamp and reserved bits.
+pub struct Generator<S: IdSource> {
+    /// What its IDs are of.
+    pub source: S,
+    // The tick of the last ID: when it began, and the bits that tell it.
     start: i64,
-    tick_length: u64,
     time_bits: u64,
     walk: Walk,
-    random_mask: u64,
     issued: u64,
-    epoch: i64,
-    geometry: Geometry,
+    ticks: Ticks,
     // The first start of a tick that may be used, and how long starts may be used from there.
     open_from: i64,
     open_for: u64,
+    /// When the latest tick began that the clock ever stepped back from.
+    stepped_back_from: i64,
+    /// How often it stepped back.
+    drifts: u64,
 }
 
-impl Generator {
-    /// Creates a generator that starts above the tick that holds `now`. A rolling sequence begins at `position`, modulo
-    /// what the share has of a step; others at 0.
-    ///
-    /// # Errors
-    /// [`Error::InstantOutOfRange`] when the layout has no tick for `now`, [`Error::Exhausted`] when it has none after.
-    pub fn starting_above(layout: &Layout, share: &Share, now: i64, position: u64) -> Result<Self, Error> {
-        Ok(Self::above(layout, share, layout.tick_to_generate_in(now)?, position))
-    }
-
-    /// Creates a generator that begins as the ledger says, and in no tick before the one that holds `last_seen`.
-    pub fn start(layout: &Layout, share: &Share, start: Start, last_seen: i64, position: u64) -> Self {
-        if let Some(progress) = start.resumed {
-            let tick = progress.start.wrapping_sub(layout.epoch) as u64 / layout.tick_length as u64;
-            return Self::at(layout, share, tick, progress.position, progress.remaining);
-        }
+impl<S: IdSource> Generator<S> {
+    /// Creates a generator that begins as the ledger says, and in no tick before the one that holds `last_seen`. Time before
+    /// that is the past. It may use all time. A rolling sequence begins at `position`, modulo what the share has of a step; others at 0.
+    pub fn start(source: S, share: &Share, start: Start, last_seen: i64, position: u64) -> Self {
+        let ticks = source.ticks();
         // The tick after the one that holds this instant is unused.
-        let last_used = start.free_from.saturating_sub(1);
-        let before_last_seen = last_seen.saturating_sub(layout.tick_length);
-        let tick = layout.tick_at(last_used.max(before_last_seen).max(layout.epoch)).unwrap_or(layout.last_tick());
-        Self::above(layout, share, tick, position)
-    }
-
-    /// Creates a generator that starts above this tick.
-    fn above(layout: &Layout, share: &Share, tick: u64, position: u64) -> Self {
-        Self::at(layout, share, tick, position % share.size(), 0)
-    }
-
-    /// Creates a generator in this tick, at this position, with this many IDs remaining. It may use all time.
-    fn at(layout: &Layout, share: &Share, tick: u64, position: u64, remaining: u64) -> Self {
-        let geometry = layout.geometry;
-        let (open_from, open_for) = Window::ALL.starts(layout.tick_length);
-        let path = Path::new(geometry.worker, geometry.sequence, share);
+        let last_used = ticks.nearest(start.free_from.saturating_sub(1));
+        let before_last_seen = ticks.nearest(last_seen.saturating_sub(ticks.length));
+        let new = Progress {
+            start: ticks.start_of(last_used.max(before_last_seen)),
+            position: position % share.size(),
+            remaining: 0,
+            stepped_back_from: ticks.start_of(last_used),
+            drifts: 0,
+        };
+        let Progress { start, position, remaining, stepped_back_from, drifts } = start.resumed.unwrap_or(new);
+        let (open_from, open_for) = Window::ALL.starts(ticks.length);
         Self {
-            start: layout.start_of(tick),
-            tick_length: layout.tick_length as u64,
-            time_bits: geometry.time_bits(tick),
-            walk: Walk::at(path, layout.rule, layout.tick_length, position, remaining),
-            random_mask: geometry.random_mask,
+            source,
+            start,
+            time_bits: source.time_bits(ticks.nearest(start), drifts),
+            walk: Walk::at(source.path(share), source.rule(), ticks.length, position, remaining),
             issued: 0,
-            epoch: layout.epoch,
-            geometry,
+            ticks,
             open_from,
             open_for,
+            stepped_back_from,
+            drifts,
         }
     }
 
     /// Allows the generator to use this time, and no other, for its next ticks.
     pub fn allow(&mut self, window: Window) {
-        (self.open_from, self.open_for) = window.starts(self.tick_length as i64);
+        (self.open_from, self.open_for) = window.starts(self.ticks.length);
     }
 
-    /// Goes on for a layout of the same bits, which may have another sequence rule and last tick.
-    pub fn adopt(&mut self, layout: &Layout) {
-        self.geometry = layout.geometry;
-        self.walk.follow(layout.rule);
+    /// Goes on for a source of the same bits, which may have another sequence rule and last tick.
+    pub fn adopt(&mut self, source: S) {
+        self.ticks = source.ticks();
+        self.walk.follow(source.rule());
+        self.source = source;
     }
 
     /// How far this generator has got.
-    pub const fn progress(&self) -> Progress {
+    pub fn progress(&self) -> Progress {
+        let stepped_back_from = if S::GOES_BACK { self.stepped_back_from } else { i64::MIN };
         let (position, remaining) = (self.walk.position(), self.walk.remaining());
-        Progress { start: self.start, position, remaining, stepped_back_from: i64::MIN, drifts: 0 }
+        Progress { start: self.start, position, remaining, stepped_back_from, drifts: self.drifts }
     }
 
-    /// Makes the next ID at the instant `now`. It calls `random` only for layouts with random bits.
+    /// Makes the next ID at the instant `now`.
     #[inline]
-    pub fn next(&mut self, now: i64, random: impl FnOnce() -> u64) -> Answer {
+    pub fn next(&mut self, now: i64, argument: S::Argument) -> Answer<S::Id> {
         if !self.walk.is_ready(now.wrapping_sub(self.start) as u64)
             && let Some(answer) = self.begin_run(now)
         {
             return answer;
         }
-        let mut id = self.time_bits | self.walk.take();
         self.issued += 1;
-        if self.random_mask != 0 {
-            id |= random() & self.random_mask;
-        }
-        Answer::Issue(id)
+        Answer::Issue(self.source.id(self.time_bits, self.walk.take(), argument))
     }
 
     /// Makes as many IDs at the instant `now` as `ids`, the tick and the share have room for; returns how many.
-    pub fn fill(&mut self, now: i64, ids: &mut [u64], mut random: impl FnMut() -> u64) -> usize {
+    pub fn fill(&mut self, now: i64, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let mut made = 0;
         while made < ids.len() {
-            let Answer::Issue(id) = self.next(now, &mut random) else { break };
+            let Answer::Issue(id) = self.next(now, argument) else { break };
             ids[made] = id;
             // The rest of the run needs no checks.
             let rest = (ids.len() - made - 1).min(self.walk.run() as usize);
             for id in &mut ids[made + 1..][..rest] {
-                *id = self.time_bits | self.walk.take();
-                if self.random_mask != 0 {
-                    *id |= random() & self.random_mask;
-                }
+                *id = self.source.id(self.time_bits, self.walk.take(), argument);
             }
             self.issued += rest as u64;
             made += 1 + rest;
@@ -164,9 +145,14 @@ impl Generator {
     pub const fn remaining(&self, now: i64) -> Remaining {
         let into_tick = now.wrapping_sub(self.start) as u64;
         Remaining {
-            of_tick: self.tick_length.saturating_sub(into_tick),
+            of_tick: (self.ticks.length as u64).saturating_sub(into_tick),
             of_step: self.walk.remaining_in_step(into_tick),
         }
+    }
+
+    /// The IDs that it makes.
+    pub const fn share(&self) -> &Share {
+        self.walk.share()
     }
 
     /// IDs made so far.
@@ -181,24 +167,33 @@ impl Generator {
 
     /// Moves to the next run of this tick, or to the tick of `now`. Returns why it cannot, if so.
     #[cold]
-    fn begin_run(&mut self, now: i64) -> Option<Answer> {
-        if now < self.start {
-            return Some(Answer::ClockBehind { until: self.start });
-        }
-        if now.wrapping_sub(self.start) as u64 >= self.tick_length {
-            let tick = now.wrapping_sub(self.epoch) as u64 / self.tick_length;
-            if tick > self.geometry.last_tick {
+    fn begin_run(&mut self, now: i64) -> Option<Answer<S::Id>> {
+        let length = self.ticks.length;
+        if now.wrapping_sub(self.start) as u64 >= length as u64 {
+            if now >= self.ticks.end() {
                 return Some(Answer::Exhausted);
             }
-            let start = self.epoch.wrapping_add((tick * self.tick_length) as i64);
+            // Time before the epoch counts as the first tick.
+            let tick = self.ticks.nearest(now);
+            let start = self.ticks.start_of(tick);
+            if start <= self.start && !S::GOES_BACK {
+                return Some(Answer::ClockBehind { until: self.start });
+            }
+            if start <= self.start && start <= self.stepped_back_from {
+                return Some(Answer::ClockBehind { until: self.start.min(self.stepped_back_from + length) });
+            }
             if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
-                return Some(Answer::Outside { tick_end: start.saturating_add(self.tick_length as i64) });
+                return Some(Answer::Outside { tick_end: start.saturating_add(length) });
+            }
+            if start < self.start {
+                self.stepped_back_from = self.start;
+                self.drifts += 1;
             }
             self.start = start;
-            self.time_bits = self.geometry.time_bits(tick);
+            self.time_bits = self.source.time_bits(tick, self.drifts);
             self.walk.enter_tick();
         }
         let is_left = self.walk.begin_run(now.wrapping_sub(self.start) as u64);
-        (!is_left).then(|| Answer::Wait { until: self.start + self.tick_length as i64 })
+        (!is_left).then(|| Answer::Wait { until: self.start + length })
     }
 }

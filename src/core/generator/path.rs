@@ -12,7 +12,7 @@ struct Dial {
 
 /// Maps positions to worker and sequence in the order of the IDs: the less significant of the two varies faster.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Path {
+pub struct Path {
     fast: Dial,
     slow: Dial,
     share: Share,
@@ -29,7 +29,7 @@ pub(crate) struct Run {
 }
 
 impl Path {
-    pub fn new(worker: Scattered, sequence: Bits, share: &Share) -> Self {
+    pub(crate) fn new(worker: Scattered, sequence: Bits, share: &Share) -> Self {
         let worker = Dial { bits: worker, numbers: share.workers };
         let sequence = Dial { bits: Scattered::one(sequence), numbers: share.sequences };
         let worker_is_finer = worker.bits.finest().shift < sequence.bits.finest().shift;
@@ -48,7 +48,7 @@ impl Path {
     }
 
     /// Returns the run that begins at a position below the share's size. It ends with the step.
-    pub fn run_at(&self, position: u64) -> Run {
+    pub(crate) fn run_at(&self, position: u64) -> Run {
         let (number, following) = self.share.number_at(position);
         let (turns, within) = (number / self.fast.numbers.count, number % self.fast.numbers.count);
         let fast = self.fast.numbers.first + within;

@@ -1,58 +1,36 @@
 //! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
 //! time.
 
+use super::source::IdSource;
 use super::{Answer, Generator};
 use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
-use crate::{FinalProgress, Layout, Progress, Share, Start, Window};
-
-/// A generator that can resume from the progress of an earlier one.
-pub trait Resume: Sized {
-    /// The type of its IDs.
-    type Id;
-    /// The layout and share that it is built from.
-    type Origin;
-    /// Whether it continues in the past when the clock steps back.
-    const GOES_BACK: bool;
-    /// Begins as the ledger says.
-    fn start(origin: &Self::Origin, start: Start, last_seen: i64) -> Self;
-    /// See [`Generator::allow`].
-    fn allow(&mut self, window: Window);
-    /// See [`Generator::progress`].
-    fn progress(&self) -> Progress;
-    /// See [`Generator::issued`].
-    fn issued(&self) -> u64;
-}
+use crate::{FinalProgress, Share};
 
 /// A generator together with what it needs to begin again when the ledger starts a new era.
-pub struct Resumable<G: Resume> {
+pub struct Resumable<S: IdSource> {
     /// The generator.
-    pub generator: G,
-    key: u64,
-    origin: G::Origin,
+    pub generator: Generator<S>,
+    /// The position at which a rolling sequence begins.
+    position: u64,
     era: u64,
     issued_before: u64,
 }
 
-impl<G: Resume> Resumable<G> {
-    /// Begins where the slot's last owner stopped.
-    ///
-    /// # Errors
-    /// The server's.
-    pub fn begin<H: Host>(host: &mut H, key: u64, origin: G::Origin) -> Result<Self, H::Error> {
-        let Beginning { start, last_seen, era, window } = protocol::begin(host, key)?;
-        let mut generator = G::start(&origin, start, last_seen);
+impl<S: IdSource> Resumable<S> {
+    /// Begins where the slot's last owner stopped. A rolling sequence that does not resume begins at `position`.
+    pub fn begin<H: Host>(host: &mut H, source: S, share: &Share, position: u64) -> Result<Self, H::Error> {
+        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.key())?;
+        let mut generator = Generator::start(source, share, start, last_seen, position);
         generator.allow(window);
-        Ok(Self { generator, key, origin, era, issued_before: 0 })
+        Ok(Self { generator, position, era, issued_before: 0 })
     }
 
     /// Begins anew in another era: all ticks that the generator has used lie outside its time.
     fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let issued_before = self.issued();
-        let Beginning { start, last_seen, era, window } = protocol::begin(host, self.key)?;
-        self.generator = G::start(&self.origin, start, last_seen);
-        self.generator.allow(window);
-        (self.era, self.issued_before) = (era, issued_before);
+        let new = Self::begin(host, self.generator.source, self.generator.share(), self.position)?;
+        *self = Self { issued_before, ..new };
         Ok(())
     }
 
@@ -62,17 +40,14 @@ impl<G: Resume> Resumable<G> {
         self.era == era
     }
 
-    /// Has `make` make an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
+    /// Makes an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
     /// An ID that was admitted is one of the present era, or somebody waits for the end of its transaction.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
-        mut make: impl FnMut(&mut G, i64) -> Answer<G::Id>,
-    ) -> Result<Answer<G::Id>, H::Error> {
+        argument: S::Argument,
+    ) -> Result<Answer<S::Id>, H::Error> {
         loop {
             let (now, admitted) = admit(host);
             if !self.is_of(host.shared().window.era()) {
@@ -80,9 +55,9 @@ impl<G: Resume> Resumable<G> {
                 continue;
             }
             let until = match admitted
-                .map_or_else(|until| Answer::ClockBehind { until }, |()| make(&mut self.generator, now))
+                .map_or_else(|until| Answer::ClockBehind { until }, |()| self.generator.next(now, argument))
             {
-                Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, G::GOES_BACK)? {
+                Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, S::GOES_BACK)? {
                     Grant::Window(window, era) => {
                         if self.is_of(era) {
                             self.generator.allow(window);
@@ -107,46 +82,6 @@ impl<G: Resume> Resumable<G> {
 
     /// Returns what the generator leaves to its successor.
     pub fn final_progress(&self) -> FinalProgress {
-        FinalProgress { key: self.key, era: self.era, progress: self.generator.progress() }
-    }
-}
-
-impl Resumable<Generator> {
-    /// Goes on for a layout of the same bits.
-    pub fn adopt(&mut self, layout: &Layout) {
-        self.generator.adopt(layout);
-        self.origin.layout = layout.clone();
-    }
-}
-
-/// The parts that the generator of a layout is built from.
-pub struct Origin {
-    /// The layout.
-    pub layout: Layout,
-    /// The share.
-    pub share: Share,
-    /// The position at which a rolling sequence begins.
-    pub position: u64,
-}
-
-impl Resume for Generator {
-    type Id = u64;
-    type Origin = Origin;
-    const GOES_BACK: bool = false;
-
-    fn start(origin: &Origin, start: Start, last_seen: i64) -> Self {
-        Self::start(&origin.layout, &origin.share, start, last_seen, origin.position)
-    }
-
-    fn allow(&mut self, window: Window) {
-        self.allow(window);
-    }
-
-    fn progress(&self) -> Progress {
-        self.progress()
-    }
-
-    fn issued(&self) -> u64 {
-        self.issued()
+        FinalProgress { key: self.generator.source.key(), era: self.era, progress: self.generator.progress() }
     }
 }

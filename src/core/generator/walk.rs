@@ -4,7 +4,7 @@
 //! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick.
 
 use super::path::{Path, Run};
-use crate::layout::SequenceRule;
+use crate::{SequenceRule, Share};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
@@ -32,6 +32,11 @@ impl Walk {
     /// The position of the next ID, unless a step or the tick passes.
     pub const fn position(&self) -> u64 {
         self.run_end - self.run
+    }
+
+    /// The IDs that it walks through.
+    pub const fn share(&self) -> &Share {
+        self.path.share()
     }
 
     /// How many IDs of the tick remain, if no step passes.

@@ -14,9 +14,6 @@ use super::{NONE, Snapshot, widened};
 use crate::ledger::protocol;
 
 /// Returns an instant below which no ID can appear any more in what this query or a later one sees.
-///
-/// # Errors
-/// The server's.
 pub fn ask<H: HorizonHost>(
     host: &mut H,
     session: &SessionTransactions,

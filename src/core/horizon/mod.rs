@@ -114,43 +114,25 @@ impl SlotTransactions {
     }
 
     /// Admits IDs of ticks that end after `now`, which has to be a fresh reading of the clock: publishes it as the bound
-    /// of the present transaction, unless that is lower, and sees what was announced.
+    /// of the present transaction, unless that is lower, calls `published`, and sees what was announced.
     ///
     /// # Errors
     /// The instant to wait for: such an ID could lie below a horizon.
     #[inline]
-    pub fn admit(&self, announced: &AtomicI64, now: i64) -> Result<(), i64> {
-        self.admit_with(announced, now, || {})
-    }
-
-    /// The same; calls `published` between the two.
-    ///
-    /// # Errors
-    /// The same.
-    #[inline]
-    pub fn admit_with(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
+    pub fn admit(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
         if now < known {
             return Err(known);
         }
-        self.hold_with(announced, now, published)
+        self.hold(announced, now, published)
     }
 
-    /// Has the present transaction hold horizons at an instant or below.
+    /// Has the present transaction hold horizons at an instant or below; calls `published` before it looks at what was announced.
     ///
     /// # Errors
     /// A later instant that has been announced already; nothing has changed then.
     #[inline]
-    pub fn hold(&self, announced: &AtomicI64, instant: i64) -> Result<(), i64> {
-        self.hold_with(announced, instant, || {})
-    }
-
-    /// The same; calls `published` before it looks at what was announced.
-    ///
-    /// # Errors
-    /// The same.
-    #[inline]
-    pub fn hold_with(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
+    pub fn hold(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
         let before = self.bound.load(Ordering::Relaxed);
         self.bound.store(before.min(instant), Ordering::Release);
         fence(Ordering::SeqCst);
@@ -175,15 +157,9 @@ impl SlotTransactions {
     }
 
     /// Ends the present transaction, which new snapshots have to see as ended by now. `committed` is its number if it has
-    /// committed and has one.
+    /// committed and has one. Calls `kept` between the two steps.
     #[inline]
-    pub fn end(&self, committed: Option<u64>) {
-        self.end_with(committed, || {});
-    }
-
-    /// The same; calls `kept` between its two steps.
-    #[inline]
-    pub fn end_with(&self, committed: Option<u64>, kept: impl FnOnce()) {
+    pub fn end(&self, committed: Option<u64>, kept: impl FnOnce()) {
         let bound = self.bound.load(Ordering::Relaxed);
         if bound == NONE {
             return;

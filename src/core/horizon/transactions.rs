@@ -26,15 +26,9 @@ pub struct SessionTransactions {
     last: Cell<(u32, i64)>,
 }
 
-impl Default for SessionTransactions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl SessionTransactions {
     /// Those of a session that has not joined.
-    pub const fn new() -> Self {
+    pub const fn before_joining() -> Self {
         Self {
             admitted: Cell::new(NONE),
             joined_in_recovery: Cell::new(false),
@@ -66,7 +60,7 @@ impl SessionTransactions {
             return Ok(());
         }
         let Some(own) = host.own() else { return Ok(()) };
-        own.admit_with(&host.shared().announced, now, || host.point("published"))?;
+        own.admit(&host.shared().announced, now, || host.point("published"))?;
         self.admitted.set(now);
         Ok(())
     }
@@ -78,9 +72,6 @@ impl SessionTransactions {
 
     /// Has the ledger begin anew in a session that joined before the server was promoted: the old primary may have announced
     /// horizons above the time that was granted to the session.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn notice_promotion<H: Host>(&self, host: &mut H) -> Result<(), H::Error> {
         if self.is_promoted(host) {
             take_page(host)?;
@@ -91,9 +82,6 @@ impl SessionTransactions {
 
     /// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced: then it
     /// returns the latest that may have been.
-    ///
-    /// # Errors
-    /// The server's.
     pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Result<(), i64>, H::Error> {
         self.notice_promotion(host)?;
         let floor = self.floor(host)?;
@@ -104,7 +92,7 @@ impl SessionTransactions {
         Ok(if own.bound() <= instant {
             Ok(())
         } else {
-            own.hold_with(&host.shared().announced, instant, || host.point("published"))
+            own.hold(&host.shared().announced, instant, || host.point("published"))
         })
     }
 
@@ -118,7 +106,7 @@ impl SessionTransactions {
                 Grant::After(until) => return Ok(until),
             }
         }
-        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor())))
+        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor)))
     }
 
     /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon
@@ -147,7 +135,7 @@ impl SessionTransactions {
     #[inline]
     pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {
         if let Some(own) = host.own() {
-            own.end_with(committed, || host.point("kept"));
+            own.end(committed, || host.point("kept"));
         }
         self.last.set((0, i64::MIN));
         self.admitted.replace(NONE) != NONE

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::layout::bits::Bits;
-use crate::{Error, Field, LONGEST_NAME, Layout, Role};
+use crate::{Error, Field, LONGEST_NAME, Layout, Node, Role};
 
 /// The numbers in an ID. The worker is the whole worker number, even if several fields hold it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +50,16 @@ impl Layout {
             return Err(self.impossible(id));
         }
         Ok(tick)
+    }
+
+    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if
+    /// there are fewer workers than nodes or something else makes the layout's IDs.
+    ///
+    /// # Errors
+    /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
+    pub fn node_of(&self, id: u64, node: Node) -> Result<Option<u32>, Error> {
+        let worker = self.unpack(id)?.worker;
+        Ok(node.holder_of(worker, self.workers()).filter(|_| self.generates))
     }
 
     /// Returns every named number of a possible ID, the most significant first. The timestamp counts ticks.

@@ -3,7 +3,6 @@
 mod codec;
 pub(crate) mod during;
 pub(crate) mod explain;
-mod node;
 mod text;
 mod time;
 

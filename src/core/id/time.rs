@@ -1,5 +1,6 @@
 //! Converts ticks to instants (microseconds since 1970-01-01T00:00:00Z) and back, in integers.
 
+use crate::layout::ticks::Ticks;
 use crate::{Error, Layout};
 
 impl Layout {
@@ -10,13 +11,12 @@ impl Layout {
 
     /// The instant at which a tick of this layout begins.
     pub const fn start_of(&self, tick: u64) -> i64 {
-        // Up to the last tick the sum is an instant, even where the product alone is too large.
-        self.epoch.wrapping_add((tick as i64).wrapping_mul(self.tick_length))
+        self.ticks().start_of(tick)
     }
 
     /// The tick that holds an instant.
     pub fn tick_at(&self, at: i64) -> Result<u64, Error> {
-        self.tick_within(at, self.last_tick())
+        self.ticks().tick_at(at, &self.name)
     }
 
     /// The last tick up to which the order of bigint is the order of time; none if it never is. In layouts that use bit
@@ -33,32 +33,6 @@ impl Layout {
     /// The tick that holds an instant, where the order of bigint is the order of time.
     pub(crate) fn ordered_tick_at(&self, at: i64) -> Result<u64, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
-        self.tick_within(at, last)
-    }
-
-    /// Returns the tick that holds an instant at which IDs are to be made.
-    ///
-    /// # Errors
-    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
-    pub fn tick_to_generate_in(&self, now: i64) -> Result<u64, Error> {
-        match self.tick_at(now) {
-            Err(Error::InstantOutOfRange { end, .. }) if now >= end => Err(self.exhausted()),
-            tick => tick,
-        }
-    }
-
-    /// Returns the error for a clock past the last tick.
-    pub fn exhausted(&self) -> Error {
-        Error::Exhausted { layout: self.name.clone(), end: self.start_of(self.last_tick()) + self.tick_length }
-    }
-
-    fn tick_within(&self, at: i64, last: u64) -> Result<u64, Error> {
-        let since_epoch = i128::from(at) - i128::from(self.epoch);
-        let tick = since_epoch.div_euclid(i128::from(self.tick_length));
-        if (0..=i128::from(last)).contains(&tick) {
-            return Ok(tick as u64);
-        }
-        let (first, end) = (self.epoch, self.start_of(last) + self.tick_length);
-        Err(Error::InstantOutOfRange { layout: self.name.clone(), at, first, end })
+        Ticks { last, ..self.ticks() }.tick_at(at, &self.name)
     }
 }

@@ -60,22 +60,12 @@ impl Scattered {
         self
     }
 
-    pub const fn width(&self) -> u32 {
-        let (mut width, mut i) = (0, 0);
-        while i < self.len {
-            width += self.runs[i].width;
-            i += 1;
-        }
-        width
+    pub fn width(&self) -> u32 {
+        self.runs[..self.len].iter().map(|run| run.width).sum()
     }
 
-    pub const fn mask(&self) -> u64 {
-        let (mut mask, mut i) = (0, 0);
-        while i < self.len {
-            mask |= self.runs[i].mask();
-            i += 1;
-        }
-        mask
+    pub fn mask(&self) -> u64 {
+        self.put(u64::MAX)
     }
 
     /// Whether all bits, if there are any, lie next to each other.

@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod field;
 pub(crate) mod geometry;
 pub(crate) mod text_form;
+pub(crate) mod ticks;
 
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::field::Field;
 use self::geometry::Geometry;
 use self::text_form::TextForm;
+use self::ticks::Ticks;
 use crate::error::Fault;
 use crate::key;
 
@@ -106,6 +108,11 @@ impl Layout {
         self.tick_length
     }
 
+    /// How it divides time.
+    pub const fn ticks(&self) -> Ticks {
+        Ticks { epoch: self.epoch, length: self.tick_length, last: self.geometry.last_tick }
+    }
+
     /// The fields from the most significant bit down.
     pub fn fields(&self) -> &[Field] {
         &self.fields
@@ -159,7 +166,7 @@ impl Layout {
     }
 
     /// Whether the IDs that a session makes in one statement increase, as long as the layout is ordered by time.
-    pub const fn increases(&self) -> bool {
+    pub fn increases(&self) -> bool {
         let geometry = &self.geometry;
         let counted = geometry.worker.mask() | geometry.sequence.mask();
         let uncounted = geometry.random_mask | geometry.tag.mask();
@@ -180,7 +187,7 @@ impl Layout {
     }
 
     /// How many worker numbers there are: W, from 1 to 2^63.
-    pub const fn workers(&self) -> u64 {
+    pub fn workers(&self) -> u64 {
         1 << self.geometry.worker.width()
     }
 
@@ -190,7 +197,7 @@ impl Layout {
     }
 
     /// How many IDs all workers together can make in a tick: W × S.
-    pub const fn ids_per_tick(&self) -> u64 {
+    pub fn ids_per_tick(&self) -> u64 {
         1 << (self.geometry.worker.width() + self.geometry.sequence.width)
     }
 }

@@ -17,7 +17,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
-use super::used::{Gap, Used};
+use super::used::{Free, Used};
 
 /// Bytes of the form: a page of PostgreSQL has room for it.
 pub const SIZE: usize = 8144;
@@ -67,12 +67,8 @@ pub enum Unreadable {
     Newer(u16),
 }
 
-struct Bytes(Vec<u8>);
-
-impl Bytes {
-    fn put<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
-        self.0[at..at + N].copy_from_slice(&bytes);
-    }
+fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
+    bytes[at..at + N].copy_from_slice(&field);
 }
 
 fn get<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -101,53 +97,53 @@ impl Marks {
     /// Returns the bytes of marks, with the file's part if they are for the file. Where there is no room for all gaps, the
     /// earliest count as used.
     pub fn encode(&self, file: Option<&FilePart>) -> Vec<u8> {
-        let mut bytes = Bytes(vec![0; SIZE]);
-        bytes.put(0, MAGIC);
-        bytes.put(4, VERSION.to_le_bytes());
-        bytes.put(6, VERSION.to_le_bytes());
-        bytes.put(16, (self.listed.len() as u16).to_le_bytes());
-        bytes.put(20, [self.folded.is_some().into()]);
-        bytes.put(21, [file.is_some().into()]);
-        bytes.put(24, self.bound.recalls.to_le_bytes());
-        bytes.put(28, self.bound.incarnation.to_le_bytes());
-        bytes.put(32, self.bound.instant.to_le_bytes());
-        bytes.put(40, self.folded.map_or(0, |folded| folded.until()).to_le_bytes());
+        let mut bytes = vec![0; SIZE];
+        put(&mut bytes, 0, MAGIC);
+        put(&mut bytes, 4, VERSION.to_le_bytes());
+        put(&mut bytes, 6, VERSION.to_le_bytes());
+        put(&mut bytes, 16, (self.listed.len() as u16).to_le_bytes());
+        put(&mut bytes, 20, [self.folded.is_some().into()]);
+        put(&mut bytes, 21, [file.is_some().into()]);
+        put(&mut bytes, 24, self.bound.recalls.to_le_bytes());
+        put(&mut bytes, 28, self.bound.incarnation.to_le_bytes());
+        put(&mut bytes, 32, self.bound.instant.to_le_bytes());
+        put(&mut bytes, 40, self.folded.map_or(0, |folded| folded.until()).to_le_bytes());
         if let Some(file) = file {
-            bytes.put(48, file.number.to_le_bytes());
-            bytes.put(56, file.node.0.to_le_bytes());
-            bytes.put(60, file.node.1.to_le_bytes());
-            bytes.put(64, file.wal_timeline.to_le_bytes());
-            bytes.put(69, [file.waits.into()]);
+            put(&mut bytes, 48, file.number.to_le_bytes());
+            put(&mut bytes, 56, file.node.0.to_le_bytes());
+            put(&mut bytes, 60, file.node.1.to_le_bytes());
+            put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
+            put(&mut bytes, 69, [file.waits.into()]);
             if let Some(note) = file.exit_note {
-                bytes.put(68, [1]);
-                bytes.put(72, note.boot.to_le_bytes());
-                bytes.put(80, note.free_from.to_le_bytes());
-                bytes.put(88, note.until.to_le_bytes());
+                put(&mut bytes, 68, [1]);
+                put(&mut bytes, 72, note.boot.to_le_bytes());
+                put(&mut bytes, 80, note.free_from.to_le_bytes());
+                put(&mut bytes, 88, note.until.to_le_bytes());
             }
         }
-        bytes.put(ROOM_AT, self.room);
+        put(&mut bytes, ROOM_AT, self.room);
         for (index, Mark { by, used }) in self.listed.iter().enumerate() {
             let at = MARKS_AT + index * 24;
             for (field, number) in [by.node.0, by.node.1, by.incarnation, by.start].into_iter().enumerate() {
-                bytes.put(at + field * 4, number.to_le_bytes());
+                put(&mut bytes, at + field * 4, number.to_le_bytes());
             }
-            bytes.put(at + 16, used.until().to_le_bytes());
+            put(&mut bytes, at + 16, used.until().to_le_bytes());
         }
         let gaps = self.gaps_with_room();
-        bytes.put(18, (gaps.len() as u16).to_le_bytes());
+        put(&mut bytes, 18, (gaps.len() as u16).to_le_bytes());
         for (index, (owner, gap)) in gaps.into_iter().enumerate() {
             let at = GAPS_AT + index * 24;
-            bytes.put(at, owner.to_le_bytes());
-            bytes.put(at + 2, [gap.accepted.into()]);
-            bytes.put(at + 8, gap.from.to_le_bytes());
-            bytes.put(at + 16, gap.to.to_le_bytes());
+            put(&mut bytes, at, owner.to_le_bytes());
+            put(&mut bytes, at + 2, [gap.accepted.into()]);
+            put(&mut bytes, at + 8, gap.from.to_le_bytes());
+            put(&mut bytes, at + 16, gap.to.to_le_bytes());
         }
-        let checksum = xxh3_64(&bytes.0[16..]);
-        bytes.put(8, checksum.to_le_bytes());
-        bytes.0
+        let checksum = xxh3_64(&bytes[16..]);
+        put(&mut bytes, 8, checksum.to_le_bytes());
+        bytes
     }
 
-    fn gaps_with_room(&self) -> Vec<(u16, Gap)> {
+    fn gaps_with_room(&self) -> Vec<(u16, Free)> {
         let owned = |(owner, used): (u16, &Used)| used.gaps().iter().map(|&gap| (owner, gap)).collect::<Vec<_>>();
         let listed = self.listed.iter().enumerate().map(|(index, mark)| (index as u16, &mark.used));
         let mut gaps: Vec<_> = listed.chain(self.folded.iter().map(|used| (FOLDED, used))).flat_map(owned).collect();
@@ -175,10 +171,11 @@ impl Marks {
         if listed > MAX_MARKS || gaps > MAX_GAPS {
             return Err(Unreadable::Damaged);
         }
-        let gaps: Vec<(u16, Gap)> = (0..gaps)
+        let gaps: Vec<(u16, Free)> = (0..gaps)
             .map(|index| {
                 let at = GAPS_AT + index * 24;
-                let gap = Gap { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
+                let gap =
+                    Free { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
                 (u16_at(bytes, at), gap)
             })
             .collect();

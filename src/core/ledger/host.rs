@@ -1,5 +1,7 @@
 //! The server that the protocol runs in: PostgreSQL, or a simulator.
 
+use std::ops::Deref;
+
 use super::block::{SIZE, Unreadable};
 use super::slot::SlotProgress;
 use super::state::Ledger;
@@ -137,7 +139,7 @@ pub trait Server {
 }
 
 /// The right to change the ledger and its file, which one session has at a time.
-pub trait Writer: Server {
+pub trait Writer: Deref<Target: Server> {
     /// Why the server could not do it.
     type Error: From<Fault>;
     /// Reads the file; none if there is none.

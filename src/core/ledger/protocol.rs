@@ -44,7 +44,7 @@ pub enum Grant {
 /// Has the ledger begun, after a start or a promotion, and returns it.
 fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     let in_recovery = host.in_recovery();
-    let present = |state: &mut State| state.ledger.filter(|ledger| ledger.in_recovery() == in_recovery);
+    let present = |state: &mut State| state.ledger.filter(|ledger| ledger.in_recovery == in_recovery);
     if let Some(ledger) = host.lock(present) {
         return Ok(ledger);
     }
@@ -60,7 +60,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
         };
         let now = writer.now();
         let (era, started_at) =
-            writer.lock(|state| (state.ledger.map_or(0, |ledger| ledger.era() + 1), state.started_at));
+            writer.lock(|state| (state.ledger.map_or(0, |ledger| ledger.era + 1), state.started_at));
         let ledger = Ledger::begin(&Facts {
             now,
             steady: writer.steady(),
@@ -86,19 +86,19 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
 }
 
 /// Puts a ledger in force, whose content is in the file.
-fn put(writer: &impl Server, new: Ledger) {
+fn put(writer: &impl Writer, new: Ledger) {
     let now = writer.now();
     writer.lock(|state| {
-        let is_same_era = state.ledger.is_some_and(|old| old.era() == new.era());
+        let is_same_era = state.ledger.is_some_and(|old| old.era == new.era);
         if !is_same_era {
             state.free_from = i64::MIN;
         }
-        if !new.is_open() {
+        if !new.is_open {
             let opens_at = new.opens_at(now, writer.steady());
             state.opened_at = state.opened_at.max(if opens_at == i64::MAX { i64::MIN } else { opens_at });
         }
         let shared = writer.shared();
-        let is_recalled = state.ledger.is_some_and(|old| old.bound().recalls < new.bound().recalls);
+        let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
         match new.announced() {
             i64::MIN => {}
             instant if is_recalled => shared.announced.store(instant, Ordering::SeqCst),
@@ -107,7 +107,7 @@ fn put(writer: &impl Server, new: Ledger) {
             }
         }
         state.ledger = Some(new);
-        shared.window.write(new.window(), new.era());
+        shared.window.write(new.window(), new.era);
     });
 }
 
@@ -139,9 +139,6 @@ fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
 }
 
 /// Takes in what the page of this session's database says: the first thing to do on a server that was promoted.
-///
-/// # Errors
-/// The server's.
 pub fn take_page<H: Host>(host: &mut H) -> Result<(), H::Error> {
     look(host).map(|_| ())
 }
@@ -156,7 +153,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     let writer = host.writer();
     let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
     let new = ledger.with(marks, now, steady);
-    if new.used() != ledger.used() {
+    if new.used != ledger.used {
         store(&writer, &new, Some(marks), None, Durability::Flushed)?;
     }
     if new != ledger {
@@ -168,7 +165,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
 /// Returns the window and the era.
 fn window(server: &impl Server) -> (Window, u64) {
     server.shared().window.try_read().unwrap_or_else(|| {
-        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window(), ledger.era())))
+        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window(), ledger.era)))
     })
 }
 
@@ -187,7 +184,7 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
         }
         // A page that is created anew begins with what the file knows of others.
         let of_file = if exists { None } else { Some(known(&host.writer())?) };
-        let (me, now, steady) = (ledger.me(), host.now(), host.steady());
+        let (me, now, steady) = (ledger.me, host.now(), host.steady());
         let mut outcome = Ok(None);
         host.change_page(|present| {
             exists = present.bytes.is_some();
@@ -198,7 +195,7 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
                     return Change::Keep;
                 }
             };
-            let is_known = ledger.with(&new, now, steady).used() == ledger.used();
+            let is_known = ledger.with(&new, now, steady).used == ledger.used;
             if !is_known || !exists && of_file.is_none() {
                 outcome = Ok(Some(new));
                 return Change::Keep;
@@ -212,7 +209,7 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
             if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
                 mark.used = mark.used.united(&known.used, now);
             }
-            new.bound = new.bound.united(ledger.bound());
+            new.bound = new.bound.united(ledger.bound);
             new.set(mark);
             // After pg_upgrade, the last value is all that says of horizons.
             Change::Write(new.encode(None), new.until().max(new.bound.instant))
@@ -236,23 +233,20 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 }
 
 /// Begins a generator, whose progress the slot keeps under this key.
-///
-/// # Errors
-/// The server's.
 pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
-    if !ledger.is_open() {
+    if !ledger.is_open {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
             // It asks again: what is waited for may be over before the clock gets there. An open stretch has another era.
             let start = Start { free_from: i64::MIN, resumed: None };
-            return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era(), window: Window::NONE });
+            return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
         }
         return begin(host, key);
     }
-    let floor = ledger.floor().max(host.untraced());
-    let start = host.slot(|slot| slot.start(ledger.era(), floor, key));
+    let floor = ledger.floor.max(host.untraced());
+    let start = host.slot(|slot| slot.start(ledger.era, floor, key));
     // A generator that resumes may go on in its tick without asking for it.
     let is_covered = if start.resumed.is_some() {
         raise_page(host, page)?;
@@ -262,7 +256,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     };
     let last_seen = host.shared().last_seen.load(Ordering::Acquire);
     let window = if is_covered { without_reserve(ledger.window()) } else { Window::NONE };
-    Ok(Beginning { start, last_seen, era: ledger.era(), window })
+    Ok(Beginning { start, last_seen, era: ledger.era, window })
 }
 
 /// Grants the time of a tick that holds `now` and ends at `tick_end`. `goes_back` says that the generator can go back in time.
@@ -295,9 +289,9 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
     let window = without_reserve(ledger.window());
     if window.holds(now, tick_end) {
         // Another session was faster.
-        return Ok(Grant::Window(window, ledger.era()));
+        return Ok(Grant::Window(window, ledger.era));
     }
-    let granted = if goes_back && ledger.is_open() && now < ledger.window().from {
+    let granted = if goes_back && ledger.is_open && now < ledger.window().from {
         ledger.gone_back(now)
     } else {
         let granted = ledger.granted(now, writer.steady(), tick_end);
@@ -312,7 +306,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
-    Ok(Grant::Window(window, new.era()))
+    Ok(Grant::Window(window, new.era))
 }
 
 /// Counts this session as one that uses the ledger: the exit note of the last one is withdrawn.
@@ -336,13 +330,13 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
 /// `progress` is none where it exits in the middle of making an ID. `may_note` says whether all sessions take part in the count.
 pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note: bool) {
     let Some(ledger) = host.lock(|state| state.ledger) else { return };
-    let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era());
+    let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
     let free_from = match progress {
         Some(_) => of_this_era().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
-        None => ledger.granted_until(),
+        None => ledger.until,
     };
     host.slot(|slot| match progress {
-        None => slot.abandon(ledger.era(), free_from),
+        None => slot.abandon(ledger.era, free_from),
         Some(all) => all.iter().for_each(|last| slot.store(last)),
     });
     let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
@@ -350,7 +344,7 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
         host.shared().last_seen.fetch_max(present, Ordering::AcqRel);
     }
     host.lock(|state| {
-        if state.ledger.is_some_and(|present| present.era() == ledger.era()) {
+        if state.ledger.is_some_and(|present| present.era == ledger.era) {
             state.free_from = state.free_from.max(free_from);
         }
     });
@@ -377,9 +371,6 @@ fn note_exit<H: Host>(host: &mut H) {
 }
 
 /// Writes this server's mark into the page of its database, which may just have been created.
-///
-/// # Errors
-/// The server's.
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = look(host)?;
     if host.in_recovery() {
@@ -396,9 +387,6 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
 
 /// Goes on at the present clock although later IDs exist. Returns the instant from which IDs can be made, whether anything has
 /// changed, and up to where horizons had bound this server.
-///
-/// # Errors
-/// The server's.
 pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let page = look(host)?;
     let (now, is_new, bound) = {
@@ -420,9 +408,9 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let from = match grant(host, now, now.saturating_add(1), false)? {
         // The open stretch holds the present: sessions go on where they are.
         Grant::Window(..) if !is_new && was_seen > now => {
-            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.granted_until()))
+            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.until))
         }
-        Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor())).max(now),
+        Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor)).max(now),
         Grant::After(until) => {
             raise_page(host, page)?;
             until
@@ -438,9 +426,6 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
 
 /// Has this server use no tick that starts before an instant, in a transaction that begins from now on. Returns the instant from
 /// which IDs are made, and whether anything has changed.
-///
-/// # Errors
-/// The server's.
 pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H::Error> {
     let page = look(host)?;
     let (new, is_new) = {
@@ -460,9 +445,6 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
 
 /// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
 /// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
-///
-/// # Errors
-/// The server's.
 pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let is_binding = |state: &mut State| state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;

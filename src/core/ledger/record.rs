@@ -2,7 +2,7 @@
 //! last one that reached the disk, so a write that fails loses nothing.
 
 use super::block::{ExitNote, FilePart, Unreadable};
-use super::host::{Durability, Fault, FileState, HALF, Writer};
+use super::host::{Durability, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::old;
 use super::state::Ledger;
@@ -43,7 +43,7 @@ pub fn store<W: Writer>(
     exit_note: Option<ExitNote>,
     durability: Durability,
 ) -> Result<(), W::Error> {
-    let (node, state) = (ledger.me().node, writer.lock(|state| state.file));
+    let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
         None => None,
@@ -53,10 +53,10 @@ pub fn store<W: Writer>(
     if let Some(others) = others {
         marks.unite(others, node);
     }
-    marks.bound = marks.bound.united(ledger.bound());
+    marks.bound = marks.bound.united(ledger.bound);
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline(), waits: ledger.waits(), exit_note };
+    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let half = 1 - state.durable_half;

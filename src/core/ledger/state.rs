@@ -37,9 +37,12 @@ pub struct Facts<'a> {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ledger {
-    me: Writer,
-    wal_timeline: u32,
-    in_recovery: bool,
+    /// In whose name this server writes marks.
+    pub me: Writer,
+    /// The timeline of the WAL that it began on.
+    pub wal_timeline: u32,
+    /// Whether it began while the server was a standby.
+    pub in_recovery: bool,
     /// Whether the incarnation began with this ledger.
     is_new: bool,
     /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
@@ -50,19 +53,23 @@ pub struct Ledger {
     waits_until: i64,
     /// Before this instant nothing is known, so eras begin above it.
     known_since: i64,
-    used: Used,
-    bound: Bound,
+    /// The time that is used.
+    pub used: Used,
+    /// Up to where horizons bind servers.
+    pub bound: Bound,
     /// Horizons may have been announced up to this instant before it began, by this server.
     announced: i64,
     /// Whether horizons are asked for here.
     binds: bool,
-    is_open: bool,
+    /// Whether a stretch is open.
+    pub is_open: bool,
     /// How often the open stretch changed to time that does not follow it; progress made in another era does not count.
-    era: u64,
+    pub era: u64,
     /// Between this instant and the end of the open stretch, nothing is used but by this era.
-    floor: i64,
+    pub floor: i64,
     from: i64,
-    until: i64,
+    /// No generator uses a tick that starts at or after this instant until more time is granted.
+    pub until: i64,
 }
 
 impl Ledger {
@@ -265,11 +272,6 @@ impl Ledger {
         self.is_open.then_some(ExitNote { boot, free_from, until: self.until })
     }
 
-    /// In whose name this server writes marks.
-    pub const fn me(&self) -> Writer {
-        self.me
-    }
-
     /// This server's mark.
     pub const fn mark(&self) -> Mark {
         Mark { by: self.me, used: self.used }
@@ -282,49 +284,9 @@ impl Ledger {
             && (!self.binds || marks.bound.united(self.bound) == marks.bound)
     }
 
-    /// The time that is used.
-    pub const fn used(&self) -> &Used {
-        &self.used
-    }
-
-    /// Up to where horizons bind servers.
-    pub const fn bound(&self) -> Bound {
-        self.bound
-    }
-
-    /// Whether it began while the server was a standby.
-    pub const fn in_recovery(&self) -> bool {
-        self.in_recovery
-    }
-
-    /// The timeline of the WAL that it began on.
-    pub const fn wal_timeline(&self) -> u32 {
-        self.wal_timeline
-    }
-
     /// Whether it has waited for an old primary, and has opened no stretch since.
     pub const fn waits(&self) -> bool {
         self.waits_until != i64::MIN
-    }
-
-    /// Whether a stretch is open.
-    pub const fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    /// Generators of another era start anew.
-    pub const fn era(&self) -> u64 {
-        self.era
-    }
-
-    /// New generators use no tick that starts before this instant.
-    pub const fn floor(&self) -> i64 {
-        self.floor
-    }
-
-    /// No generator uses a tick that starts at or after this instant until more time is granted.
-    pub const fn granted_until(&self) -> i64 {
-        self.until
     }
 
     /// The time that generators may use without asking.

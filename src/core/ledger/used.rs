@@ -9,50 +9,25 @@ use super::window::Window;
 /// How many gaps a set keeps. A gap without a place counts as used.
 pub const MAX_GAPS: usize = 8;
 
-/// Free time that ends.
+/// Free time: a gap, or the last piece, which has no end.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Gap {
-    /// The first free instant.
-    pub from: i64,
-    /// The first instant after it.
-    pub to: i64,
-    /// Whether IDs may be made in it although later ones exist.
-    pub accepted: bool,
-}
-
-/// Free time; the last piece of it has no end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Free {
     /// The first free instant.
     pub from: i64,
     /// The first instant after it; [`i64::MAX`] where there is none.
     pub to: i64,
-    /// Whether IDs may be made in it.
+    /// Whether IDs may be made in it although later ones exist.
     pub accepted: bool,
 }
 
 /// A set of used instants, in plain numbers, so that it can lie in shared memory.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
     until: i64,
     count: u32,
-    gaps: [Gap; MAX_GAPS],
-}
-
-impl PartialEq for Used {
-    fn eq(&self, other: &Self) -> bool {
-        self.until == other.until && self.gaps() == other.gaps()
-    }
-}
-
-impl Eq for Used {}
-
-impl Default for Used {
-    fn default() -> Self {
-        Self::NONE
-    }
+    gaps: [Free; MAX_GAPS],
 }
 
 impl Used {
@@ -61,15 +36,12 @@ impl Used {
 
     /// Everything before an instant is used.
     pub const fn before(until: i64) -> Self {
-        Self { until, count: 0, gaps: [Gap { from: 0, to: 0, accepted: false }; MAX_GAPS] }
+        Self { until, count: 0, gaps: [Free { from: 0, to: 0, accepted: false }; MAX_GAPS] }
     }
 
     /// Everything before an instant is used, except these gaps, in order.
-    pub fn except(until: i64, gaps: impl IntoIterator<Item = Gap>) -> Self {
-        let mut free: Vec<Free> =
-            gaps.into_iter().map(|Gap { from, to, accepted }| Free { from, to, accepted }).collect();
-        free.push(Free { from: until, to: i64::MAX, accepted: true });
-        Self::of(free, i64::MIN)
+    pub fn except(until: i64, gaps: impl IntoIterator<Item = Free>) -> Self {
+        Self::of(gaps.into_iter().chain([Free { from: until, to: i64::MAX, accepted: true }]).collect(), i64::MIN)
     }
 
     /// No instant from this one on is used.
@@ -78,14 +50,13 @@ impl Used {
     }
 
     /// The free time before that, in order.
-    pub fn gaps(&self) -> &[Gap] {
+    pub fn gaps(&self) -> &[Free] {
         &self.gaps[..self.count as usize]
     }
 
     /// All free time, in order.
     pub fn free(&self) -> impl Iterator<Item = Free> + '_ {
-        let gaps = self.gaps().iter().map(|&Gap { from, to, accepted }| Free { from, to, accepted });
-        gaps.chain([Free { from: self.until, to: i64::MAX, accepted: true }])
+        self.gaps().iter().copied().chain([Free { from: self.until, to: i64::MAX, accepted: true }])
     }
 
     /// Returns the free time that holds an instant.
@@ -131,11 +102,8 @@ impl Used {
             let others = (0..free.len()).filter(|&at| !is_present(&free[at]));
             free.remove(others.min_by_key(|&at| length(&free[at])).unwrap_or(0));
         }
-        let mut set = Self::before(last.from);
-        for (at, &Free { from, to, accepted }) in free.iter().enumerate() {
-            set.gaps[at] = Gap { from, to, accepted };
-        }
-        set.count = free.len() as u32;
+        let mut set = Self { count: free.len() as u32, ..Self::before(last.from) };
+        set.gaps[..free.len()].copy_from_slice(&free);
         set
     }
 
@@ -232,7 +200,7 @@ impl Used {
         let mut gaps = self.gaps().to_vec();
         let mut skipped = 0i64;
         for at in (0..gaps.len()).rev() {
-            let Gap { from, to, .. } = gaps[at];
+            let Free { from, to, .. } = gaps[at];
             let length = to.saturating_sub(from).saturating_add(more);
             if to <= now && length <= now.saturating_sub(to).saturating_sub(skipped) {
                 gaps.remove(at);

@@ -3,19 +3,20 @@
 //! From the most significant bit down: the time in units of 4 ms since 2010-01-01T00:00:00Z (39 bits), the tick-tock bit,
 //! the caller's metabyte (8 bits), the partition (16) and the sequence (16). Snos sort by time, byte by byte.
 
-mod generator;
+mod source;
 mod text;
 
 use std::borrow::Cow;
 use std::ops::Bound;
 
-pub use generator::{SnoGenerator, unit_to_generate_in};
+pub use source::SnoSource;
 pub use text::{DIGIT_BITS, first_invalid};
 
 use crate::id::during::last_instant;
 use crate::id::explain::{draw, utc};
 use crate::layout::most_steps;
-use crate::{Error, Node, Numbers, Share, Slot, TextFault, key};
+use crate::layout::ticks::Ticks;
+use crate::{Error, Node, Numbers, Share, Slot, TextFault};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
@@ -24,6 +25,7 @@ pub const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
 /// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
 pub const LAST: i64 = start_of(LAST_UNIT);
+const TICKS: Ticks = Ticks { epoch: EPOCH, length: UNIT, last: LAST_UNIT };
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
 const AUTOMATIC: u64 = 1 << 15;
@@ -62,16 +64,22 @@ impl SnoParts {
 
     /// Returns the sno with these parts. Bits of the unit above 39 are dropped.
     pub const fn pack(self) -> Sno {
-        let time = (self.unit & LAST_UNIT) << 1 | self.tick_tock as u64;
-        let [_, _, _, a, b, c, d, e] = time.to_be_bytes();
-        let ([f, g], [h, i]) = (self.partition.to_be_bytes(), self.sequence.to_be_bytes());
-        Sno([a, b, c, d, e, self.metabyte, f, g, h, i])
+        let time = self.unit << 1 | self.tick_tock as u64;
+        Sno::of(time, self.metabyte, (self.partition as u32) << 16 | self.sequence as u32)
     }
 }
 
 impl Sno {
     /// The sno whose bits are all 0, which is a valid sno.
     pub const ZERO: Self = Self([0; 10]);
+
+    /// Returns the sno with the lowest 40 bits of a time, a metabyte, and the partition and the sequence.
+    #[inline]
+    const fn of(time: u64, metabyte: u8, rest: u32) -> Self {
+        let [_, _, _, a, b, c, d, e] = time.to_be_bytes();
+        let [f, g, h, i] = rest.to_be_bytes();
+        Self([a, b, c, d, e, metabyte, f, g, h, i])
+    }
 
     /// Returns the sno with these bytes, the most significant first.
     pub const fn from_bytes(bytes: [u8; 10]) -> Self {
@@ -132,11 +140,7 @@ impl Sno {
 
     /// Returns the unit that holds an instant, or [`Error::InstantOutOfRange`].
     pub fn unit_at(at: i64) -> Result<u64, Error> {
-        let end = LAST + UNIT;
-        if !(EPOCH..end).contains(&at) {
-            return Err(Error::InstantOutOfRange { layout: NAME, at, first: EPOCH, end });
-        }
-        Ok(((at - EPOCH) / UNIT) as u64)
+        TICKS.tick_at(at, &NAME)
     }
 
     /// Returns which of the nodes, of which `node` is any, has the sno in its share; none has what is left over.
@@ -212,16 +216,6 @@ pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, 
     Share::of(&NAME, Numbers { first, count: 1 }, sequences, slot, most_steps(UNIT))
 }
 
-/// Returns the key of a generator in the ledger: that of the caller's partition, or of the automatic ones.
-pub fn key(partition: Option<i32>) -> u64 {
-    key::of_sno(partition)
-}
-
-/// Returns the error for a clock past the last unit.
-pub fn exhausted() -> Error {
-    Error::Exhausted { layout: NAME, end: LAST + UNIT }
-}
-
 /// The layout's name in error messages.
 pub const NAME: Cow<'static, str> = Cow::Borrowed("sno");
 
@@ -236,7 +230,7 @@ fn fit<T: TryFrom<i64>>(part: &'static str, number: i64, made: bool) -> Result<T
 }
 
 const fn start_of(unit: u64) -> i64 {
-    EPOCH + unit as i64 * UNIT
+    TICKS.start_of(unit)
 }
 
 fn number(bytes: &[u8; 10]) -> u128 {

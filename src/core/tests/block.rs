@@ -2,13 +2,13 @@
 
 use flake_core::ledger::block::{ExitNote, FilePart, ROOM, SIZE, Unreadable};
 use flake_core::ledger::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
-use flake_core::ledger::used::{Gap, Used};
+use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 const ROOM_AT: usize = 120;
 
-fn mark(id: u32, until: i64, gaps: &[Gap]) -> Mark {
+fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
     let by = Writer { node: (id, 1000), incarnation: id + 5, start: id + 9 };
     Mark { by, used: Used::except(until, gaps.iter().copied()) }
 }
@@ -21,11 +21,11 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn some() -> (Marks, FilePart) {
-    let mut marks = Marks::of_all(Used::except(70, [Gap { from: 30, to: 40, accepted: true }]));
+    let mut marks = Marks::of_all(Used::except(70, [Free { from: 30, to: 40, accepted: true }]));
     marks.set(mark(
         0,
         1000,
-        &[Gap { from: i64::MIN, to: 10, accepted: false }, Gap { from: 20, to: 30, accepted: true }],
+        &[Free { from: i64::MIN, to: 10, accepted: false }, Free { from: 20, to: 30, accepted: true }],
     ));
     marks.set(mark(3, i64::MIN, &[]));
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
@@ -94,7 +94,7 @@ fn a_form_that_needs_a_later_version_is_not_read() {
 #[test]
 fn gaps_without_room_count_as_used() {
     let mut marks = Marks::default();
-    let gaps: Vec<Gap> = (0..4).map(|at| Gap { from: 100 * at, to: 100 * at + 50, accepted: at % 2 == 0 }).collect();
+    let gaps: Vec<Free> = (0..4).map(|at| Free { from: 100 * at, to: 100 * at + 50, accepted: at % 2 == 0 }).collect();
     for id in 0..MAX_MARKS as u32 {
         marks.set(mark(id, 1000 + i64::from(id), &gaps));
     }

@@ -18,8 +18,8 @@ fn seeing(before: u64) -> Snapshot<'static> {
 
 /// A transaction in a slot, from its first ID on.
 fn run(slot: &SlotTransactions, bound: i64, committed: Option<u64>) {
-    slot.admit(&NEVER, bound).unwrap();
-    slot.end(committed);
+    slot.admit(&NEVER, bound, || {}).unwrap();
+    slot.end(committed, || {});
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
     slot.begin(DATABASE);
     let old = seeing(10);
     assert_eq!(slot.holds(&old, DATABASE), Some(NONE));
-    slot.admit(&NEVER, 1000).unwrap();
-    slot.admit(&NEVER, 2000).unwrap();
+    slot.admit(&NEVER, 1000, || {}).unwrap();
+    slot.admit(&NEVER, 2000, || {}).unwrap();
     assert_eq!(slot.holds(&old, DATABASE), Some(1000));
     assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
-    slot.end(Some(10));
+    slot.end(Some(10), || {});
     assert_eq!(slot.holds(&old, DATABASE), Some(1000));
     assert_eq!(slot.holds(&old, DATABASE + 1), Some(NONE));
     assert_eq!(slot.holds(&seeing(11), DATABASE), Some(NONE));
@@ -72,14 +72,14 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
 #[test]
 fn nothing_is_admitted_below_what_was_announced() {
     let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
-    assert_eq!(slot.admit(&announced, 999), Err(1000));
+    assert_eq!(slot.admit(&announced, 999, || {}), Err(1000));
     assert_eq!(slot.bound(), NONE);
-    slot.admit(&announced, 1000).unwrap();
+    slot.admit(&announced, 1000, || {}).unwrap();
     announced.store(3000, Ordering::SeqCst);
-    assert_eq!(slot.admit(&announced, 2000), Err(3000));
-    assert_eq!(slot.hold(&announced, 2000), Err(3000));
+    assert_eq!(slot.admit(&announced, 2000, || {}), Err(3000));
+    assert_eq!(slot.hold(&announced, 2000, || {}), Err(3000));
     assert_eq!(slot.bound(), 1000);
-    slot.hold(&announced, 4000).unwrap();
+    slot.hold(&announced, 4000, || {}).unwrap();
     assert_eq!(slot.bound(), 1000);
 }
 
@@ -158,7 +158,7 @@ fn threads_lose_nothing() {
             };
             let now = loop {
                 let now = clock();
-                if slot.admit(&announced, now).is_ok() {
+                if slot.admit(&announced, now, || {}).is_ok() {
                     break now;
                 }
             };
@@ -166,7 +166,7 @@ fn threads_lose_nothing() {
             world.running.retain(|running| *running != xid as u32);
             world.committed.push(now * 8 + number);
             drop(world);
-            slot.end(Some(xid));
+            slot.end(Some(xid), || {});
         }
     };
     let read = || {

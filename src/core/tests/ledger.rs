@@ -10,8 +10,8 @@ use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
 use flake_core::{
-    Answer, Generator, Layout, Numbers, Origin, Progress, Resumable, Resume, SequenceRule, Share, Slot, SlotProgress,
-    SnoGenerator, Start, Window, built_in, sno,
+    Answer, IdSource, Layout, Numbers, Progress, Resumable, SequenceRule, Share, Slot, SlotProgress, SnoSource, Start,
+    Window, built_in,
 };
 
 mod alone;
@@ -23,21 +23,17 @@ struct One {
     made: RefCell<HashSet<String>>,
 }
 
-/// A generator that makes an ID when it is told the time.
-trait Asked: Resume {
-    fn ask(&mut self, now: i64) -> Answer<Self::Id>;
+/// A source of IDs that nothing is added to.
+trait Plain: IdSource {
+    const PLAIN: Self::Argument;
 }
 
-impl Asked for Generator {
-    fn ask(&mut self, now: i64) -> Answer<u64> {
-        self.next(now, || 0)
-    }
+impl Plain for &Layout {
+    const PLAIN: fn() -> u64 = || 0;
 }
 
-impl Asked for SnoGenerator {
-    fn ask(&mut self, now: i64) -> Answer<flake_core::Sno> {
-        self.next(now, 0)
-    }
+impl Plain for SnoSource {
+    const PLAIN: u8 = 0;
 }
 
 impl One {
@@ -54,34 +50,32 @@ impl One {
         Self { alone: RefCell::new(self.alone.into_inner().restarted()), made: self.made }
     }
 
-    fn session(&self, layout: &Layout) -> Resumable<Generator> {
+    fn session<'a>(&self, layout: &'a Layout) -> Resumable<&'a Layout> {
         let slot = Slot::new(0, 1).unwrap();
         let share = Share::new(layout, self.alone.borrow().node, slot).unwrap();
-        let origin = Origin { layout: layout.clone(), share, position: 0 };
-        Resumable::begin(&mut *self.alone.borrow_mut(), layout.key(), origin).unwrap()
+        Resumable::begin(&mut *self.alone.borrow_mut(), layout, &share, 0).unwrap()
     }
 
     /// A session that makes snos in a partition, whose units have one step.
-    fn of_sno(&self, partition: i32) -> Resumable<SnoGenerator> {
+    fn of_sno(&self, partition: i32) -> Resumable<SnoSource> {
         let workers = Numbers { first: partition as u64, count: 1 };
-        let share = Share::undivided(workers, Numbers { first: 0, count: 65536 });
-        Resumable::begin(&mut *self.alone.borrow_mut(), sno::key(Some(partition)), share).unwrap()
+        let sequences = Numbers { first: 0, count: 65536 };
+        let share = Share::of("sno", workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap();
+        let source = SnoSource { partition: Some(partition) };
+        Resumable::begin(&mut *self.alone.borrow_mut(), source, &share, 0).unwrap()
     }
 
     /// Returns whether a session makes an ID at an instant; it has to be a new one.
-    fn makes<G: Asked<Id: Debug + Hash>>(&self, session: &mut Resumable<G>, now: i64) -> bool {
+    fn makes<S: Plain<Id: Debug + Hash>>(&self, session: &mut Resumable<S>, now: i64) -> bool {
         self.alone.borrow().at(now);
-        let Ok(answer) =
-            session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), |generator, now| generator.ask(now))
-        else {
-            return false;
-        };
+        let answer = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), S::PLAIN);
+        let Ok(answer) = answer else { return false };
         let Answer::Issue(id) = answer else { return false };
         assert!(self.made.borrow_mut().insert(format!("{id:?}")), "{id:?} a second time, {} us after noon", now - NOON);
         true
     }
 
-    fn exit<G: Resume>(&self, session: &Resumable<G>) {
+    fn exit<S: IdSource>(&self, session: &Resumable<S>) {
         let last = session.final_progress();
         self.slot(|slot| slot.store(&last));
     }
@@ -127,8 +121,8 @@ fn time_is_asked_for_before_it_is_used() {
     session.allow(window);
     of_sno.allow(window);
     for (now, is_allowed) in [(-4000, false), (0, true), (SECOND - 1, true), (SECOND, false)] {
-        assert_eq!(matches!(session.ask(NOON + now), Answer::Issue(_)), is_allowed);
-        assert_eq!(matches!(of_sno.ask(NOON + now), Answer::Issue(_)), is_allowed);
+        assert_eq!(matches!(session.next(NOON + now, || 0), Answer::Issue(_)), is_allowed);
+        assert_eq!(matches!(of_sno.next(NOON + now, 0), Answer::Issue(_)), is_allowed);
     }
 }
 
@@ -204,7 +198,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.session(twitter()), NOON));
     let ledger = server.ledger();
-    server.slot(|slot| slot.abandon(ledger.era(), ledger.granted_until()));
+    server.slot(|slot| slot.abandon(ledger.era, ledger.until));
     let mut session = server.session(twitter());
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
     assert!(server.makes(&mut session, NOON + AHEAD));
@@ -216,7 +210,7 @@ fn what_is_below_the_floor_is_not_resumed() {
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
     server.exit(&session);
-    let era = server.ledger().era();
+    let era = server.ledger().era;
     let start = |floor| server.slot(|slot| slot.start(era, floor, twitter().key()));
     assert_eq!(start(NOON).resumed, Some(session.final_progress().progress));
     assert_eq!(start(NOON + 1), Start { free_from: NOON + 1, resumed: None });
@@ -230,8 +224,8 @@ fn a_floor_that_the_clock_has_stepped_back_over() {
     let Progress { start, stepped_back_from, drifts, .. } = session.final_progress().progress;
     assert_eq!((start, stepped_back_from, drifts), (NOON, NOON + 12_000, 1));
     server.exit(&session);
-    let era = server.ledger().era();
-    let start = server.slot(|slot| slot.start(era, NOON + 4000, sno::key(Some(7))));
+    let era = server.ledger().era;
+    let start = server.slot(|slot| slot.start(era, NOON + 4000, SnoSource { partition: Some(7) }.key()));
     assert_eq!(start, Start { free_from: NOON + 12_001, resumed: None });
 }
 
@@ -244,6 +238,23 @@ fn snos_do_not_go_back_below_the_floor() {
     assert!(server.makes(&mut session, NOON + AHEAD));
     assert!(!server.makes(&mut session, NOON));
     assert!(!server.makes(&mut session, NOON + AHEAD - 4000));
+}
+
+/// What a session of the slot has made after a step back is below the slot's floor, once there is no room for its progress.
+#[test]
+fn snos_do_not_go_back_below_the_floor_of_the_slot() {
+    let server = One::at_noon();
+    let mut first = server.of_sno(0);
+    assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON));
+    server.exit(&first);
+    for partition in 1..20 {
+        let mut other = server.of_sno(partition);
+        assert!(server.makes(&mut other, NOON + 40_000 + 4_000 * i64::from(partition)));
+        server.exit(&other);
+    }
+    let mut again = server.of_sno(0);
+    assert!(server.makes(&mut again, NOON + 200_000));
+    assert!(!server.makes(&mut again, NOON));
 }
 
 #[test]
@@ -282,7 +293,7 @@ fn a_ledger_that_is_raised_in_a_running_server() {
 }
 
 /// A clock was an hour ahead, and is set right. What follows is before, in and after the time that was used ahead.
-fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<Generator>) {
+fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
     let server = One::at_noon();
     let mut session = server.session(layout);
     for now in [NOON, NOON + HOUR + 10 * SECOND, NOON + HOUR + 10 * SECOND] {
@@ -340,7 +351,8 @@ fn time_that_a_clock_ahead_has_used_is_skipped() {
 
 #[test]
 fn a_tick_that_reaches_into_skipped_time_is_closed() {
-    let (server, mut session) = after_a_clock_that_was_ahead(&minutes());
+    let minutes = minutes();
+    let (server, mut session) = after_a_clock_that_was_ahead(&minutes);
     // The time that is granted here is not that of the next tick.
     assert!(server.makes(&mut session, NOON + HOUR - 2 * SECOND));
     assert!(!server.makes(&mut session, NOON + HOUR + SECOND / 2));
@@ -349,7 +361,8 @@ fn a_tick_that_reaches_into_skipped_time_is_closed() {
 
 #[test]
 fn a_tick_that_begins_in_skipped_time_is_closed() {
-    let (server, mut session) = after_a_clock_that_was_ahead(&minutes());
+    let minutes = minutes();
+    let (server, mut session) = after_a_clock_that_was_ahead(&minutes);
     assert!(server.makes(&mut session, NOON + 120 * SECOND));
     assert!(!server.makes(&mut session, NOON + HOUR + 30 * SECOND));
     assert!(server.makes(&mut session, NOON + HOUR + 60 * SECOND));

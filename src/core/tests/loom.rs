@@ -60,7 +60,7 @@ impl Memory {
 
     /// A transaction makes IDs from this instant on, and is neither committed nor rolled back yet; it returns whether it may.
     fn make(&self, bound: i64) -> bool {
-        self.slot.admit(&self.announced, bound).is_ok()
+        self.slot.admit(&self.announced, bound, || {}).is_ok()
     }
 
     /// Asks for a horizon at this instant; none if the slot's owner interfered for long.
@@ -95,7 +95,7 @@ fn an_id_that_is_covered_and_a_horizon_that_meet() {
         assert!(memory.make(150));
         memory
     };
-    let cover = |memory: &Memory| Some(if memory.slot.hold(&memory.announced, 100).is_ok() { 100 } else { 150 });
+    let cover = |memory: &Memory| Some(if memory.slot.hold(&memory.announced, 100, || {}).is_ok() { 100 } else { 150 });
     meet(memory, cover, |memory| memory.ask(200, DATABASE), check);
 }
 
@@ -115,7 +115,7 @@ type Transactions = &'static [(u64, i64)];
 fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     let end = |memory: &Memory, (xid, bound): (u64, i64)| {
         assert!(memory.make(bound));
-        memory.slot.end(Some(xid));
+        memory.slot.end(Some(xid), || {});
     };
     let (first, following) = ending.split_first().unwrap();
     let memory = move || {
@@ -125,7 +125,7 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
         memory
     };
     let write = move |memory: &Memory| {
-        memory.slot.end(Some(first.0));
+        memory.slot.end(Some(first.0), || {});
         following.iter().for_each(|one| end(memory, *one));
     };
     let known = ended.iter().chain([first]);

@@ -1,7 +1,7 @@
 //! Marks: no node may think that it knows less than there is.
 
 use flake_core::ledger::marks::{Bound, MARGIN, MAX_MARKS, Mark, Marks, Writer};
-use flake_core::ledger::used::{Gap, Used};
+use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 
 const fn by(id: u32, count: u32, incarnation: u32, start: u32) -> Writer {
@@ -43,7 +43,7 @@ fn whom_a_mark_concerns() {
 
 #[test]
 fn an_exit_note_gives_back_what_the_file_knew() {
-    let (me, known) = (by(0, 2, 5, 8), Used::except(1000, [Gap { from: 10, to: 500, accepted: true }]));
+    let (me, known) = (by(0, 2, 5, 8), Used::except(1000, [Free { from: 10, to: 500, accepted: true }]));
     let concern = |start, used| {
         let mut marks = Marks::default();
         marks.set(Mark { by: by(0, 2, 5, start), used });
@@ -58,7 +58,7 @@ fn an_exit_note_gives_back_what_the_file_knew() {
 
 #[test]
 fn the_margin_is_after_each_stretch() {
-    let used = Used::except(100 * MARGIN, [Gap { from: 10 * MARGIN, to: 20 * MARGIN, accepted: false }]);
+    let used = Used::except(100 * MARGIN, [Free { from: 10 * MARGIN, to: 20 * MARGIN, accepted: false }]);
     let mut marks = Marks::default();
     marks.set(Mark { by: by(0, 2, 6, 8), used });
     let later = marks.concern(by(0, 2, 5, 8), &(0, Used::NONE)).used;
@@ -94,7 +94,7 @@ fn copies_of_a_mark_are_not_compared() {
     for start in [8, 9] {
         let mut united = marks([(by(1, 2, 5, 8), 1000)]);
         let mut further = Marks::default();
-        let used = Used::except(2000, [Gap { from: 10, to: 500, accepted: true }]);
+        let used = Used::except(2000, [Free { from: 10, to: 500, accepted: true }]);
         further.set(Mark { by: by(1, 2, 5, start), used });
         united.unite(&further, (0, 2));
         assert_eq!(united.of((1, 2)).unwrap().used, Used::before(2000));

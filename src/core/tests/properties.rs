@@ -1,13 +1,19 @@
 //! What holds for every layout, built in or not.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
 use flake_core::{
-    Answer, BUILTIN, Definition, Error, Field, FieldDefinition, Generator, Layout, Node, Parts, Reversal, Role,
-    SequenceRule, Share, Slot, TextForm,
+    Answer, BUILTIN, Definition, Error, Field, FieldDefinition, Generator, IdSource, Layout, Node, Parts, Reversal,
+    Role, SequenceRule, Share, Slot, Start, TextForm,
 };
 use proptest::prelude::*;
+
+/// A generator that begins above the tick that holds `now`.
+fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
+    Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
+}
 
 /// Layouts with a timestamp, up to four worker fields, and the rest in any order.
 fn any_layout() -> impl Strategy<Value = Layout> {
@@ -130,6 +136,14 @@ fn possible(layout: &Layout, number: u64) -> u64 {
         shift += field.bits;
     }
     if layout.tick_of(id).is_ok() { id } else { id & !timestamp }
+}
+
+thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
+
+/// Each number differs from the last one in most bits.
+fn draw() -> u64 {
+    DRAWN.set(DRAWN.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+    DRAWN.get()
 }
 
 proptest! {
@@ -296,7 +310,7 @@ proptest! {
         let mut now = layout.start_of(1_000);
         let start = now;
         let mut sessions =
-            [first, second].map(|share| (share, Generator::starting_above(&layout, &share, now, position).unwrap(), 0));
+            [first, second].map(|share| (share, above(&layout, &share, now, position), 0));
         let mut issued = HashSet::new();
         for (jump, asked, which) in steps {
             now += jump * layout.tick_length() / 2;
@@ -338,16 +352,17 @@ proptest! {
         let share = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap());
         let Ok(share) = share else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut one = Generator::starting_above(&layout, &share, now, position).unwrap();
+        let mut one = above(&layout, &share, now, position);
         let mut many = one.clone();
-        let mut random = [0u64, 0];
         for (jump, count) in steps {
             now += jump * layout.tick_length() / 2;
+            let drawn = DRAWN.get();
             let mut ids = vec![0; count];
-            let made = many.fill(now, &mut ids, || { random[0] = random[0].wrapping_add(0x9e37_79b9_7f4a_7c15); random[0] });
+            let made = many.fill(now, &mut ids, draw);
+            DRAWN.set(drawn);
             let mut expected = Vec::new();
             while expected.len() < count
-                && let Answer::Issue(id) = one.next(now, || { random[1] = random[1].wrapping_add(0x9e37_79b9_7f4a_7c15); random[1] })
+                && let Answer::Issue(id) = one.next(now, draw)
             {
                 expected.push(id);
             }
@@ -390,13 +405,14 @@ proptest! {
         }
         let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap()) else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut generator = Generator::starting_above(&layout, &share, now, position).unwrap();
+        let mut generator = above(&layout, &share, now, position);
         let mut last = 0;
         let mut state = random;
         for _ in 0..2_000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            DRAWN.set(state);
             now += (state >> 60) as i64 * layout.tick_length().div_euclid(100).max(1);
-            if let Answer::Issue(id) = generator.next(now, || state) {
+            if let Answer::Issue(id) = generator.next(now, || DRAWN.get()) {
                 prop_assert!(id > last, "{} after {}", id, last);
                 last = id;
             }
@@ -410,7 +426,7 @@ proptest! {
         let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
         prop_assume!(share.size() <= 20_000);
         let start = layout.start_of(1_000);
-        let mut generator = Generator::starting_above(&layout, &share, start - 1, position).unwrap();
+        let mut generator = above(&layout, &share, start - 1, position);
         let mut ids = HashSet::new();
         while let Answer::Issue(id) = generator.next(start, || 0) {
             ids.insert(id);

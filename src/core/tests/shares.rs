@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use flake_core::sno::{automatic_share, partition_share};
 use flake_core::{
     Answer, BUILTIN, Error, Field, Generator, Layout, Node, Numbers, Reversal, Role, SequenceRule, Share, Slot,
-    SnoGenerator, built_in,
+    SnoSource, Start, built_in,
 };
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn nodes_are_the_coarsest_field() {
 /// The first IDs of a tick, or all of them, beginning this many microseconds into it.
 fn first_ids(layout: &Layout, share: &Share, into_tick: i64, count: usize) -> Vec<u64> {
     let start = layout.epoch() + 1_000 * layout.tick_length();
-    let mut generator = Generator::starting_above(layout, share, start, 0).unwrap();
+    let mut generator = Generator::start(layout, share, Start { free_from: start + 1, resumed: None }, i64::MIN, 0);
     let mut next = || match generator.next(start + layout.tick_length() + into_tick, || 0) {
         Answer::Issue(id) => Some(id),
         _ => None,
@@ -111,7 +111,13 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
             for slot in (0..slots).step_by(1 + slots as usize / 20) {
                 let slot_of = Slot::new(slot, slots).unwrap();
                 let share = partition_share(7, Node::new(node, nodes).unwrap(), slot_of).unwrap();
-                let mut generator = SnoGenerator::starting_above(share, START).unwrap();
+                let mut generator = Generator::start(
+                    SnoSource { partition: Some(7) },
+                    &share,
+                    Start { free_from: START + 1, resumed: None },
+                    i64::MIN,
+                    0,
+                );
                 while let Answer::Issue(sno) = generator.next(START + 4_000, 0) {
                     assert_eq!(
                         makers.insert(sno, (node, slot)),

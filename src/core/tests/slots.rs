@@ -67,7 +67,8 @@ fn a_tick_is_open_or_closed_as_a_whole() {
     for from in [i64::MIN, NOON - 1, NOON + 998, NOON + 999, NOON + 1_000, NOON + 1_001] {
         for until in [NOON - 1, NOON, NOON + 1, NOON + 1_000, i64::MAX] {
             for skip in [NOON, NOON + 998, NOON + 999, NOON + 1_000, NOON + 1_001, i64::MAX] {
-                let mut generator = Generator::starting_above(layout, &share, NOON - 5_000, 0).unwrap();
+                let mut generator =
+                    Generator::start(layout, &share, Start { free_from: NOON - 5_000 + 1, resumed: None }, i64::MIN, 0);
                 generator.allow(Window { from, until, skip });
                 let answer = generator.next(NOON, || 0);
                 if from <= NOON + 999 && NOON < until && NOON + 1_000 <= skip {

@@ -1,11 +1,25 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
-use flake_core::sno::{LAST, UNIT, automatic_share, key, partition_share};
-use flake_core::{Answer, Error, Node, Numbers, Share, Slot, Sno, SnoGenerator, SnoParts};
+use flake_core::sno::{LAST, UNIT, automatic_share, partition_share};
+use flake_core::{
+    Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource, Start,
+};
 use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
+/// The share says which partition it is.
+const ANY: SnoSource = SnoSource { partition: None };
+
+/// All snos of these partitions and sequence numbers, in one step.
+fn in_one_step(partitions: Numbers, sequences: Numbers) -> Share {
+    Share::of("sno", partitions, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
+}
+
+/// A generator that begins above the unit that holds `now`.
+fn above(share: &Share, now: i64) -> Generator<SnoSource> {
+    Generator::start(ANY, share, Start { free_from: now + 1, resumed: None }, i64::MIN, 0)
+}
 
 fn bytes(hex: &str) -> [u8; 10] {
     let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
@@ -127,7 +141,7 @@ proptest! {
         )
         .unwrap();
         let mut now = EPOCH + 4_000_000_000;
-        let mut generator = SnoGenerator::starting_above(share, now).unwrap();
+        let mut generator = above(&share, now);
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in jumps {
             now += jump * 2_000;
@@ -177,9 +191,17 @@ fn traces_of_the_original() {
     for trace in traces {
         let [first, last] = trace.sequences;
         let partition = Numbers { first: trace.partition, count: 1 };
-        let share = Share::undivided(partition, Numbers { first, count: last - first + 1 });
+        let share = in_one_step(partition, Numbers { first, count: last - first + 1 });
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
-        let mut generator = SnoGenerator::restore(share, trace.highest, trace.left_behind, trace.drifts, used);
+        let progress = Progress {
+            start: EPOCH + trace.highest as i64 * UNIT,
+            position: used,
+            remaining: share.size() - used,
+            stepped_back_from: EPOCH + trace.left_behind as i64 * UNIT,
+            drifts: trace.drifts,
+        };
+        let start = Start { free_from: i64::MIN, resumed: Some(progress) };
+        let mut generator = Generator::start(ANY, &share, start, i64::MIN, 0);
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
@@ -189,8 +211,9 @@ fn traces_of_the_original() {
             let answer = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
-            let state = generator.state();
-            assert_eq!((state.0, state.1, state.2), (highest, left_behind, drifts), "{}", trace.name);
+            let Progress { start, stepped_back_from, drifts: drifted, .. } = generator.progress();
+            let units = [start, stepped_back_from].map(|start| ((start - EPOCH) / UNIT) as u64);
+            assert_eq!((units, drifted), ([highest, left_behind], drifts), "{}", trace.name);
             assert_eq!(u64::from(wanted.parts().sequence), sequence, "{}", trace.name);
         }
     }
@@ -198,8 +221,8 @@ fn traces_of_the_original() {
 
 #[test]
 fn a_share_of_partitions_is_used_one_after_the_other() {
-    let share = Share::undivided(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
-    let mut generator = SnoGenerator::starting_above(share, EPOCH).unwrap();
+    let share = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
+    let mut generator = above(&share, EPOCH);
     assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });
     let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
     let part = |answer: &Answer<Sno>| match answer {
@@ -215,8 +238,8 @@ fn a_share_of_partitions_is_used_one_after_the_other() {
 
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
-    let share = Share::undivided(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
-    let mut generator = SnoGenerator::starting_above(share, LAST - UNIT).unwrap();
+    let share = in_one_step(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
+    let mut generator = above(&share, LAST - UNIT);
     let last = Sno::max_at(LAST).unwrap();
     assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(sno) if sno.instant() == last.instant()));
     assert_eq!(generator.next(LAST + UNIT, 0), Answer::Exhausted);
@@ -234,5 +257,6 @@ fn automatic_partitions_are_above_those_of_callers() {
     for partition in [-1, 32_768] {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
     }
+    let key = |partition| SnoSource { partition }.key();
     assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)));
 }

@@ -52,14 +52,14 @@ fn open() -> Ledger {
 #[test]
 fn time_is_granted_ahead() {
     let ledger = open();
-    assert_eq!((ledger.era(), ledger.floor(), ledger.granted_until()), (4, NOON - SECOND, NOON + AHEAD));
+    assert_eq!((ledger.era, ledger.floor, ledger.until), (4, NOON - SECOND, NOON + AHEAD));
     assert_eq!(ledger.window(), Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
     let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
-    assert_eq!((later.era(), later.granted_until()), (4, NOON + SECOND + AHEAD));
+    assert_eq!((later.era, later.until), (4, NOON + SECOND + AHEAD));
     // Also after a while, as nothing was used since.
     let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
-    assert_eq!((idle.era(), idle.window().from, idle.floor()), (4, NOON + HOUR, NOON - SECOND));
-    assert_eq!(idle.used().gaps().len(), 2);
+    assert_eq!((idle.era, idle.window().from, idle.floor), (4, NOON + HOUR, NOON - SECOND));
+    assert_eq!(idle.used.gaps().len(), 2);
     assert_eq!(ledger.granted(NOON - 1, 100 * SECOND, NOON), Err(NOON), "the clock has gone back");
 }
 
@@ -68,14 +68,14 @@ fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
     let left = |free_from| {
         let ledger = open();
         let note = ledger.exit_note(1, free_from);
-        let file = file(of(ledger.me(), *ledger.used()), note);
+        let file = file(of(ledger.me, ledger.used), note);
         Ledger::begin(&again(&file))
     };
-    assert_eq!(left(NOON + 500).used().until(), NOON + 500);
+    assert_eq!(left(NOON + 500).used.until(), NOON + 500);
     // A tick has begun before the stretch did.
-    assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used().until()), [NOON + 1; 2]);
-    let noted = file(of(open().me(), *open().used()), open().exit_note(1, NOON + 500));
-    let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used().until();
+    assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used.until()), [NOON + 1; 2]);
+    let noted = file(of(open().me, open().used), open().exit_note(1, NOON + 500));
+    let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used.until();
     assert_eq!(until(Facts { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { boot: None, ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { wal_timeline: 2, ..again(&noted) }), NOON + AHEAD + MARGIN);
@@ -86,7 +86,7 @@ fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
 #[test]
 fn who_a_server_is() {
     let known = file(of(ME, Used::before(NOON)), None);
-    let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me();
+    let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me;
     let start = 60;
     assert_eq!(me(facts(Some(&known))), Writer { node: NODE, incarnation: 5, start });
     assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Writer { node: (1, 2), incarnation: 5, start });
@@ -109,13 +109,13 @@ fn a_new_incarnation_that_meets_another_waits() {
     assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
     // A tick that began before the end of the wait is the other one's.
     let after = NOON + SECOND + 500;
-    assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor(), NOON + SECOND);
-    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor(), NOON + 1, "the clock was set back");
+    assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor, NOON + SECOND);
+    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor, NOON + 1, "the clock was set back");
     assert!(new.with(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(), "it is old enough");
     let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
     let closed = opened.with(&others, NOON, 100 * SECOND);
-    assert!(!closed.is_open() && closed.era() == opened.era() + 1);
-    assert!(opened.with(&of(Writer { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
+    assert!(!closed.is_open && closed.era == opened.era + 1);
+    assert!(opened.with(&of(Writer { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open);
 }
 
 #[test]
@@ -124,10 +124,10 @@ fn a_page_that_touches_the_open_stretch_ends_its_era() {
     let meets = |from, to| {
         ledger.with(&of(Writer { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
     };
-    assert!(!meets(NOON + 1, NOON + HOUR).is_open());
-    assert!(!meets(NOON - HOUR, NOON + 1).is_open());
+    assert!(!meets(NOON + 1, NOON + HOUR).is_open);
+    assert!(!meets(NOON - HOUR, NOON + 1).is_open);
     let ahead = meets(NOON - HOUR, NOON + HOUR);
-    assert!(ahead.is_open() && ahead.era() == ledger.era());
+    assert!(ahead.is_open && ahead.era == ledger.era);
     assert_eq!(ahead.window().skip, NOON + HOUR, "its end has come nearer");
     assert_eq!(ahead.granted(NOON + HOUR - 500, 1 << 41, NOON + HOUR + 1), Err(NOON + HOUR + 1));
 }
@@ -138,19 +138,19 @@ fn accepting_the_clock() {
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
     let accepted = ahead.accepted(now);
-    assert!(!accepted.is_open() && accepted.era() > ahead.era());
+    assert!(!accepted.is_open && accepted.era > ahead.era);
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
-    assert_eq!((back.window().from, back.window().skip, back.floor()), (now, NOON + HOUR, now));
+    assert_eq!((back.window().from, back.window().skip, back.floor), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
     // The clock has left the gap, and goes back: nobody has accepted that.
     let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
     let later = now + 60 * SECOND;
     assert_eq!(left.granted(later, 1 << 40, later + 1), Err(NOON + 2 * HOUR));
-    let known = file(of(left.me(), *left.used()), None);
+    let known = file(of(left.me, left.used), None);
     let restarted = Ledger::begin(&again(&known));
-    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.granted_until()));
+    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.until));
     // Generators that have begun above all that was used begin anew, although nothing was open.
-    assert!(accepted.accepted(now + SECOND).era() > accepted.era());
+    assert!(accepted.accepted(now + SECOND).era > accepted.era);
 }
 
 /// Horizons of another incarnation bind this one until they are taken back.
@@ -162,26 +162,26 @@ fn accepting_the_clock_takes_horizons_back() {
         let bound = ledger.with(&others, NOON, 100 * SECOND);
         assert_eq!(bound.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
-        assert_eq!((accepted.bound().recalls, accepted.announced()), (3, NOON));
+        assert_eq!((accepted.bound.recalls, accepted.announced()), (3, NOON));
         assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), NOON);
     }
     // Another one's is below this one's, and binds all the same.
     others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
     assert_eq!(open().binding().with(&others, NOON, 100 * SECOND).announced(), NOON + SECOND);
     let own = open().binding();
-    assert_eq!((own.bound().instant, own.announced()), (NOON + AHEAD, i64::MIN));
+    assert_eq!((own.bound.instant, own.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
 /// Wherever horizons are asked for, what is granted is in the file and in the page as a bound.
 #[test]
 fn what_is_granted_binds_other_servers() {
-    let until = |ledger: &Ledger| (ledger.bound().instant, ledger.bound().incarnation);
+    let until = |ledger: &Ledger| (ledger.bound.instant, ledger.bound.incarnation);
     let quiet = open();
-    assert_eq!(quiet.bound(), Bound::NONE);
-    let mut page = of(quiet.me(), *quiet.used());
+    assert_eq!(quiet.bound, Bound::NONE);
+    let mut page = of(quiet.me, quiet.used);
     assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
-    page.bound = quiet.binding().bound();
+    page.bound = quiet.binding().bound;
     assert!(quiet.binding().is_in(&page));
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
     let later = quiet.binding().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
@@ -195,26 +195,26 @@ fn what_is_settled_is_bound() {
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
     let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
     let (binding, instant) = closed.settled(NOON);
-    assert_eq!((instant, binding.bound().instant, binding.bound().incarnation), (NOON, NOON + AHEAD, ME.incarnation));
+    assert_eq!((instant, binding.bound.instant, binding.bound.incarnation), (NOON, NOON + AHEAD, ME.incarnation));
     assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
     let (binding, instant) = closed.settled(NOON + 2 * HOUR);
-    assert_eq!((instant, binding.bound().instant), (NOON + HOUR, NOON + HOUR));
+    assert_eq!((instant, binding.bound.instant), (NOON + HOUR, NOON + HOUR));
 }
 
 #[test]
 fn starting_above() {
     let above = open().above(NOON + HOUR);
-    assert!(!above.is_open() && above.used().includes(i64::MIN, NOON + HOUR));
+    assert!(!above.is_open && above.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.above(NOON + HOUR), above);
     assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
-    assert!(ahead.above(NOON + HOUR / 2).used().includes(i64::MIN, NOON + HOUR / 2), "also below time that was used");
+    assert!(ahead.above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2), "also below time that was used");
 }
 
 #[test]
 fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
     let begun = |started_at| Ledger::begin(&Facts { started_at, ..facts(None) });
-    let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor();
+    let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor;
     assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
     assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
     assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
@@ -228,7 +228,7 @@ fn going_back() {
     let now = NOON + 50 * SECOND;
     let (back, window) = used.gone_back(now).unwrap();
     assert_eq!((window.from, window.until), (now, now + AHEAD));
-    assert!(back.used().includes(now, now + AHEAD) && !back.used().includes(now - 1, now));
+    assert!(back.used.includes(now, now + AHEAD) && !back.used.includes(now - 1, now));
     let (same, window) = used.gone_back(NOON + SECOND).unwrap();
     assert_eq!((same, window.from, window.until), (used, NOON, NOON + AHEAD));
     assert_eq!(used.gone_back(NOON - 2 * SECOND), Err(NOON - SECOND));
@@ -263,10 +263,10 @@ proptest! {
     fn no_window_meets_time_that_another_era_has_used(steps in prop::collection::vec(any_step(), 1..80)) {
         let mut ledger = open();
         // All windows that were handed out, with their eras; and what pages said.
-        let mut windows: Vec<(u64, Window)> = vec![(ledger.era(), ledger.window())];
+        let mut windows: Vec<(u64, Window)> = vec![(ledger.era, ledger.window())];
         let mut others: Vec<(i64, i64)> = vec![(i64::MIN, NOON - SECOND)];
         for (step, start) in steps.into_iter().zip(100..) {
-            let before = *ledger.used();
+            let before = ledger.used;
             let mut handed_out = None;
             match step {
                 Step::Grant(at) => {
@@ -277,7 +277,7 @@ proptest! {
                 }
                 Step::Accept(at) => ledger = ledger.accepted(NOON + at),
                 Step::GoBack(at) => {
-                    if ledger.is_open() && NOON + at < ledger.window().from
+                    if ledger.is_open && NOON + at < ledger.window().from
                         && let Ok((new, window)) = ledger.gone_back(NOON + at)
                     {
                         ledger = new;
@@ -295,25 +295,25 @@ proptest! {
                     others.push((i64::MIN, NOON + at));
                 }
                 Step::Restart => {
-                    let known = file(of(ledger.me(), *ledger.used()), None);
-                    ledger = Ledger::begin(&Facts { era: ledger.era() + 1, chance: (50, start), ..facts(Some(&known)) });
+                    let known = file(of(ledger.me, ledger.used), None);
+                    ledger = Ledger::begin(&Facts { era: ledger.era + 1, chance: (50, start), ..facts(Some(&known)) });
                 }
             }
-            prop_assert!(ledger.used().contains(&before), "used time only grows");
+            prop_assert!(ledger.used.contains(&before), "used time only grows");
             for &(from, to) in &others {
-                prop_assert!(ledger.used().includes(from, to));
+                prop_assert!(ledger.used.includes(from, to));
             }
             if let Some(window) = handed_out {
                 let meets = |from: i64, to: i64| window.from.max(from) < window.until.min(to);
-                prop_assert!(ledger.used().includes(window.from, window.until));
-                prop_assert!(window.from >= ledger.floor() || window == ledger.window());
-                for &(era, other) in windows.iter().filter(|(era, _)| *era != ledger.era()) {
+                prop_assert!(ledger.used.includes(window.from, window.until));
+                prop_assert!(window.from >= ledger.floor || window == ledger.window());
+                for &(era, other) in windows.iter().filter(|(era, _)| *era != ledger.era) {
                     prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {era}");
                 }
                 for &(from, to) in &others {
                     prop_assert!(!meets(from, to), "{window:?} meets {from} to {to}");
                 }
-                windows.push((ledger.era(), window));
+                windows.push((ledger.era, window));
             }
         }
     }

@@ -1,17 +1,20 @@
 //! Used time: sets that only grow, whatever becomes of them.
 
-use flake_core::ledger::used::{Gap, MAX_GAPS, Used};
+use flake_core::ledger::used::{Free, MAX_GAPS, Used};
 use proptest::prelude::*;
 
 /// Instants are few, so that ends meet.
 const END: i64 = 60;
 
-fn any_gaps() -> impl Strategy<Value = Vec<Gap>> {
-    let gap =
-        (0..END, 1..9i64, any::<bool>()).prop_map(|(from, length, accepted)| Gap { from, to: from + length, accepted });
+fn any_gaps() -> impl Strategy<Value = Vec<Free>> {
+    let gap = (0..END, 1..9i64, any::<bool>()).prop_map(|(from, length, accepted)| Free {
+        from,
+        to: from + length,
+        accepted,
+    });
     prop::collection::vec(gap, 0..6).prop_map(|mut gaps| {
         gaps.sort_by_key(|gap| gap.from);
-        let mut apart: Vec<Gap> = Vec::new();
+        let mut apart: Vec<Free> = Vec::new();
         for gap in gaps {
             if apart.last().is_none_or(|last| last.to < gap.from) {
                 apart.push(gap);
@@ -36,8 +39,8 @@ fn instants() -> impl Iterator<Item = i64> {
     (-3..END + 40).chain([i64::MIN, i64::MAX - 1])
 }
 
-fn gap(from: i64, to: i64) -> Gap {
-    Gap { from, to, accepted: false }
+fn gap(from: i64, to: i64) -> Free {
+    Free { from, to, accepted: false }
 }
 
 #[test]
@@ -108,7 +111,7 @@ proptest! {
         for instant in instants() {
             prop_assert_eq!(is_used(&both, instant), is_used(&one, instant) || is_used(&other, instant));
             if let (Some(free), Some(a), Some(b)) = (both.free_at(instant), one.free_at(instant), other.free_at(instant)) {
-                let says = |free: flake_core::ledger::used::Free| (free.to < i64::MAX).then_some(free.accepted);
+                let says = |free: Free| (free.to < i64::MAX).then_some(free.accepted);
                 let expected = match (says(a), says(b)) {
                     (Some(a), Some(b)) => a || b,
                     (Some(one), None) | (None, Some(one)) => one,

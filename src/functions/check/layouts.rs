@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::sno::{self, automatic_share, partition_share};
-use flake_core::{BUILTIN, Layout, Node, Share, Slot};
+use flake_core::{BUILTIN, IdSource, Layout, Node, Share, Slot, SnoSource, Ticks};
 
 use super::finding::Finding;
 use super::node::{Pair, fault};
@@ -12,9 +11,7 @@ use crate::error::Error;
 use crate::layouts::{catalog, custom};
 use crate::postgres::slot;
 use crate::postgres::timestamptz::Timestamptz;
-use crate::session::generators::{SessionGenerator, each};
-use crate::session::layout_source::LayoutSource;
-use crate::session::sno_source::SnoSource;
+use crate::session::stores::{LAYOUTS, SNOS, each};
 
 const SNO: &str = "sno";
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
@@ -26,38 +23,24 @@ const YEAR: i64 = DAY * 1461 / 4;
 /// The longest time for an ID, in whole microseconds: the steps in which the IDs of all sessions are in order.
 const STEP: u128 = 16;
 
-/// Layouts in use.
-enum Source {
-    Layout(&'static Layout),
-    Sno,
-    SnoPartition,
+/// What IDs are made of.
+struct Source {
+    ticks: Ticks,
+    /// The last tick up to which the order of IDs is the order of time.
+    last_ordered: Option<u64>,
+    share: Box<dyn Fn(Node, Slot) -> Result<Share, flake_core::Error>>,
 }
 
 impl Source {
-    fn share(&self, node: Node, slot: Slot) -> Result<Share, flake_core::Error> {
-        match self {
-            Self::Layout(layout) => Share::new(layout, node, slot),
-            Self::Sno => automatic_share(node, slot),
-            Self::SnoPartition => partition_share(0, node, slot),
-        }
+    fn layout(layout: &'static Layout) -> Self {
+        let share = Box::new(move |node, slot| layout.share(node, slot));
+        Self { ticks: layout.ticks(), last_ordered: layout.last_ordered_tick(), share }
     }
 
-    /// How many IDs a session has in a second.
-    fn rate(&self, share: &Share) -> u128 {
-        share.ids_per_second(match self {
-            Self::Layout(layout) => layout.tick_length(),
-            Self::Sno | Self::SnoPartition => sno::UNIT,
-        })
-    }
-
-    /// When the last tick begins, and the last one up to which the order of IDs is the order of time.
-    fn ends(&self) -> (i64, Option<i64>) {
-        match self {
-            Self::Layout(layout) => {
-                (layout.start_of(layout.last_tick()), layout.last_ordered_tick().map(|tick| layout.start_of(tick)))
-            }
-            Self::Sno | Self::SnoPartition => (sno::LAST, Some(sno::LAST)),
-        }
+    fn sno(partition: Option<i32>) -> Self {
+        let sno = SnoSource { partition };
+        let share = Box::new(move |node, slot| sno.share(node, slot));
+        Self { ticks: sno.ticks(), last_ordered: Some(sno.ticks().last), share }
     }
 }
 
@@ -82,14 +65,14 @@ impl Layouts {
         };
         let built_in = BUILTIN.iter().filter(|layout| layout.generates());
         let mut all: Vec<_> =
-            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::Layout(layout)))).collect();
+            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::layout(layout)))).collect();
         all.extend(
-            [(SNO, Source::Sno), (SNO_PARTITION, Source::SnoPartition)]
-                .map(|(name, source)| candidate(name.to_owned(), false, Ok(source))),
+            [(SNO, None), (SNO_PARTITION, Some(0))]
+                .map(|(name, partition)| candidate(name.to_owned(), false, Ok(Source::sno(partition)))),
         );
         all.extend(catalog::names().into_iter().filter_map(|name| {
             let source = custom::find(&name).transpose()?;
-            Some(candidate(name, true, source.map(Source::Layout)))
+            Some(candidate(name, true, source.map(Source::layout)))
         }));
         Self(all)
     }
@@ -109,11 +92,12 @@ impl Layouts {
         let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for Candidate { name, source, is_custom, is_in_use } in &self.0 {
             let fault = match source {
-                Ok(source) => match nodes.iter().map(|&node| source.share(node, slot)).collect::<Result<Vec<_>, _>>() {
+                Ok(source) => match nodes.iter().map(|&node| (source.share)(node, slot)).collect::<Result<Vec<_>, _>>()
+                {
                     Ok(shares) => {
                         let rate = shares
                             .iter()
-                            .map(|share| source.rate(share))
+                            .map(|share| share.ids_per_second(source.ticks.length))
                             .min()
                             .filter(|rate| 1_000_000 / rate.max(&1) > STEP);
                         slow.extend(rate.filter(|_| *is_in_use).map(|rate| format!("{rate} IDs of {name}")));
@@ -159,7 +143,8 @@ impl Layouts {
             .iter()
             .filter(|candidate| candidate.is_in_use)
             .filter_map(|Candidate { name, source, .. }| {
-                let (end, order) = source.as_ref().ok()?.ends();
+                let Source { ticks, last_ordered, .. } = source.as_ref().ok()?;
+                let (end, order) = (ticks.start_of(ticks.last), last_ordered.map(|tick| ticks.start_of(tick)));
                 Some(match order.filter(|order| *order < end) {
                     None => (end, format!("{name} ends {}.", relative(end, now))),
                     Some(order) => (
@@ -204,7 +189,7 @@ fn names_in_use(uses: &Uses) -> BTreeSet<String> {
     let sno = |is_partition| if is_partition { SNO_PARTITION } else { SNO }.to_owned();
     let mut names = uses.named.clone();
     names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
-    names.extend(each(|own: &SessionGenerator<LayoutSource>| own.source.layout.name().to_owned()));
-    names.extend(each(|own: &SessionGenerator<SnoSource>| sno(own.source.partition.is_some())));
+    names.extend(each(&LAYOUTS, |own| own.source().name().into_owned()));
+    names.extend(each(&SNOS, |own| sno(own.source().partition.is_some())));
     names
 }

@@ -25,8 +25,8 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
         );
     }
     let skipped: Vec<_> = ledger
-        .used()
-        .after(ledger.granted_until().max(now))
+        .used
+        .after(ledger.until.max(now))
         .into_iter()
         .filter(|(_, until)| until - now > AHEAD)
         .map(|(from, until)| format!("{} to {}", time(from), time(until)))

@@ -9,14 +9,12 @@ use pgrx::spi::{SpiClient, SpiError};
 use super::bounds;
 use super::calls::{Column, DEFAULT, Origin, argument, layout, origin, output};
 use super::finding::Finding;
-use crate::functions::layout_uses::EXPRESSIONS;
+use crate::functions::layout_uses::{EXPRESSIONS, functions};
 use crate::layouts::known;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension;
-use crate::postgres::node_tree::{Place, Tree};
+use crate::postgres::node_tree::{LONGEST, Place, Tree};
 
-/// Trees that are longer are left out: what Rust cannot allocate ends the server.
-const LONGEST: usize = 1_000_000;
 /// How many findings are named.
 const MOST_NAMED: usize = 10;
 /// How many queries a column is followed through.
@@ -27,14 +25,6 @@ const READERS: &[&str] =
     &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
 /// What IDs are compared with.
 const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
-
-/// The functions of an extension, $1.
-const FUNCTIONS: &str = "
-    SELECT p.oid, p.proname::pg_catalog.text
-    FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
-    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-      AND d.refobjid OPERATOR(pg_catalog.=) $1
-      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
 
 /// The query of a view, $1.
 const VIEW: &str = "
@@ -100,11 +90,7 @@ struct Catalog<'a> {
 
 impl<'a> Catalog<'a> {
     fn new(client: &'a SpiClient<'a>, extension: pg_sys::Oid) -> Result<Self, SpiError> {
-        let mut functions = HashMap::new();
-        for row in client.select(FUNCTIONS, None, &[extension.into()])? {
-            functions.extend(row.get::<pg_sys::Oid>(1)?.map(|oid| oid.to_u32()).zip(row.get::<String>(2)?));
-        }
-        Ok(Self { client, functions })
+        Ok(Self { client, functions: functions(client, extension)? })
     }
 
     /// Looks at each expression that calls flake.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, Layout, Node, Share, Slot};
+use flake_core::{Answer, Generator, Layout, Node, Share, Slot, Start};
 
 use super::choices::Choices;
 
@@ -19,12 +19,10 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
         places.map(|(node, slot)| Share::new(layout, Node::new(node, nodes).unwrap(), Slot::new(slot, slots).unwrap()));
     let [Ok(one), Ok(two)] = shares else { return };
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
-    let sessions = [one, two].map(|share| {
-        let generator = Generator::starting_above(layout, &share, now, choices.number()).ok()?;
-        Some((share, generator))
+    let mut sessions = [one, two].map(|share| {
+        let above = Start { free_from: now + 1, resumed: None };
+        (share, Generator::start(layout, &share, above, i64::MIN, choices.number()))
     });
-    let [Some(one), Some(two)] = sessions else { return };
-    let mut sessions = [one, two];
     let mut made = HashSet::new();
     for _ in 0..32 {
         now = choices.instant(&[now, now.saturating_add(layout.tick_length())]);

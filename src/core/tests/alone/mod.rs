@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 
 use flake_core::ledger::host::{Change, Durability, Fault, HALF, Host, Page, Server, Shared, State, Writer};
 use flake_core::{Node, SlotProgress};
@@ -101,24 +102,11 @@ impl Server for Alone {
 
 pub struct Right<'a>(&'a Alone);
 
-impl Server for Right<'_> {
-    fn now(&self) -> i64 {
-        self.0.now()
-    }
-    fn steady(&self) -> i64 {
-        self.0.steady()
-    }
-    fn boot(&self) -> Option<u64> {
-        self.0.boot()
-    }
-    fn chance(&self) -> u32 {
-        self.0.chance()
-    }
-    fn shared(&self) -> &Shared {
-        self.0.shared()
-    }
-    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.0.lock(act)
+impl Deref for Right<'_> {
+    type Target = Alone;
+
+    fn deref(&self) -> &Alone {
+        self.0
     }
 }
 

@@ -1,5 +1,6 @@
 //! A session of a simulated server, as the protocol sees it. Every call is a point at which the story may stop the session.
 
+use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -170,27 +171,11 @@ pub struct Right<'a> {
     _guard: MutexGuard<'a, ()>,
 }
 
-impl Server for Right<'_> {
-    fn now(&self) -> i64 {
-        self.host.now()
-    }
-    fn steady(&self) -> i64 {
-        self.host.steady()
-    }
-    fn boot(&self) -> Option<u64> {
-        self.host.boot()
-    }
-    fn chance(&self) -> u32 {
-        self.host.chance()
-    }
-    fn shared(&self) -> &Shared {
-        self.host.shared()
-    }
-    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.host.lock(act)
-    }
-    fn point(&self, name: &'static str) {
-        self.host.point(name);
+impl Deref for Right<'_> {
+    type Target = Hosted;
+
+    fn deref(&self) -> &Hosted {
+        self.host
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use flake_core::ledger::host::Host;
 use flake_core::{
-    Answer, Field, FinalProgress, Generator, Layout, Node, Numbers, Origin, Resumable, Role, SequenceRule, Share, Slot,
-    Sno, SnoGenerator,
+    Answer, Field, FinalProgress, Layout, Node, Numbers, Resumable, Role, SequenceRule, Share, Slot, Sno, SnoSource,
 };
 
 use crate::host::Trouble;
@@ -65,8 +64,8 @@ pub struct Id {
 
 /// A session's generator of one kind.
 pub enum Own {
-    Layout(Box<Resumable<Generator>>),
-    Sno(Box<Resumable<SnoGenerator>>),
+    Layout(Box<Resumable<&'static Layout>>),
+    Sno(Box<Resumable<SnoSource>>),
 }
 
 /// What an attempt came to.
@@ -83,10 +82,12 @@ impl Own {
         Ok(match OF_KINDS.get(kind) {
             Some(layout) => {
                 let share = Share::new(layout, node, slot).unwrap();
-                let origin = Origin { layout: layout.clone(), share, position: 3 };
-                Self::Layout(Box::new(Resumable::begin(host, layout.key(), origin)?))
+                Self::Layout(Box::new(Resumable::begin(host, layout, &share, 3)?))
             }
-            None => Self::Sno(Box::new(Resumable::begin(host, kind as u64, share_of_sno(kind, node, slot))?)),
+            None => {
+                let source = SnoSource { partition: Some(kind as i32) };
+                Self::Sno(Box::new(Resumable::begin(host, source, &share_of_sno(kind, node, slot), 0)?))
+            }
         })
     }
 
@@ -107,14 +108,14 @@ impl Own {
         }
         match self {
             Self::Layout(own) => {
-                let answer = own.next(host, admit, |generator, now| generator.next(now, || 0))?;
+                let answer = own.next(host, admit, || 0)?;
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 let end = start.saturating_add(OF_KINDS[kind].tick_length());
                 Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
             }
             Self::Sno(own) => {
-                let answer = own.next(host, admit, |generator, now| generator.next(now, 1))?;
-                let start = own.generator.last_unit_start().unwrap_or(i64::MIN);
+                let answer = own.next(host, admit, 1)?;
+                let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(judged(answer, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
                     Id { bits: bits << 8 | LAYOUTS as u128, start, end: start.saturating_add(UNIT) }

@@ -24,7 +24,7 @@ impl World {
     /// No time that is granted reaches further than this.
     fn latest(&self) -> i64 {
         let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
-        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used().until()).max();
+        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used.until()).max();
         granted.unwrap_or(i64::MIN).max(self.above).saturating_add(AHEAD + 2 * MARGIN)
     }
 
@@ -174,7 +174,7 @@ impl Play {
     fn is_stuck(&self, at: usize, database: usize, why: &str) {
         let mut world = self.world();
         let used = world.machines[at].memory.state.try_lock().ok().and_then(|state| state.ledger);
-        let used = used.map(|ledger| (ledger.used().until(), ledger.used().gaps().to_vec(), ledger.bound()));
+        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.bound));
         let name = world.name(at);
         world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
     }

@@ -57,7 +57,7 @@ impl Session {
             own: Default::default(),
             is_making: false,
             transaction: None,
-            past: SessionTransactions::new(),
+            past: SessionTransactions::before_joining(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Play {
         let outcome = own.next(host, kind, |host| {
             let (now, admitted) = host.admit(past);
             read.set((self.time(), now));
-            in_recovery.set(host.lock(|state| state.ledger.is_some_and(|ledger| ledger.in_recovery())));
+            in_recovery.set(host.lock(|state| state.ledger.is_some_and(|ledger| ledger.in_recovery)));
             (now, admitted)
         });
         session.own[kind] = Some(own);

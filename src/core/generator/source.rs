@@ -1,0 +1,84 @@
+//! The sources of IDs, of which generators know no more than this.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use super::path::Path;
+use crate::layout::ticks::Ticks;
+use crate::{Error, Layout, Node, SequenceRule, Share, Slot};
+
+/// The source of a generator's IDs: a layout, or the snos of a partition.
+pub trait IdSource: Copy + PartialEq {
+    /// The type of its IDs.
+    type Id;
+    /// What else makes an ID: random bits, or a number of the caller's.
+    type Argument: Copy;
+    /// Whether a generator continues in the past when the clock steps back.
+    const GOES_BACK: bool;
+
+    /// The name in error messages.
+    fn name(&self) -> Cow<'static, str>;
+    /// A number that is the same for sources that use the same generator, and different for others.
+    fn key(&self) -> u64;
+    /// Whether IDs are made of it.
+    fn generates(&self) -> bool;
+    /// Computes the share of a slot of a node.
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, Error>;
+    /// How it divides time.
+    fn ticks(&self) -> Ticks;
+    /// How the sequence changes when a tick begins.
+    fn rule(&self) -> SequenceRule;
+    /// The IDs of a share in their order.
+    fn path(&self, share: &Share) -> Path;
+    /// The bits that tell the tick. `drifts` is how often the clock has stepped back.
+    fn time_bits(&self, tick: u64, drifts: u64) -> u64;
+    /// Puts an ID together; `bits` are those of the worker and the sequence.
+    fn id(&self, time_bits: u64, bits: u64, argument: Self::Argument) -> Self::Id;
+}
+
+/// Layouts, however they are referred to.
+impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
+    type Id = u64;
+    /// Draws random bits, for the layouts that have some.
+    type Argument = fn() -> u64;
+    const GOES_BACK: bool = false;
+
+    fn name(&self) -> Cow<'static, str> {
+        self.name.clone()
+    }
+
+    /// Layouts of the same bits make the same IDs, whatever their names.
+    fn key(&self) -> u64 {
+        Layout::key(self)
+    }
+
+    fn generates(&self) -> bool {
+        self.generates
+    }
+
+    fn share(&self, node: Node, slot: Slot) -> Result<Share, Error> {
+        Share::new(self, node, slot)
+    }
+
+    fn ticks(&self) -> Ticks {
+        Layout::ticks(self)
+    }
+
+    fn rule(&self) -> SequenceRule {
+        self.rule
+    }
+
+    fn path(&self, share: &Share) -> Path {
+        Path::new(self.geometry.worker, self.geometry.sequence, share)
+    }
+
+    fn time_bits(&self, tick: u64, _drifts: u64) -> u64 {
+        self.geometry.time_bits(tick)
+    }
+
+    #[inline]
+    fn id(&self, time_bits: u64, bits: u64, random: fn() -> u64) -> u64 {
+        let mask = self.geometry.random_mask;
+        time_bits | bits | if mask == 0 { 0 } else { random() & mask }
+    }
+}

@@ -1,0 +1,55 @@
+//! How time is divided into ticks.
+
+use crate::Error;
+
+/// Ticks of one length, from an epoch on. Instants are microseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticks {
+    /// The instant of tick 0.
+    pub epoch: i64,
+    /// The length of a tick in microseconds.
+    pub length: i64,
+    /// The last tick.
+    pub last: u64,
+}
+
+impl Ticks {
+    /// The instant at which a tick begins.
+    pub const fn start_of(&self, tick: u64) -> i64 {
+        // Up to the last tick the sum is an instant, even where the product alone is too large.
+        self.epoch.wrapping_add((tick as i64).wrapping_mul(self.length))
+    }
+
+    /// The first instant after the last tick.
+    pub const fn end(&self) -> i64 {
+        self.start_of(self.last) + self.length
+    }
+
+    /// The tick that holds an instant, or the nearest one.
+    pub(crate) fn nearest(&self, instant: i64) -> u64 {
+        (instant.max(self.epoch).wrapping_sub(self.epoch) as u64 / self.length as u64).min(self.last)
+    }
+
+    /// Returns the tick that holds an instant, or [`Error::InstantOutOfRange`]. `layout` is the name in the error.
+    #[inline]
+    pub(crate) fn tick_at(&self, at: i64, layout: &str) -> Result<u64, Error> {
+        let (first, end) = (self.epoch, self.end());
+        if !(first..end).contains(&at) {
+            return Err(Error::InstantOutOfRange { layout: layout.to_owned().into(), at, first, end });
+        }
+        Ok(at.wrapping_sub(first) as u64 / self.length as u64)
+    }
+
+    /// Returns the tick that holds an instant at which IDs are to be made.
+    ///
+    /// # Errors
+    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
+    pub fn tick_to_generate_in(&self, now: i64, layout: &str) -> Result<u64, Error> {
+        if now >= self.end() { Err(self.exhausted(layout)) } else { self.tick_at(now, layout) }
+    }
+
+    /// Returns the error for a clock past the last tick.
+    pub fn exhausted(&self, layout: &str) -> Error {
+        Error::Exhausted { layout: layout.to_owned().into(), end: self.end() }
+    }
+}

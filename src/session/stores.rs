@@ -1,0 +1,116 @@
+//! The stores of this session's generators, one for each kind of source, and what they leave when the session exits.
+#![allow(unsafe_code, reason = "registers a callback")]
+
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
+use std::mem::ManuallyDrop;
+use std::thread::LocalKey;
+
+use flake_core::{FinalProgress, IdSource, SnoSource};
+use pgrx::{pg_guard, pg_sys};
+
+use super::generators::SessionGenerator;
+use super::layout_source::LayoutSource;
+use super::shelf::Shelf;
+use crate::error::{Error, OrRaise};
+use crate::ledger::{self, Backend};
+use crate::postgres::transaction;
+use crate::settings;
+
+/// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
+/// destructors run before PostgreSQL's callbacks, which have to find the generators.
+pub struct Store<S: IdSource> {
+    /// The SQL function that makes IDs, for error messages.
+    function: &'static CStr,
+    generators: ManuallyDrop<RefCell<Shelf<SessionGenerator<S>>>>,
+}
+
+/// Where a store is.
+pub type In<S> = &'static LocalKey<Store<S>>;
+
+thread_local! {
+    pub static LAYOUTS: Store<LayoutSource> = const { Store::new(c"flake_next()") };
+    pub static SNOS: Store<SnoSource> = const { Store::new(c"sno_next()") };
+    static LEAVES_AT_EXIT: Cell<bool> = const { Cell::new(false) };
+}
+
+impl<S: IdSource> Store<S> {
+    const fn new(function: &'static CStr) -> Self {
+        Self { function, generators: ManuallyDrop::new(RefCell::new(Shelf::new())) }
+    }
+
+    /// Has the generators read the clock again. Those that are not at hand read it when they come there.
+    fn forget_readings(&self) {
+        if let Ok(mut generators) = self.generators.try_borrow_mut() {
+            generators.at_hand().for_each(SessionGenerator::forget_reading);
+        }
+    }
+
+    /// Returns what the generators leave at exit; none if one of them is in the middle of making an ID.
+    fn final_progress(&self) -> Option<Vec<FinalProgress>> {
+        let mut generators = self.generators.try_borrow_mut().ok()?;
+        Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
+    }
+}
+
+/// Acts on this session's generator for a source, which is created if it does not exist.
+pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
+    store.with(|Store { function, generators }| {
+        settings::refuse_in_recovery(function);
+        let key = source.key();
+        if !generators.borrow().has(key) {
+            // No generator is borrowed meanwhile, because the session may exit while it waits for a lock.
+            let new = SessionGenerator::new(source, join).or_raise();
+            generators.borrow_mut().add(key, new);
+        }
+        let mut generators = generators.borrow_mut();
+        let Some(own) = generators.bring_to_hand(key) else { unreachable!("it has just been created") };
+        own.go_on_for(source).or_raise();
+        act(own)
+    })
+}
+
+/// Acts on the generator whose source is wanted, if it is at hand and not in use.
+#[inline]
+pub fn find<S: IdSource, R>(
+    store: In<S>,
+    is_wanted: impl Fn(&S) -> bool,
+    act: impl FnOnce(&mut SessionGenerator<S>) -> Option<R>,
+) -> Option<R> {
+    store.with(|store| {
+        let mut generators = store.generators.try_borrow_mut().ok()?;
+        act(generators.at_hand().find(|own| is_wanted(own.source()))?)
+    })
+}
+
+/// Acts on each of this session's generators for sources of one type.
+pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
+    store.with(|store| store.generators.borrow().all().map(act).collect())
+}
+
+/// Has the ends of this session's transactions noticed: generators forget their readings of the clock.
+pub fn subscribe() {
+    transaction::subscribe(|event| {
+        if ledger::end_transaction(event) {
+            LAYOUTS.with(Store::forget_readings);
+            SNOS.with(Store::forget_readings);
+        }
+    });
+}
+
+/// Has this session count as one that uses the ledger until it exits. Then its generators leave their progress to the slot's
+/// next owner.
+pub fn join() -> Result<Backend, Error> {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+        let stores = [LAYOUTS.with(Store::final_progress), SNOS.with(Store::final_progress)];
+        let progress: Option<Vec<_>> = stores.into_iter().collect();
+        ledger::leave(progress.map(|stores| stores.concat()).as_deref());
+    }
+    let backend = ledger::join()?;
+    if !LEAVES_AT_EXIT.replace(true) {
+        // SAFETY: the callback lives as long as the library, which PostgreSQL never unloads.
+        unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
+    }
+    Ok(backend)
+}
