@@ -7,19 +7,24 @@ use sha2::{Digest, Sha256};
 
 /// Tells the keys of snos from those of layouts.
 const SNO: u64 = 1 << 63;
+/// Tells the keys of layouts that have the bits of a built-in one from those of others.
+const BUILT_IN: u64 = 1 << 62;
 
-/// Returns the key of a layout with this identity.
+/// Returns the key of a layout that has the bits of the built-in one with this number.
+pub(crate) const fn of_built_in(number: usize) -> u64 {
+    BUILT_IN | number as u64
+}
+
+/// Returns the key of another layout with this identity.
 pub(crate) fn of_layout(identity: &impl Hash) -> u64 {
     let mut hasher = Sha256Hasher(Sha256::new());
     identity.hash(&mut hasher);
-    hasher.finish() & !SNO
+    hasher.finish() & !(SNO | BUILT_IN)
 }
 
 /// Returns the key of snos in the caller's partition, or in the automatic ones.
 pub(crate) fn of_sno(partition: Option<i32>) -> u64 {
-    let mut hasher = Sha256Hasher(Sha256::new());
-    partition.hash(&mut hasher);
-    hasher.finish() | SNO
+    SNO | partition.map_or(0, |partition| 1 + u64::from(partition as u32))
 }
 
 struct Sha256Hasher(Sha256);

@@ -7,10 +7,10 @@
 #![allow(unsafe_code, reason = "subscribes to PostgreSQL's invalidations")]
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flake_core::{Definition, Layout};
+use flake_core::{Definition, Layout, is_always_built_in};
 use pgrx::prelude::*;
 
 use super::catalog::{self, Stored};
@@ -22,7 +22,7 @@ static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     /// Every definition that this session has parsed, with its layout, by name and definition. There are few of them, and
     /// generators keep theirs.
-    static PARSED: RefCell<HashMap<(String, String), &'static Layout>> = RefCell::default();
+    static PARSED: RefCell<BTreeMap<(String, String), &'static Layout>> = RefCell::default();
 }
 
 /// Returns a number that changes with the catalog. As long as it stays the same, names stand for the same layouts.
@@ -44,8 +44,11 @@ pub fn subscribe() {
     }
 }
 
-/// Returns the custom layout with this name, if there is one.
+/// Returns the custom layout with this name, if there is one. Names that need no look into the catalog make the first ID cheap.
 pub fn find(name: &str) -> Result<Option<&'static Layout>, Error> {
+    if is_always_built_in(name) {
+        return Ok(None);
+    }
     let Some(Stored { definition, fingerprint, .. }) = catalog::find(name) else { return Ok(None) };
     if fingerprint.as_deref() != Some(&catalog::fingerprint(&definition)) {
         return Err(Error::Altered { layout: name.to_owned().into() });

@@ -5,7 +5,7 @@ pub mod catalog;
 pub mod custom;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 
@@ -16,7 +16,7 @@ thread_local! {
     /// The layout of the last call and the catalog version it was found in: a query names the same layout in each row.
     static LAST_USED: Cell<Option<(&'static Layout, u64)>> = const { Cell::new(None) };
     /// The layouts found in this version of the catalog, by their names.
-    static FOUND: RefCell<(u64, HashMap<String, &'static Layout>)> = RefCell::default();
+    static FOUND: RefCell<(u64, BTreeMap<String, &'static Layout>)> = RefCell::default();
 }
 
 /// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes are compared whatever the

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use pgrx::pg_sys;
 
@@ -15,6 +16,9 @@ use super::extension;
 pub type Lsn = pg_sys::XLogRecPtr;
 
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
+/// The relation is no temporary one of a session.
+const NO_BACKEND: core::ffi::c_int = -1;
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 /// The page's number.
 const BLOCK: pg_sys::BlockNumber = 1;
@@ -24,8 +28,18 @@ thread_local! {
     static FOUND: Cell<pg_sys::Oid> = const { Cell::new(pg_sys::Oid::INVALID) };
 }
 
-/// An open sequence whose page holds some bytes.
-pub struct SequencePage(pg_sys::Relation);
+#[cfg(not(feature = "pg15"))]
+use pg_sys::RelFileLocator as Place;
+#[cfg(feature = "pg15")]
+use pg_sys::RelFileNode as Place;
+
+/// A locked sequence whose page holds some bytes. It is no open relation: to build one costs a session's first ID as much as all
+/// the rest.
+pub struct SequencePage {
+    oid: pg_sys::Oid,
+    place: Place,
+    is_logged: bool,
+}
 
 impl SequencePage {
     /// Opens the sequence of this name in the extension's schema; none if there is no such sequence. The catalog is searched where
@@ -42,70 +56,80 @@ impl SequencePage {
         if oid == pg_sys::Oid::INVALID {
             return None;
         }
-        // SAFETY: the lock keeps the relation.
+        // SAFETY: once the lock is there, the catalog's row is the newest one and stays so; it is of this catalog.
         unsafe {
-            let relation = pg_sys::try_relation_open(oid, LOCK_MODE);
-            let form = &*relation.as_ref()?.rd_rel;
-            if form.relkind as u8 == pg_sys::RELKIND_SEQUENCE && CStr::from_ptr(form.relname.data.as_ptr()) == name {
-                return Some(Self(relation));
+            pg_sys::LockRelationOid(oid, LOCK_MODE);
+            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, oid.into());
+            let found = row.as_mut().and_then(|row| {
+                let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_class>();
+                let is_it = form.relkind as u8 == pg_sys::RELKIND_SEQUENCE
+                    && CStr::from_ptr(form.relname.data.as_ptr()) == name;
+                let is_logged = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
+                let found = is_it.then(|| Self { oid, place: place(form), is_logged });
+                pg_sys::ReleaseSysCache(row);
+                found
+            });
+            if found.is_none() {
+                pg_sys::UnlockRelationOid(oid, LOCK_MODE);
             }
-            pg_sys::relation_close(relation, LOCK_MODE);
+            found
         }
-        None
     }
 
     /// Returns its OID.
-    pub fn oid(&self) -> pg_sys::Oid {
-        // SAFETY: the relation is open.
-        unsafe { (*self.0).rd_id }
+    pub const fn oid(&self) -> pg_sys::Oid {
+        self.oid
     }
 
     /// Returns whether changes of the page are written to the WAL.
-    pub fn is_logged(&self) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { (*(*self.0).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT }
+    pub const fn is_logged(&self) -> bool {
+        self.is_logged
     }
 
     fn has_page(&self) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { pg_sys::RelationGetNumberOfBlocksInFork(self.0, MAIN) > BLOCK }
+        // SAFETY: the lock keeps its file; PostgreSQL closes what it opens of that.
+        unsafe { pg_sys::smgrnblocks(pg_sys::smgropen(self.place, NO_BACKEND), MAIN) > BLOCK }
     }
 
     /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be; none if the
-    /// page does not exist.
-    pub fn read(&self) -> Option<(Vec<u8>, Lsn)> {
-        if !self.has_page() {
-            return None;
-        }
-        let buffer = Buffer::locked(self.0, BLOCK, pg_sys::BUFFER_LOCK_SHARE);
+    /// page does not exist. `recent` is the buffer in which it may be, so that no file is opened to see whether it exists.
+    pub fn read(&self, recent: &AtomicI32) -> Option<(Vec<u8>, Lsn)> {
+        let buffer = match Buffer::recent(self.place, BLOCK, recent.load(Ordering::Relaxed)) {
+            Some(buffer) => buffer,
+            None if self.has_page() => Buffer::of(self.place, BLOCK),
+            None => return None,
+        };
+        recent.store(buffer.0, Ordering::Relaxed);
+        let buffer = buffer.locked(pg_sys::BUFFER_LOCK_SHARE);
         Some((buffer.content()?, buffer.lsn()))
     }
 
     /// Returns the sequence's last value; none if it has none.
     pub fn last_value(&self) -> Option<i64> {
-        Buffer::locked(self.0, 0, pg_sys::BUFFER_LOCK_SHARE).last_value()
+        Buffer::of(self.place, 0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value()
     }
 
     /// Has `act` change what the page holds, which is none if the page does not exist yet, and the sequence's last value, none if
     /// it has none. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
     pub fn change(&self, act: impl FnOnce(Option<Vec<u8>>, Option<i64>) -> Option<(Vec<u8>, i64)>) -> Lsn {
+        let relation = Relation::of(self.oid);
         // SAFETY: the relation is open; both buffers are locked, and changed through the copies that the record is made of.
         unsafe {
             if !self.has_page() {
-                pg_sys::LockRelationForExtension(self.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+                pg_sys::LockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
                 if !self.has_page() {
-                    pg_sys::ReleaseBuffer(pg_sys::ReadBuffer(self.0, pg_sys::InvalidBlockNumber));
+                    pg_sys::ReleaseBuffer(pg_sys::ReadBuffer(relation.0, pg_sys::InvalidBlockNumber));
                 }
-                pg_sys::UnlockRelationForExtension(self.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
+                pg_sys::UnlockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
             }
-            let first = Buffer::locked(self.0, 0, pg_sys::BUFFER_LOCK_EXCLUSIVE);
-            let second = Buffer::locked(self.0, BLOCK, pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let first = Buffer::of(self.place, 0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let second = Buffer::of(self.place, BLOCK).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let present = second.content();
             // The bytes of another version may take less room.
             let size = present.as_ref().map(Vec::len);
             let Some((new, last_value)) = act(present, first.last_value()) else { return second.lsn() };
             let is_new = size != Some(new.len());
-            let state = pg_sys::GenericXLogStart(self.0);
+            let state = pg_sys::GenericXLogStart(relation.0);
             let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
             let flags = if is_new { pg_sys::GENERIC_XLOG_FULL_IMAGE as i32 } else { 0 };
             let page = pg_sys::GenericXLogRegisterBuffer(state, second.0, flags);
@@ -123,10 +147,42 @@ impl SequencePage {
 
 impl Drop for SequencePage {
     fn drop(&mut self) {
+        // After an error, PostgreSQL unlocks it at the end of the transaction.
+        if !std::thread::panicking() {
+            // SAFETY: it is locked, and nothing of it is used any more.
+            unsafe { pg_sys::UnlockRelationOid(self.oid, LOCK_MODE) };
+        }
+    }
+}
+
+/// Returns where PostgreSQL keeps a relation of this database.
+fn place(form: &pg_sys::FormData_pg_class) -> Place {
+    // SAFETY: PostgreSQL sets both variables before a backend runs its first statement.
+    let (own, database) = unsafe { (pg_sys::MyDatabaseTableSpace, pg_sys::MyDatabaseId) };
+    let space = if form.reltablespace == pg_sys::Oid::INVALID { own } else { form.reltablespace };
+    #[cfg(feature = "pg15")]
+    return Place { spcNode: space, dbNode: database, relNode: form.relfilenode };
+    #[cfg(not(feature = "pg15"))]
+    return Place { spcOid: space, dbOid: database, relNumber: form.relfilenode };
+}
+
+/// A relation that is open while its page is changed.
+struct Relation(pg_sys::Relation);
+
+impl Relation {
+    /// It has to be locked.
+    fn of(oid: pg_sys::Oid) -> Self {
+        // SAFETY: the caller's lock keeps it.
+        Self(unsafe { pg_sys::relation_open(oid, NO_LOCK) })
+    }
+}
+
+impl Drop for Relation {
+    fn drop(&mut self) {
         // After an error, PostgreSQL closes it at the end of the transaction.
         if !std::thread::panicking() {
             // SAFETY: it is open, and nothing of it is used any more.
-            unsafe { pg_sys::relation_close(self.0, LOCK_MODE) };
+            unsafe { pg_sys::relation_close(self.0, NO_LOCK) };
         }
     }
 }
@@ -137,17 +193,28 @@ pub fn flush(lsn: Lsn) {
     unsafe { pg_sys::XLogFlush(lsn) }
 }
 
-/// A page in a buffer that is pinned and locked.
+/// A page in a buffer that is pinned, and soon locked.
 struct Buffer(pg_sys::Buffer);
 
 impl Buffer {
-    fn locked(relation: pg_sys::Relation, block: pg_sys::BlockNumber, mode: u32) -> Self {
-        // SAFETY: the relation is open and has this block.
-        unsafe {
-            let buffer = pg_sys::ReadBuffer(relation, block);
-            pg_sys::LockBuffer(buffer, mode as i32);
-            Self(buffer)
-        }
+    /// Reads a block. There has to be one.
+    fn of(place: Place, block: pg_sys::BlockNumber) -> Self {
+        let (mode, strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
+        // SAFETY: the caller's lock keeps the relation, which is a permanent one.
+        Self(unsafe { pg_sys::ReadBufferWithoutRelcache(place, MAIN, block, mode, strategy, true) })
+    }
+
+    /// Returns the buffer if the block is there.
+    fn recent(place: Place, block: pg_sys::BlockNumber, buffer: pg_sys::Buffer) -> Option<Self> {
+        // SAFETY: it is a number of one of the server's buffers, or 0; PostgreSQL checks what the buffer holds.
+        let is_there = buffer > 0 && unsafe { pg_sys::ReadRecentBuffer(place, MAIN, block, buffer) };
+        is_there.then(|| Self(buffer))
+    }
+
+    fn locked(self, mode: u32) -> Self {
+        // SAFETY: it is pinned.
+        unsafe { pg_sys::LockBuffer(self.0, mode as i32) };
+        self
     }
 
     fn page(&self) -> pg_sys::Page {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flake_core::ledger::host::Host;
-use flake_core::{Answer, FinalProgress, IdSource, Resumable, Share};
+use flake_core::{Answer, FinalProgress, IdSource, Resumable, SequenceRule, Share};
 
 use super::delays::Delays;
 use super::tick_clock::TickClock;
@@ -47,7 +47,8 @@ impl<S: IdSource> SessionGenerator<S> {
         let mut backend = join()?;
         let share = source.share(backend.node(), slot::slot()?)?;
         // A rolling sequence begins anywhere, or short sessions would all use the same numbers.
-        let resumable = Resumable::begin(&mut backend, source, &share, rand::random())?;
+        let position = if matches!(source.rule(), SequenceRule::Rolling) { rand::random() } else { 0 };
+        let resumable = Resumable::begin(&mut backend, source, &share, position)?;
         Ok(Self { resumable, backend, delays: Delays::default(), clock: TickClock::default() })
     }
 

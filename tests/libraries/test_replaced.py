@@ -9,6 +9,7 @@ import pytest
 
 from clients import KINDS, Made
 from standing_clock import at, attempt, attempts, make, make_in_all, pass_through, server_at_0, sessions
+from test_catalog import by_hand, create, notices
 from test_ledger import warnings
 
 LIBRARIES = pathlib.Path(os.environ["FLAKE_LIBRARIES"])
@@ -83,6 +84,30 @@ def test_another_rule_for_shares(own_servers):
             make(old, made)
     server.restart()
     pass_through(server, made, 2, 4)
+
+
+def test_built_in_layouts_that_came_later(own_servers):
+    """A custom one that was made before keeps its meaning, and an upgrade warns of it."""
+    server = own_servers()
+    replace(server, "later_layouts")
+    with server.connect() as db, server.connect() as other:
+        assert other.execute("SELECT flake_timestamp(0, 'tsid')").fetchone()[0].year == 2020
+        seen = notices(db)
+        db.execute(by_hand("tsid", {"like": "twitter", "epoch": "2015-01-01T00:00:00Z"}))
+        for session in [db, other]:
+            assert session.execute("SELECT flake_timestamp(0, 'tsid')").fetchone()[0].year == 2015
+            rows = session.execute("SELECT source FROM flake_layouts WHERE name = 'tsid'").fetchall()
+            assert rows == [("custom",)]
+            at = "SELECT flake_timestamp(flake_next('tsid'), 'tsid') > now() - interval '1 s'"
+            assert session.execute(at).fetchone() == (True,)
+        assert seen == []
+        db.execute("SELECT flake_record_mark()")
+        assert seen == [("WARNING", 'layout "tsid" is not the built-in one')]
+        db.execute("SELECT flake_drop_layout('tsid')")
+        for session in [db, other]:
+            assert session.execute("SELECT flake_timestamp(0, 'tsid')").fetchone()[0].year == 2020
+        with pytest.raises(psycopg.errors.DuplicateObject):
+            create(db, "tsid", like="twitter")
 
 
 def test_a_preloaded_one_stays_until_the_restart(own_servers):

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use super::path::Path;
+use crate::layout::builtin::BUILTIN;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Layout, Node, SequenceRule, Share, Slot};
+use crate::{Error, Layout, Node, SequenceRule, Share, Slot, key};
 
 /// The source of a generator's IDs: a layout, or the snos of a partition.
 pub trait IdSource: Copy + PartialEq {
@@ -47,9 +48,12 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         self.name.clone()
     }
 
-    /// Layouts of the same bits make the same IDs, whatever their names.
+    /// Layouts of the same bits make the same IDs, whatever their names. Those of built-in layouts are known without a hash.
     fn key(&self) -> u64 {
-        Layout::key(self)
+        match BUILTIN.iter().position(|other| self.same_bits(other)) {
+            Some(number) => key::of_built_in(number),
+            None => key::of_layout(&self.identity()),
+        }
     }
 
     fn generates(&self) -> bool {

@@ -19,6 +19,9 @@ const YEAR_2021: i64 = 1_609_459_200 * SECOND;
 /// 2023-01-01T00:00:00Z.
 const YEAR_2023: i64 = 1_672_531_200 * SECOND;
 
+/// How many layouts, the last ones, came after the first release: a custom layout that was made before has its name rightfully.
+pub const LATER: u32 = 0;
+
 /// Every built-in layout: its name, source, epoch, tick, and fields from the most significant bit down.
 pub static BUILTIN: &[Layout] = &[
     row(
@@ -231,6 +234,12 @@ const fn row(
 /// Returns the built-in layout with this name.
 pub fn built_in(name: &str) -> Option<&'static Layout> {
     BUILTIN.iter().find(|layout| layout.name == name)
+}
+
+/// Returns whether a name has always been that of a built-in layout, so that no custom one has it rightfully.
+pub fn is_always_built_in(name: &str) -> bool {
+    let first = BUILTIN.len().saturating_sub(LATER as usize);
+    BUILTIN[..first].iter().any(|layout| layout.name == name)
 }
 
 /// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. A text too long to be a

@@ -18,7 +18,6 @@ use self::geometry::Geometry;
 use self::text_form::TextForm;
 use self::ticks::Ticks;
 use crate::error::Fault;
-use crate::key;
 
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
@@ -144,12 +143,7 @@ impl Layout {
         self.identity() == other.identity()
     }
 
-    /// A number for its bits and time: the same for layouts that share generators, different for others.
-    pub fn key(&self) -> u64 {
-        key::of_layout(&self.identity())
-    }
-
-    fn identity(&self) -> impl Hash + PartialEq {
+    pub(crate) fn identity(&self) -> impl Hash + PartialEq {
         let Geometry { worker, sequence, tag, flag, random_mask, fixed, .. } = self.geometry;
         // Which bits hold the value 0 beside the others makes no difference.
         (self.epoch, self.tick_length, self.geometry.time_place(), worker, sequence, tag, flag, random_mask, fixed)

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use flake_core::{
-    Answer, Definition, Error, Field, Generator, IdSource, Layout, Node, Numbers, Remaining, SequenceRule, Share, Slot,
-    SnoSource, Start, built_in,
+    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Layout, Node, Numbers, Remaining, SequenceRule,
+    Share, Slot, SnoSource, Start, built_in, is_always_built_in,
 };
 
 /// A generator that begins above the tick that holds `now`.
@@ -265,12 +265,34 @@ fn nobody_makes_a_layout_with_the_key_of_another_one() {
     let of_victim = layout("2020-01-01T00:00:00Z", "10s");
     let twin = layout("-003550-12-16T05:09:52.628969Z", "2066345149520216566us");
     assert!(!of_victim.same_bits(&twin));
-    assert_ne!(of_victim.key(), twin.key());
+    assert_ne!((&of_victim).key(), (&twin).key());
     assert!(
         (0..1000)
             .chain([32767])
-            .all(|partition| SnoSource { partition: Some(partition) }.key() >> 63 != twin.key() >> 63)
+            .all(|partition| SnoSource { partition: Some(partition) }.key() >> 63 != (&twin).key() >> 63)
     );
+}
+
+/// So that a hash is never one of the small numbers.
+#[test]
+fn keys_tell_by_what_they_were_made() {
+    let kind = |key: u64| key >> 62;
+    assert!(BUILTIN.iter().all(|layout| kind(layout.key()) == 1));
+    let snos = [None, Some(0), Some(32767)].map(|partition| SnoSource { partition }.key());
+    assert!(snos.iter().all(|&key| kind(key) >= 2) && snos[0] != snos[1] && snos[1] != snos[2]);
+    for epoch in 1..100 {
+        let fields = built_in("twitter").unwrap().fields().to_vec();
+        let layout = Layout::new("custom", epoch, 1000, fields, SequenceRule::Reset).unwrap();
+        assert_eq!(kind((&layout).key()), 0);
+    }
+}
+
+/// Of these, no custom layout can have the name rightfully. Those that are added from now on are counted in LATER.
+#[test]
+fn the_layouts_of_the_first_release() {
+    let is_first = |layout: &&Layout| is_always_built_in(&IdSource::name(*layout));
+    assert_eq!(BUILTIN.iter().filter(is_first).count(), 24);
+    assert!(!is_always_built_in("nobody"));
 }
 
 /// 'leaf' is 'twitter' by another name; a layout with fewer timestamp bits of the same place ends earlier.
@@ -280,7 +302,7 @@ fn a_generator_goes_on_for_layouts_of_the_same_bits() {
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;
     let short = Layout::new("short", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
-    assert!(short.same_bits(twitter) && short.key() == twitter.key());
+    assert!(short.same_bits(twitter) && (&short).key() == twitter.key());
     let end = short.start_of(short.last_tick()) + 1000;
     let (_, mut generator) = of_slot(twitter, 0, 122, end - 3000, 0);
     issued(generator.next(end - 1, || 0));

@@ -387,11 +387,11 @@ proptest! {
         let [ids, others_ids] = [&one, &other].map(|layout| all_ids_of_tick(layout, 5));
         let is_same_place = ids.iter().any(|id| others_ids.contains(id));
         if one.same_bits(&other) {
-            prop_assert_eq!(one.key(), other.key());
+            prop_assert_eq!((&one).key(), (&other).key());
             prop_assert_eq!(&ids, &others_ids);
             prop_assert!(!one.overlaps(&other));
         } else {
-            prop_assert_ne!(one.key(), other.key());
+            prop_assert_ne!((&one).key(), (&other).key());
             prop_assert_eq!(one.overlaps(&other), is_same_place, "{:?} {:?}", one, other);
             prop_assert_eq!(one.overlaps(&other), other.overlaps(&one));
         }

@@ -48,7 +48,7 @@ pub fn hold() -> impl Sized {
 /// is the sequence's last value.
 pub fn read() -> Result<Page, Error> {
     let page = open()?;
-    if let Some((bytes, lsn)) = page.read() {
+    if let Some((bytes, lsn)) = page.read(attach()?.control.pages.buffer(recovery::database())) {
         // Another session may have written it, and not flushed it yet.
         if !recovery::is_in_progress() {
             flush(lsn);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 
-use flake_core::{Error, Layout, Reversal, Role, TextForm};
+use flake_core::{Error, IdSource, Layout, Reversal, Role, TextForm};
 
 use super::choices::Choices;
 
@@ -185,7 +185,7 @@ fn is_in_its_spans(layout: &Layout, id: u64, start: i64, choices: &mut Choices<'
 pub fn related(one: &Layout, other: &Layout, choices: &mut Choices<'_>) {
     let is_same = one.same_bits(other);
     assert_eq!(is_same, other.same_bits(one));
-    assert_eq!(is_same, one.key() == other.key());
+    assert_eq!(is_same, (&one).key() == (&other).key());
     assert_eq!(one.overlaps(other), other.overlaps(one));
     assert!(!(is_same && one.overlaps(other)));
     let (bits, others) = (Bits::of(one), Bits::of(other));

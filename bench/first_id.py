@@ -1,0 +1,91 @@
+"""Instructions of a session's first ID and of its exit, counted by valgrind in a running server: what who connects for each
+transaction pays. The same on a busy machine as on an idle one.
+
+    first_id.py BINDIR DATA [DIRECTORY]   in the stopped cluster in DATA; keeps callgrind's files in the directory
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import psycopg
+
+# The statement is as it would be parsed anyway: the executor runs it, and the session's callbacks at exit.
+COUNTED = ["standard_ExecutorRun", "shmem_exit"]
+TIMES = 6
+
+
+@contextlib.contextmanager
+def server(bindir, data, folder):
+    """The cluster, each of whose processes counts its instructions."""
+    as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    toggles = [f"--toggle-collect={function}" for function in COUNTED]
+    with open(folder / "log", "wb") as log:
+        command = [
+            *as_server, "valgrind", "--tool=callgrind", "--trace-children=yes", *toggles,
+            f"--callgrind-out-file={folder}/out.%p", f"{bindir}/postgres", "-D", data,
+        ]  # fmt: skip
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
+    try:
+        yield
+    finally:
+        subprocess.run([*as_server, f"{bindir}/pg_ctl", "-D", data, "-m", "fast", "-w", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        process.wait()
+
+
+def connect(data):
+    """A session of the server, as soon as that is up."""
+    sockets = re.findall(r"^unix_socket_directories = '(.*)'$", (pathlib.Path(data) / "postgresql.conf").read_text(), re.M)[-1]
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            return psycopg.connect(host=sockets, user="postgres", dbname="postgres", autocommit=True)
+        except psycopg.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def count(data, folder, expression):
+    """Instructions of a session that evaluates an expression once, and exits."""
+    with connect(data) as db:
+        pid = db.info.backend_pid
+        db.execute(f"SELECT {expression}")
+    file = folder / f"out.{pid}"
+    while not (file.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", file.read_text(), re.M))):
+        time.sleep(0.05)
+    return int(found[1])
+
+
+def first_and_exit(bindir, data, folder=None):
+    """Of flake_next and nextval, in a session that begins beside another one which has made IDs, and in one that is alone. None
+    without valgrind."""
+    if not shutil.which("valgrind"):
+        return None
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o777)
+        stack.enter_context(server(bindir, data, folder))
+        with connect(data) as db:
+            db.execute("CREATE EXTENSION IF NOT EXISTS flake")
+            db.execute("CREATE SEQUENCE IF NOT EXISTS counted")
+        calls = {"flake_next": "flake_next('twitter')", "nextval": "nextval('counted')"}
+        # The least of some: one of them may ask for time, or build what PostgreSQL's sessions find afterwards.
+        def least():
+            return {name: min(count(data, folder, call) for _ in range(TIMES)) for name, call in calls.items()}
+
+        alone = least()
+        with connect(data) as other:
+            other.execute("SELECT flake_next('twitter')")
+            beside = least()
+    return {"beside": beside, "alone": alone}
+
+
+if __name__ == "__main__":
+    print(first_and_exit(*sys.argv[1:]))
