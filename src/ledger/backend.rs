@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::{HorizonHost, PreparedUse};
 use flake_core::horizon::prepared::{Prepared, Transactions};
-use flake_core::ledger::host::{Change, Durability, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::note::NOTE;
 use flake_core::{Node, SlotProgress};
 
 use super::attach::{Attachment, attach};
@@ -237,8 +238,12 @@ impl Writer for FileWriter<'_> {
         if self.is_absent() { Ok(None) } else { file::read() }
     }
 
-    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Error> {
-        if self.is_absent() { Ok(true) } else { file::write(half, bytes, durability) }
+    fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Error> {
+        if self.is_absent() { Ok(true) } else { file::write(half, bytes) }
+    }
+
+    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Error> {
+        if self.is_absent() { Ok(()) } else { file::note(bytes) }
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), Error> {

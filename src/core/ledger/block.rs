@@ -9,7 +9,7 @@
 //! | 16 | 2 + 2 + 1 + 1 | the numbers of marks and gaps; whether there are folded marks and the file's part |
 //! | 24 | 16 | the bound of horizons: recalls, incarnation, instant |
 //! | 40 | 8 | until when folded marks have used time |
-//! | 48 | 72 | the file's part |
+//! | 48 | 72 | the file's part, of which 22 bytes are used |
 //! | 120 | 392 | room for later versions, which others keep as it is |
 //! | 512 | 24 each | marks: node, number of nodes, incarnation, start, until |
 //! | 4112 | 24 each | gaps: the mark's index, whether it is accepted, from, to |
@@ -17,6 +17,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
+use super::note::ExitNote;
 use super::used::{Free, Used};
 
 /// Bytes of the form: a page of PostgreSQL has room for it.
@@ -43,19 +44,8 @@ pub struct FilePart {
     pub wal_timeline: u32,
     /// Whether the server was waiting for an old primary: after a restart, it waits again.
     pub waits: bool,
-    /// Written by the last session that exited; none while sessions make IDs.
+    /// Written by the last session that exited; none while sessions make IDs. It lies behind the block, in bytes of its own.
     pub exit_note: Option<ExitNote>,
-}
-
-/// A note that is not flushed to disk: it counts as long as the run of the operating system that took it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExitNote {
-    /// Identifies the run of the operating system.
-    pub boot: u64,
-    /// Of the open stretch, time from here on was not used ...
-    pub free_from: i64,
-    /// ... up to its end.
-    pub until: i64,
 }
 
 /// Why bytes are not marks.
@@ -65,6 +55,11 @@ pub enum Unreadable {
     Damaged,
     /// A later version has written them, in a form that this one cannot read.
     Newer(u16),
+}
+
+/// Returns the checksum of a block.
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
+    u64_at(bytes, 8)
 }
 
 fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
@@ -114,12 +109,6 @@ impl Marks {
             put(&mut bytes, 60, file.node.1.to_le_bytes());
             put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
             put(&mut bytes, 69, [file.waits.into()]);
-            if let Some(note) = file.exit_note {
-                put(&mut bytes, 68, [1]);
-                put(&mut bytes, 72, note.boot.to_le_bytes());
-                put(&mut bytes, 80, note.free_from.to_le_bytes());
-                put(&mut bytes, 88, note.until.to_le_bytes());
-            }
         }
         put(&mut bytes, ROOM_AT, self.room);
         for (index, Mark { by, used }) in self.listed.iter().enumerate() {
@@ -197,11 +186,7 @@ impl Marks {
             node: (u32_at(bytes, 56), u32_at(bytes, 60)),
             wal_timeline: u32_at(bytes, 64),
             waits: bytes[69] != 0,
-            exit_note: (bytes[68] != 0).then(|| ExitNote {
-                boot: u64_at(bytes, 72),
-                free_from: i64_at(bytes, 80),
-                until: i64_at(bytes, 88),
-            }),
+            exit_note: None,
         });
         Ok((Self { listed, folded, bound, room: get(bytes, ROOM_AT) }, file))
     }

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::block::{SIZE, Unreadable};
+use super::note::NOTE;
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
@@ -12,6 +13,8 @@ use crate::sync::{AtomicI64, AtomicU32};
 /// Bytes of each half of the file.
 pub const HALF: usize = 8192;
 const _: () = assert!(SIZE <= HALF);
+/// Bytes of the file: two halves, and the exit note.
+pub const FILE: usize = 2 * HALF + NOTE;
 
 /// Memory that all sessions of a server share without a lock.
 #[repr(C)]
@@ -76,21 +79,14 @@ impl Default for State {
 pub struct FileState {
     /// The number of the last record.
     pub number: u64,
-    /// The half that holds the last record that is on disk.
-    pub durable_half: usize,
-    /// Whether the last record has an exit note.
+    /// Its checksum.
+    pub checksum: u64,
+    /// The half that holds it.
+    pub half: usize,
+    /// Whether it has an exit note.
     pub has_exit_note: bool,
     /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
     pub is_old: bool,
-}
-
-/// Whether a record survives a crash of the operating system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// It is on disk when the call returns.
-    Flushed,
-    /// The operating system writes it to disk later.
-    Buffered,
 }
 
 /// Why something that was read cannot be used.
@@ -144,8 +140,10 @@ pub trait Writer: Deref<Target: Server> {
     type Error: From<Fault>;
     /// Reads the file; none if there is none.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
-    /// Writes one half of the file; returns false if there is no file.
-    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Self::Error>;
+    /// Writes one half of the file, which is on disk when the call returns; returns false if there is no file.
+    fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Self::Error>;
+    /// Writes the exit note, or that there is none, which the operating system writes to disk later; without a file there is none.
+    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Self::Error>;
     /// Replaces the file by a new one, which is on disk when the call returns, or has changed nothing.
     fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
 }

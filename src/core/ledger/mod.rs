@@ -7,6 +7,7 @@
 pub mod block;
 pub mod host;
 pub mod marks;
+pub mod note;
 mod old;
 pub mod protocol;
 pub mod record;

@@ -7,10 +7,10 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::block::Unreadable;
-use super::host::{Change, Durability, Fault, Host, Page, Server, State, Writer};
+use super::host::{Change, Fault, Host, Page, Server, State, Writer};
 use super::marks::Marks;
 use super::old;
-use super::record::{newest, store};
+use super::record::{newest, note, store};
 use super::slot::{FinalProgress, Start};
 use super::state::{AHEAD, Facts, Ledger};
 use super::used::Used;
@@ -154,7 +154,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
     let new = ledger.with(marks, now, steady);
     if new.used != ledger.used {
-        store(&writer, &new, Some(marks), None, Durability::Flushed)?;
+        store(&writer, &new, Some(marks))?;
     }
     if new != ledger {
         put(&writer, new);
@@ -302,7 +302,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         Err(until) => return Ok(Grant::After(until)),
     };
     if new != ledger {
-        store(writer, &new, Some(page), None, Durability::Flushed)?;
+        store(writer, &new, Some(page))?;
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
@@ -316,12 +316,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
 pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
     begun(host)?;
     let writer = host.writer();
-    let (ledger, has_exit_note) = writer.lock(|state| (state.ledger, state.file.has_exit_note));
-    if let Some(ledger) = ledger
-        && has_exit_note
-    {
-        store(&writer, &ledger, None, None, Durability::Buffered)?;
-    }
+    note(&writer, None)?;
     writer.shared().sessions.fetch_add(1, Ordering::SeqCst);
     Ok(())
 }
@@ -365,8 +360,8 @@ fn note_exit<H: Host>(host: &mut H) {
     let Some(boot) = writer.boot() else { return };
     let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
     let free_from = free_from.max(writer.shared().announced.load(Ordering::SeqCst));
-    if let Some(note) = ledger.exit_note(boot, free_from) {
-        let _ = store(&writer, &ledger, None, Some(note), Durability::Buffered);
+    if let Some(left) = ledger.exit_note(boot, free_from) {
+        let _ = note(&writer, Some(left));
     }
 }
 
@@ -380,7 +375,7 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
         // No page names an incarnation or a start before the file does.
         let writer = host.writer();
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
-        store(&writer, &ledger, Some(&page.marks), None, Durability::Flushed)?;
+        store(&writer, &ledger, Some(&page.marks))?;
     }
     raise_page(host, page)
 }
@@ -396,7 +391,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((now, false, i64::MIN)) };
         let new = ledger.accepted(now);
         if new != ledger {
-            store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
+            store(&writer, &new, Some(&page.marks))?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = i64::MIN);
             // Before anything fails: no generator begins at an instant that was taken back.
@@ -433,7 +428,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((instant, false)) };
         let new = ledger.above(instant);
         if new != ledger {
-            store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
+            store(&writer, &new, Some(&page.marks))?;
             put(&writer, new);
         }
         (new, new != ledger)
@@ -451,7 +446,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     if !host.lock(is_binding) {
         let writer = host.writer();
         if let Some(ledger) = writer.lock(|state| state.ledger) {
-            store(&writer, &ledger.binding(), None, None, Durability::Flushed)?;
+            store(&writer, &ledger.binding(), None)?;
             put(&writer, ledger.binding());
         }
     }
@@ -465,7 +460,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         let Some(old) = writer.lock(|state| state.ledger) else { return Ok(i64::MIN) };
         let (new, settled) = old.settled(now);
         if new != old {
-            store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
+            store(&writer, &new, Some(&page.marks))?;
             put(&writer, new);
         }
         settled

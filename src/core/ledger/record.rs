@@ -1,9 +1,10 @@
-//! The file of a server: two halves with a record each, of which the newer valid one counts. Writing one never overwrites the
-//! last one that reached the disk, so a write that fails loses nothing.
+//! The file of a server: two halves with a record each, of which the newer valid one counts, and the exit note. Writing a record
+//! never overwrites the last one, so a write that fails loses nothing.
 
-use super::block::{ExitNote, FilePart, Unreadable};
-use super::host::{Durability, Fault, FileState, HALF, Server, Writer};
+use super::block::{FilePart, Unreadable, checksum};
+use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
+use super::note::{ExitNote, WITHDRAWN};
 use super::old;
 use super::state::Ledger;
 
@@ -17,11 +18,12 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
         let state = FileState { number: record.1.number, is_old: true, ..FileState::default() };
         return Ok((record, state));
     }
-    if bytes.len() != 2 * HALF {
+    if bytes.len() != FILE {
         return Err(Fault::File(Unreadable::Damaged));
     }
+    let (halves, note) = bytes.split_at(2 * HALF);
     let mut newest: Option<(usize, (Marks, FilePart))> = None;
-    for (half, bytes) in bytes.chunks(HALF).enumerate() {
+    for (half, bytes) in halves.chunks(HALF).enumerate() {
         match Marks::decode(bytes) {
             Ok((marks, Some(file))) if newest.as_ref().is_none_or(|(_, (_, known))| known.number < file.number) => {
                 newest = Some((half, (marks, file)));
@@ -30,19 +32,15 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
             _ => {}
         }
     }
-    let (durable_half, record) = newest.ok_or(Fault::File(Unreadable::Damaged))?;
-    let (number, has_exit_note) = (record.1.number, record.1.exit_note.is_some());
-    Ok((record, FileState { number, durable_half, has_exit_note, is_old: true }))
+    let (half, (marks, mut file)) = newest.ok_or(Fault::File(Unreadable::Damaged))?;
+    let checksum = checksum(&bytes[half * HALF..]);
+    file.exit_note = ExitNote::decode(note, checksum);
+    let (number, has_exit_note) = (file.number, file.exit_note.is_some());
+    Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true }))
 }
 
-/// Writes a record of the ledger: the union of what the file says, what the ledger knows, and `others`.
-pub fn store<W: Writer>(
-    writer: &W,
-    ledger: &Ledger,
-    others: Option<&Marks>,
-    exit_note: Option<ExitNote>,
-    durability: Durability,
-) -> Result<(), W::Error> {
+/// Writes a record of the ledger: the union of what the file says, what the ledger knows, and `others`. It has no exit note.
+pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> Result<(), W::Error> {
     let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
@@ -56,21 +54,31 @@ pub fn store<W: Writer>(
     marks.bound = marks.bound.united(ledger.bound);
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note };
+    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
-    let half = 1 - state.durable_half;
-    let is_written = exists && writer.write(half, &bytes, durability)?;
-    let durable_half = if is_written {
-        if durability == Durability::Flushed { half } else { state.durable_half }
+    let checksum = checksum(&bytes);
+    let other_half = 1 - state.half;
+    let half = if exists && writer.write(other_half, &bytes)? {
+        other_half
     } else {
-        let mut whole = vec![0; 2 * HALF];
-        whole[..HALF].copy_from_slice(&bytes);
-        writer.replace(&whole)?;
+        bytes.resize(FILE, 0);
+        writer.replace(&bytes)?;
         0
     };
-    writer.lock(|state| {
-        state.file = FileState { number, durable_half, has_exit_note: exit_note.is_some(), is_old: false };
-    });
+    writer.lock(|state| state.file = FileState { number, checksum, half, has_exit_note: false, is_old: false });
+    Ok(())
+}
+
+/// Leaves a note for the last record, or withdraws it. One that an earlier start has left says nothing of this one.
+pub fn note<W: Writer>(writer: &W, note: Option<ExitNote>) -> Result<(), W::Error> {
+    let file = writer.lock(|state| state.file);
+    if file.is_old || note.is_none() && !file.has_exit_note {
+        return Ok(());
+    }
+    // A write that fails may have written it.
+    writer.lock(|state| state.file.has_exit_note = true);
+    writer.note(&note.map_or(WITHDRAWN, |note| note.encode(file.checksum)))?;
+    writer.lock(|state| state.file.has_exit_note = note.is_some());
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! The ledger of a server: which time it has used, and the stretch in which its sessions make IDs now. Arithmetic only.
 
-use super::block::{ExitNote, FilePart};
+use super::block::FilePart;
 use super::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use super::note::ExitNote;
 use super::used::Used;
 use super::window::Window;
 

@@ -1,6 +1,6 @@
 //! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
 
-use flake_core::ledger::block::{ExitNote, FilePart, ROOM, SIZE, Unreadable};
+use flake_core::ledger::block::{FilePart, ROOM, SIZE, Unreadable};
 use flake_core::ledger::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
@@ -29,14 +29,13 @@ fn some() -> (Marks, FilePart) {
     ));
     marks.set(mark(3, i64::MIN, &[]));
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
-    let exit_note = Some(ExitNote { boot: 11, free_from: -12, until: 13 });
-    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, exit_note })
+    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, exit_note: None })
 }
 
 #[test]
 fn what_is_written_is_read() {
     let (marks, file) = some();
-    for part in [Some(file.clone()), Some(FilePart { exit_note: None, ..file }), None] {
+    for part in [Some(file), None] {
         let bytes = marks.encode(part.as_ref());
         assert_eq!(bytes.len(), SIZE);
         assert_eq!(Marks::decode(&bytes), Ok((marks.clone(), part)));
@@ -115,15 +114,13 @@ proptest! {
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
         folded in prop::option::of(any::<i64>()),
         file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>())),
-        note in prop::option::of((any::<u64>(), any::<i64>(), any::<i64>())),
     ) {
         let mut marks = folded.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)));
         for (id, count, incarnation, start, until) in nodes {
             marks.set(Mark { by: Writer { node: (id, count), incarnation, start }, used: Used::before(until) });
         }
         marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
-        let exit_note = note.map(|(boot, free_from, until)| ExitNote { boot, free_from, until });
-        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, exit_note });
+        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, exit_note: None });
         prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
     }
 

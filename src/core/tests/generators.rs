@@ -290,7 +290,7 @@ fn keys_tell_by_what_they_were_made() {
 /// Of these, no custom layout can have the name rightfully. Those that are added from now on are counted in LATER.
 #[test]
 fn the_layouts_of_the_first_release() {
-    let is_first = |layout: &&Layout| is_always_built_in(&IdSource::name(*layout));
+    let is_first = |layout: &&Layout| is_always_built_in(&layout.name());
     assert_eq!(BUILTIN.iter().filter(is_first).count(), 24);
     assert!(!is_always_built_in("nobody"));
 }

@@ -1,7 +1,7 @@
 //! What 0.9.0 has written: a file and a page that it made, and what is read of them.
 
 use flake_core::ledger::block::Unreadable;
-use flake_core::ledger::host::{Fault, HALF};
+use flake_core::ledger::host::{FILE as SIZE, Fault};
 use flake_core::ledger::marks::{Bound, MARGIN, Writer};
 use flake_core::ledger::protocol;
 use flake_core::ledger::record::newest;
@@ -89,7 +89,7 @@ fn a_file_of_it_is_replaced_before_time_is_used() {
     protocol::grant(&mut alone, UNTIL + SECOND, UNTIL + SECOND + 1, false).unwrap();
     let file = alone.file.borrow().clone().unwrap();
     assert_eq!(alone.writes.borrow()[0], None, "all of it at once");
-    assert_eq!(file.len(), 2 * HALF);
+    assert_eq!(file.len(), SIZE);
     let ((marks, part), _) = newest(&file).unwrap();
     assert!(part.number > 42);
     let mark = marks.of((1, 4)).unwrap();

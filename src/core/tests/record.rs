@@ -1,10 +1,11 @@
 //! The file of a server: what is flushed is not overwritten before the next record is, and nothing is written over a fault.
 
 use flake_core::ledger::block::{SIZE, Unreadable};
-use flake_core::ledger::host::{Durability, Fault, HALF, Host, Server};
+use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
 use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::protocol::{self, Grant};
-use flake_core::ledger::record::{newest, store};
+use flake_core::ledger::record::{newest, note, store};
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
@@ -25,28 +26,78 @@ fn grant(alone: &mut Alone, after: i64) {
     assert!(matches!(protocol::grant(alone, now, now + 1, false), Ok(Grant::Window(..))));
 }
 
-fn write(alone: &mut Alone, durability: Durability) {
+fn write(alone: &mut Alone) {
     let ledger = alone.lock(|state| state.ledger).unwrap();
-    store(&alone.writer(), &ledger, None, None, durability).unwrap();
+    store(&alone.writer(), &ledger, None).unwrap();
+}
+
+fn noted(alone: &Alone) -> Option<ExitNote> {
+    newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.1.exit_note
 }
 
 fn number(alone: &Alone) -> u64 {
     newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.1.number
 }
 
-/// The half that was flushed last stays until the other one was.
+/// The half that was written last stays until the other one was.
 #[test]
-fn what_was_not_flushed_is_written_over() {
-    use Durability::{Buffered, Flushed};
+fn halves_are_written_in_turn() {
     let mut alone = alone();
     alone.writes.borrow_mut().clear();
-    let order = [Flushed, Buffered, Buffered, Flushed, Buffered, Flushed, Flushed];
-    for durability in order {
-        write(&mut alone, durability);
+    for _ in 0..4 {
+        write(&mut alone);
     }
-    let halves: Vec<usize> = alone.writes.borrow().iter().map(|write| write.unwrap().0).collect();
+    let halves: Vec<usize> = alone.writes.borrow().iter().map(|write| write.unwrap()).collect();
     let first = halves[0];
-    assert_eq!(halves, [first, 1 - first, 1 - first, 1 - first, first, first, 1 - first]);
+    assert_eq!(halves, [first, 1 - first, first, 1 - first]);
+}
+
+const LEFT: ExitNote = ExitNote { boot: 1, free_from: NOON, until: NOON + SECOND };
+
+/// It is one of this record of this file, for as long as nobody withdraws it.
+#[test]
+fn a_note_belongs_to_a_record() {
+    let mut alone = alone();
+    assert_eq!(noted(&alone), None);
+    note(&alone.writer(), Some(LEFT)).unwrap();
+    assert_eq!(noted(&alone), Some(LEFT));
+    let with_note = alone.file.borrow().clone().unwrap();
+    note(&alone.writer(), None).unwrap();
+    assert_eq!(noted(&alone), None);
+    note(&alone.writer(), Some(LEFT)).unwrap();
+    write(&mut alone);
+    assert_eq!(noted(&alone), None);
+    alone.file.borrow_mut().as_mut().unwrap()[2 * HALF..].copy_from_slice(&with_note[2 * HALF..]);
+    assert_eq!(noted(&alone), None);
+    for at in 2 * HALF..FILE {
+        let mut damaged = with_note.clone();
+        damaged[at] ^= 1;
+        assert_eq!(newest(&damaged).unwrap().0.1.exit_note, None, "byte {at}");
+    }
+}
+
+/// A disk that says that it has not written a note may have done so.
+#[test]
+fn a_note_that_could_not_be_written_is_withdrawn() {
+    let mut alone = alone();
+    alone.disk_fails.set(true);
+    assert_eq!(note(&alone.writer(), Some(LEFT)), Err(Trouble::Disk));
+    assert_eq!(noted(&alone), Some(LEFT));
+    alone.disk_fails.set(false);
+    note(&alone.writer(), None).unwrap();
+    assert_eq!(noted(&alone), None);
+}
+
+/// Its time was given back, and the first record says what is used.
+#[test]
+fn a_note_of_an_earlier_start_stays_until_the_first_record() {
+    let mut alone = alone();
+    note(&alone.writer(), Some(LEFT)).unwrap();
+    let mut alone = alone.restarted();
+    protocol::join(&mut alone).unwrap();
+    assert_eq!(noted(&alone), Some(LEFT));
+    grant(&mut alone, 10);
+    assert_eq!(noted(&alone), None);
 }
 
 /// After a start nobody knows which half is on disk.
@@ -80,7 +131,8 @@ fn a_fault_raises_an_error_and_is_left_alone() {
         (vec![], Unreadable::Damaged),
         (whole[..HALF].to_vec(), Unreadable::Damaged),
         (whole[..HALF + 512].to_vec(), Unreadable::Damaged),
-        (vec![0; 2 * HALF], Unreadable::Damaged),
+        (whole[..FILE - 1].to_vec(), Unreadable::Damaged),
+        (vec![0; FILE], Unreadable::Damaged),
         (newer, Unreadable::Newer(9)),
     ] {
         let mut alone = Alone::new();
@@ -113,7 +165,7 @@ fn what_a_page_says_is_on_disk_first() {
     alone.page.bytes = Some(marks.encode(None));
     let before = alone.writes.borrow().len();
     protocol::take_page(&mut alone).unwrap();
-    assert!(matches!(alone.writes.borrow()[before..], [Some((_, Durability::Flushed))]), "{:?}", alone.writes);
+    assert!(matches!(alone.writes.borrow()[before..], [Some(_)]), "{:?}", alone.writes);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
     assert!(file.of((0, 2)).unwrap().used.includes(i64::MIN, NOON + HOUR));
 }
@@ -180,11 +232,11 @@ proptest! {
     #[test]
     fn a_torn_write_loses_nothing(torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
         let mut alone = alone();
-        write(&mut alone, Durability::Flushed);
+        write(&mut alone);
         let last = number(&alone);
         let mut file = alone.file.borrow().clone().unwrap();
-        write(&mut alone, Durability::Flushed);
-        let Some((half, _)) = *alone.writes.borrow().last().unwrap() else { panic!("a half is written") };
+        write(&mut alone);
+        let Some(half) = *alone.writes.borrow().last().unwrap() else { panic!("a half is written") };
         let new = alone.file.borrow().clone().unwrap();
         let place = half * HALF;
         file[place..place + torn].copy_from_slice(&new[place..place + torn]);

@@ -1,8 +1,9 @@
 //! The ledger of a server by itself: no window meets time that others have used, whatever happens in which order.
 
 use flake_core::Window;
-use flake_core::ledger::block::{ExitNote, FilePart};
+use flake_core::ledger::block::FilePart;
 use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::state::{AHEAD, Facts, Ledger};
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;

@@ -6,14 +6,15 @@ use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 
-use flake_core::ledger::host::{Durability, HALF};
+use flake_core::ledger::host::{FILE as SIZE, HALF};
+use flake_core::ledger::note::NOTE;
 
 use crate::error::{Error, FILE};
 
 // Server processes run in the data directory.
 const NEW_FILE: &str = "flake.mark.new";
 /// How much of a file is read.
-const LONGEST: usize = 2 * HALF + 1;
+const LONGEST: usize = SIZE + 1;
 
 /// Reads the file; none if there is none.
 pub fn read() -> Result<Option<Vec<u8>>, Error> {
@@ -31,13 +32,26 @@ pub fn read() -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Writes one of the halves; returns false if there is no file.
-pub fn write(half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Error> {
-    let write = |file: File| {
+pub fn write(half: usize, bytes: &[u8]) -> Result<bool, Error> {
+    change(|file| {
         file.write_all_at(bytes, (half * HALF) as u64)?;
-        if durability == Durability::Flushed && is_fsync_on() { file.sync_data() } else { Ok(()) }
-    };
-    match OpenOptions::new().write(true).open(FILE) {
-        Ok(file) => write(file).map(|()| true).map_err(|error| file_error("write", &error)),
+        if is_fsync_on() { file.sync_data() } else { Ok(()) }
+    })
+}
+
+/// Writes the exit note.
+pub fn note(bytes: &[u8; NOTE]) -> Result<(), Error> {
+    // A file that was cut off stays one.
+    change(
+        |file| if file.metadata()?.len() == SIZE as u64 { file.write_all_at(bytes, 2 * HALF as u64) } else { Ok(()) },
+    )?;
+    Ok(())
+}
+
+/// Acts on the file; returns false if there is none.
+fn change(act: impl FnOnce(File) -> io::Result<()>) -> Result<bool, Error> {
+    match OpenOptions::new().write(true).open(FILE).and_then(act) {
+        Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(file_error("write", &error)),
     }

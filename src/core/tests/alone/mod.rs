@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
-use flake_core::ledger::host::{Change, Durability, Fault, HALF, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::note::NOTE;
 use flake_core::{Node, SlotProgress};
 
 pub const SECOND: i64 = 1_000_000;
@@ -28,8 +29,8 @@ pub struct Alone {
     pub now: Cell<i64>,
     pub steady: Cell<i64>,
     pub file: RefCell<Option<Vec<u8>>>,
-    /// What was done to the file: the half and whether it was flushed; none where all of it was replaced.
-    pub writes: RefCell<Vec<Option<(usize, Durability)>>>,
+    /// The halves of the file that were written; none where all of it was replaced.
+    pub writes: RefCell<Vec<Option<usize>>>,
     pub page: Page,
     pub node: Node,
     pub wal_timeline: u32,
@@ -117,15 +118,22 @@ impl Writer for Right<'_> {
         Ok(self.0.file.borrow().clone())
     }
 
-    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Trouble> {
+    fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Trouble> {
         if self.0.disk_fails.get() {
             return Err(Trouble::Disk);
         }
         let mut file = self.0.file.borrow_mut();
         let Some(file) = &mut *file else { return Ok(false) };
         file[half * HALF..][..bytes.len()].copy_from_slice(bytes);
-        self.0.writes.borrow_mut().push(Some((half, durability)));
+        self.0.writes.borrow_mut().push(Some(half));
         Ok(true)
+    }
+
+    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Trouble> {
+        if let Some(file) = &mut *self.0.file.borrow_mut() {
+            file[2 * HALF..].copy_from_slice(bytes);
+        }
+        if self.0.disk_fails.get() { Err(Trouble::Disk) } else { Ok(()) }
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {

@@ -1,10 +1,10 @@
 //! A disk that tears, and forgets what was not flushed.
 
-use flake_core::ledger::host::HALF;
+use flake_core::ledger::host::{FILE, HALF};
 
 const SECTOR: usize = 512;
 
-/// A file of two halves: as programs see it, and as it is on disk.
+/// A file of two halves and a note: as programs see it, and as it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     seen: Vec<u8>,
@@ -23,10 +23,17 @@ impl File {
 
     /// Writes the first bytes of a half.
     pub fn write(&mut self, half: usize, bytes: &[u8]) {
-        if self.seen.len() < 2 * HALF {
-            self.seen.resize(2 * HALF, 0);
+        if self.seen.len() < FILE {
+            self.seen.resize(FILE, 0);
         }
         self.seen[half * HALF..][..bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Writes the exit note.
+    pub fn note(&mut self, bytes: &[u8]) {
+        if self.seen.len() == FILE {
+            self.seen[2 * HALF..].copy_from_slice(bytes);
+        }
     }
 
     pub fn flush(&mut self) {

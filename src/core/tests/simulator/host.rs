@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::host::{Change, Durability, Fault, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::note::{NOTE, WITHDRAWN};
 use flake_core::{Node, SlotProgress};
 
 use crate::disk::File;
@@ -187,7 +188,7 @@ impl Writer for Right<'_> {
         Ok(self.host.with_machine(|machine| machine.file.as_ref().map(|file| file.bytes().to_vec())))
     }
 
-    fn write(&self, half: usize, bytes: &[u8], durability: Durability) -> Result<bool, Trouble> {
+    fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Trouble> {
         self.host.step("writes the file");
         let is_written = self.host.with_machine(|machine| {
             let fails = machine.disk_fails;
@@ -195,7 +196,7 @@ impl Writer for Right<'_> {
             file.write(half, if fails { &bytes[..bytes.len() / 3] } else { bytes });
             if fails { Err(Trouble::Disk) } else { Ok(true) }
         })?;
-        if is_written && durability == Durability::Flushed {
+        if is_written {
             self.host.step("flushes the file");
             self.host.with_machine(|machine| {
                 let fails = machine.disk_fails;
@@ -208,6 +209,20 @@ impl Writer for Right<'_> {
         }
         self.host.step("has written the file");
         Ok(is_written)
+    }
+
+    fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Trouble> {
+        self.host.step("writes the exit note");
+        self.host.with_machine(|machine| {
+            let fails = machine.disk_fails;
+            // Of the two, what does more harm: the note is there, although the server says that it is not.
+            if let Some(file) = machine.file.as_mut().filter(|_| !fails || *bytes != WITHDRAWN) {
+                file.note(bytes);
+            }
+            if fails { Err(Trouble::Disk) } else { Ok(()) }
+        })?;
+        self.host.step("has written the exit note");
+        Ok(())
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), Trouble> {
