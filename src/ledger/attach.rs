@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use flake_core::SHARE_RULE;
 
-use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, VERSION};
+use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, System, VERSION};
 use super::segment;
 use crate::clock;
 use crate::error::Error;
@@ -60,6 +60,11 @@ pub fn control() -> Option<&'static Control> {
 /// Returns the server's counters.
 pub fn counters() -> Option<&'static Counters> {
     control().map(|control| &control.counters)
+}
+
+/// Returns what sessions of this server have read of the operating system.
+pub fn system() -> Option<&'static System> {
+    control().map(|control| &control.system)
 }
 
 /// Returns what this session has attached to so far.

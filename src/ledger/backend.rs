@@ -75,7 +75,11 @@ impl Server for Backend {
     }
 
     fn boot(&self) -> Option<u64> {
-        file::boot()
+        let known = &self.control().system.boot;
+        match known.load(Ordering::Relaxed) {
+            0 => file::boot().inspect(|&boot| known.store(boot, Ordering::Relaxed)),
+            boot => Some(boot),
+        }
     }
 
     fn chance(&self) -> u32 {

@@ -54,6 +54,7 @@ pub struct Control {
     /// How those are kept.
     pub prepared: PreparedUse,
     pub pages: Pages,
+    pub system: System,
 }
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
@@ -75,6 +76,16 @@ pub struct Counters {
     pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
+}
+
+/// What sessions have read of the operating system, so that short ones need not read it.
+#[derive(Default)]
+pub struct System {
+    /// Identifies its run; 0 if nobody has looked yet.
+    pub boot: AtomicU64,
+    /// Whether it uses the time stamp counter as its clock, and when somebody looked at that.
+    pub uses_counter: AtomicBool,
+    pub looked_at: AtomicI64,
 }
 
 // SAFETY: the cell is used only under its lock.
@@ -115,6 +126,7 @@ impl Control {
             prepared_lock: LwLock::new(),
             prepared: PreparedUse::default(),
             pages: Pages::default(),
+            system: System::default(),
         }
     }
 

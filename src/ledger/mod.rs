@@ -26,7 +26,7 @@ use self::control::Guarded;
 use crate::error::{Error, superuser_only};
 use crate::postgres::report;
 
-pub use self::attach::{counters, preload};
+pub use self::attach::{counters, preload, system};
 pub use self::backend::Backend;
 pub use self::control::Counters;
 pub use self::horizon::{

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use flake_core::Remaining;
 
-use crate::clock;
+use crate::{clock, ledger};
 
 /// Counts per microsecond, fewer than on any processor whose counter Linux uses as a clock: those make 800 or more.
 const MIN_RATE: u64 = 500;
@@ -66,15 +66,29 @@ impl TickClock {
 /// Returns whether the operating system uses the counter as its clock; it stops when it finds the counter unreliable.
 #[inline]
 fn is_reliable(now: i64) -> bool {
-    if now.wrapping_sub(CHECKED.load(Ordering::Relaxed)) as u64 > CHECK_AFTER {
+    if is_due(&CHECKED, now) {
         CHECKED.store(now, Ordering::Relaxed);
-        RELIABLE.store(is_clock_source(), Ordering::Relaxed);
+        RELIABLE.store(check(now), Ordering::Relaxed);
     }
     RELIABLE.load(Ordering::Relaxed)
 }
 
-/// Elsewhere than in Linux on x86-64, how the counter behaves is not known.
+fn is_due(checked: &AtomicI64, now: i64) -> bool {
+    now.wrapping_sub(checked.load(Ordering::Relaxed)) as u64 > CHECK_AFTER
+}
+
+/// Reads it, unless another session just has.
 #[cold]
+fn check(now: i64) -> bool {
+    let Some(system) = ledger::system() else { return is_clock_source() };
+    if is_due(&system.looked_at, now) {
+        system.uses_counter.store(is_clock_source(), Ordering::Relaxed);
+        system.looked_at.store(now, Ordering::Relaxed);
+    }
+    system.uses_counter.load(Ordering::Relaxed)
+}
+
+/// Elsewhere than in Linux on x86-64, how the counter behaves is not known.
 fn is_clock_source() -> bool {
     let is_known = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     let source = || std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
