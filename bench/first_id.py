@@ -16,8 +16,8 @@ import time
 
 import psycopg
 
-# The statement is as it would be parsed anyway: the executor runs it, and the session's callbacks at exit.
 COUNTED = ["standard_ExecutorRun", "shmem_exit"]
+CALLS = {"flake_next": "flake_next('twitter')", "nextval": "nextval('counted')"}
 TIMES = 6
 
 
@@ -35,37 +35,41 @@ def server(bindir, data, folder):
     try:
         yield
     finally:
-        subprocess.run([*as_server, f"{bindir}/pg_ctl", "-D", data, "-m", "fast", "-w", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        process.terminate()
         process.wait()
 
 
 def connect(data):
     """A session of the server, as soon as that is up."""
-    sockets = re.findall(r"^unix_socket_directories = '(.*)'$", (pathlib.Path(data) / "postgresql.conf").read_text(), re.M)[-1]
+    directory = re.findall(r"^unix_socket_directories = '(.*)'$", (pathlib.Path(data) / "postgresql.conf").read_text(), re.M)[-1]
     deadline = time.monotonic() + 120
     while True:
         try:
-            return psycopg.connect(host=sockets, user="postgres", dbname="postgres", autocommit=True)
+            return psycopg.connect(host=directory, user="postgres", dbname="postgres", autocommit=True)
         except psycopg.OperationalError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
 
 
-def count(data, folder, expression):
-    """Instructions of a session that evaluates an expression once, and exits."""
+def count(data, folder, call):
+    """Instructions of a session that makes one call, and exits."""
     with connect(data) as db:
-        pid = db.info.backend_pid
-        db.execute(f"SELECT {expression}")
-    file = folder / f"out.{pid}"
+        file = folder / f"out.{db.info.backend_pid}"
+        db.execute(f"SELECT {call}")
     while not (file.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", file.read_text(), re.M))):
         time.sleep(0.05)
     return int(found[1])
 
 
+def least(data, folder):
+    """Of some sessions, as one of them may ask for time, or build what PostgreSQL's sessions find afterwards."""
+    return {name: min(count(data, folder, call) for _ in range(TIMES)) for name, call in CALLS.items()}
+
+
 def first_and_exit(bindir, data, folder=None):
-    """Of flake_next and nextval, in a session that begins beside another one which has made IDs, and in one that is alone. None
-    without valgrind."""
+    """Instructions in sessions that begin beside another one which has made IDs, and in those that are alone. None without
+    valgrind."""
     if not shutil.which("valgrind"):
         return None
     with contextlib.ExitStack() as stack:
@@ -75,16 +79,10 @@ def first_and_exit(bindir, data, folder=None):
         with connect(data) as db:
             db.execute("CREATE EXTENSION IF NOT EXISTS flake")
             db.execute("CREATE SEQUENCE IF NOT EXISTS counted")
-        calls = {"flake_next": "flake_next('twitter')", "nextval": "nextval('counted')"}
-        # The least of some: one of them may ask for time, or build what PostgreSQL's sessions find afterwards.
-        def least():
-            return {name: min(count(data, folder, call) for _ in range(TIMES)) for name, call in calls.items()}
-
-        alone = least()
+        alone = least(data, folder)
         with connect(data) as other:
-            other.execute("SELECT flake_next('twitter')")
-            beside = least()
-    return {"beside": beside, "alone": alone}
+            other.execute(f"SELECT {CALLS['flake_next']}")
+            return {"alone": alone, "beside": least(data, folder)}
 
 
 if __name__ == "__main__":

@@ -141,9 +141,25 @@ def reconnecting(results):
     rows = []
     for label, part in [("loaded by the first ID", "loaded"), ("`shared_preload_libraries = flake`", "preloaded")]:
         # Numbers are text in JSON, where they are keys.
-        found = {int(clients): each for clients, each in results[f"reconnecting, {part}"].items()}
-        rows.append([label, *(f"{found[n]['ratio']:.2f} ×" for n in found), number(found[1]["longer"], "{:+,.0f} µs")])
-    return table(["the library is", *(f"{n} client{'s' if n > 1 else ''}" for n in found), "a transaction takes"], rows)
+        found = dict(results[f"reconnecting, {part}"])
+        processor = found.pop("processor")
+        found = {int(clients): each for clients, each in found.items()}
+        rows.append([
+            label, *(f"{found[n]['ratio']:.2f} ×" for n in found), number(found[1]["longer"], "{:+,.0f} µs"), f"{processor:.2f} ×",
+        ])  # fmt: skip
+    heads = ["the library is", *(f"{n} client{'s' if n > 1 else ''}" for n in found), "a transaction takes", "the server's processor time"]
+    return table(heads, rows) + "\n\n" + first(results["first ID"])
+
+
+def first(counted):
+    if counted is None:
+        return "Instructions were not counted."
+    beside, alone = counted["beside"], counted["alone"]
+    return (
+        f"The first `flake_next` of a session and its exit take {beside['flake_next']:,} instructions in a server that has preloaded "
+        f"the library, those of `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in flake's file, "
+        f"{alone['flake_next']:,} and {alone['nextval']:,}."
+    )
 
 
 def put(page, name, text):

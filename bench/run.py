@@ -20,6 +20,7 @@ import psycopg
 
 import consumers
 import contestants
+import first_id
 import instructions
 import queries
 import sessions
@@ -128,6 +129,7 @@ def main():
     elif part == "count":
         say("instructions")
         results["instructions"] = count(results["labels"], *arguments)
+        results["first ID"] = first_id.first_and_exit(*arguments)
     elif part == "write":
         import plots
         import report

@@ -8,10 +8,13 @@ import shutil
 import subprocess
 import tempfile
 
+import psycopg
+
 from rounds import compared, interleaved, medians
 
 NUMBERS = [1, 8, 32]
 GENERATED = 10_000
+CONNECTIONS = 400
 
 
 def pgbench(script, clients, seconds=None, transactions=None, per_second=None, reconnects=False, **options):
@@ -57,11 +60,21 @@ def inserts(db, contestants, rounds, seconds):
 
 
 def reconnecting(rounds, seconds):
-    """Transactions per second of single-row INSERTs, each on a connection of its own, of those of bigserial; and by how many
-    microseconds of one client they are longer."""
+    """Transactions per second of single-row INSERTs, each on a connection of its own, of those of bigserial; by how many
+    microseconds of one client they are longer; and the processor's time that the server takes for one, of bigserial's."""
+    def script(key):
+        return f"INSERT INTO of_{key} (n) VALUES (1);\n"
+
     def job(key, clients):
-        script = f"INSERT INTO of_{key} (n) VALUES (1);\n"
-        return lambda: pgbench(script, clients, seconds, reconnects=True, synchronous_commit="off")
+        return lambda: pgbench(script(key), clients, seconds, reconnects=True, synchronous_commit="off")
+
+    def processor(key):
+        def run():
+            before = of_sessions_that_ended()
+            pgbench(script(key), 1, transactions=CONNECTIONS, reconnects=True, synchronous_commit="off")
+            return max(1, of_sessions_that_ended() - before)
+
+        return run
 
     found = {}
     for clients in (1, 8):
@@ -70,7 +83,18 @@ def reconnecting(rounds, seconds):
             "ratio": compared(rates, "bigserial", operator.truediv)["flake"],
             "longer": compared(rates, "bigserial", lambda own, base: 1e6 / own - 1e6 / base)["flake"] if clients == 1 else None,
         }
+    times = interleaved(rounds, {key: processor(key) for key in ("flake", "bigserial")})
+    found["processor"] = compared(times, "bigserial", operator.truediv)["flake"]
     return found
+
+
+def of_sessions_that_ended():
+    """The processor's time, in the kernel's ticks, that the server's processes had used when they ended."""
+    with psycopg.connect(autocommit=True) as db:
+        postmaster, = db.execute("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)").fetchone()
+    _, fields = pathlib.Path(f"/proc/{postmaster}/stat").read_text().rsplit(")", 1)
+    user, system = fields.split()[13:15]
+    return int(user) + int(system)
 
 
 def generating(contestants, rounds, seconds):

@@ -26,6 +26,7 @@ def small(server, monkeypatch):
     monkeypatch.setenv("PATH", f"{bindir()}:{server.client_environment['PATH']}")
     monkeypatch.setattr(queries, "ROWS", 1000)
     monkeypatch.setattr(queries, "TICKS", 3)
+    monkeypatch.setattr(sessions, "CONNECTIONS", 20)
     monkeypatch.setattr(tables, "ROWS", 5000)
     monkeypatch.setattr(tables, "LOOKUPS", 100)
     monkeypatch.setattr(tables, "RANGES", 4)
@@ -85,7 +86,7 @@ def test_all_parts(small, tmp_path):
             "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
             "loaded": sessions.loaded(1, 1), "consumers": consumers.measure(db, run.connect, 1, 1),
             "reconnecting, loaded": sessions.reconnecting(1, 1), "reconnecting, preloaded": sessions.reconnecting(1, 1),
-            "profile": None, "instructions": None,
+            "profile": None, "instructions": None, "first ID": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill
     report.write(tmp_path, results)

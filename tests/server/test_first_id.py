@@ -1,0 +1,30 @@
+"""Who connects for each transaction pays for a session's first ID, and for what the session does when it exits."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+from conftest import ROOT, bindir
+
+sys.path.insert(0, str(ROOT / "bench"))
+
+# Instructions. With its assertions, a build takes some more.
+MOST = 100_000 if os.environ["FLAKE_PROFILE"] == "release" else 115_000
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind, which counts instructions")
+@pytest.mark.parametrize("who", ["alone", "beside"])
+def test_instructions(counted, who):
+    """About as many as of nextval() in the same server."""
+    assert counted[who]["flake_next"] <= MOST, counted
+
+
+@pytest.fixture(scope="module")
+def counted(servers):
+    import first_id
+
+    server = servers("shared_preload_libraries=flake")
+    server.stop()
+    return first_id.first_and_exit(bindir(), server.dir / "data")
