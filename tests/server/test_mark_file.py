@@ -214,3 +214,15 @@ def test_a_file_that_cannot_be_read(servers):
     mark(server).chmod(0o600)
     with server.connect() as db:
         made.make(db, 10)
+
+
+def test_a_file_that_is_cut_off_in_a_running_server(own_servers):
+    """What is missing may be the newer record; a session that leaves does not make the file a whole one."""
+    server, made = own_servers(), Made()
+    with server.session() as db:
+        made.make(db, 10)
+        os.truncate(mark(server), HALF)
+    assert mark(server).stat().st_size == HALF
+    server.restart()
+    with server.connect() as db:
+        assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
