@@ -444,6 +444,8 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let is_binding = |state: &mut State| state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;
     if !host.lock(is_binding) {
+        // No file names an incarnation before it has looked for an old primary.
+        look(host)?;
         let writer = host.writer();
         if let Some(ledger) = writer.lock(|state| state.ledger) {
             store(&writer, &ledger.binding(), None)?;

@@ -531,3 +531,19 @@ fn what_had_not_come_across() {
         ]);
     }
 }
+
+/// The first to ask a new primary asks for a horizon, is stopped or killed anywhere, and the server is restarted: it goes on waiting
+/// for the old primary, of which it has not replayed the last.
+#[test]
+fn a_horizon_on_a_new_primary_that_is_restarted() {
+    for stop in 0..80 {
+        for ending in [Ending::InOrder, Ending::Crash] {
+            let ask = Event::Ask { slot: 0, stop: (stop > 0).then_some(stop) };
+            goes_well([
+                on(B, [follow(FIRST)]),
+                on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
+                on(B, [Event::Promote, ask, Event::Stop { ending }, START, make(1)]),
+            ]);
+        }
+    }
+}
