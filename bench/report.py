@@ -145,9 +145,11 @@ def reconnecting(results):
         processor = found.pop("processor")
         found = {int(clients): each for clients, each in found.items()}
         rows.append([
-            label, *(f"{found[n]['ratio']:.2f} ×" for n in found), number(found[1]["longer"], "{:+,.0f} µs"), f"{processor:.2f} ×",
+            label, *(f"{found[n]['ratio']:.2f} ×" for n in found),
+            number(found[1]["longer"], "{:+,.0f} µs"), f"{processor:.2f} ×",
         ])  # fmt: skip
-    heads = ["the library is", *(f"{n} client{'s' if n > 1 else ''}" for n in found), "a transaction takes", "the server's processor time"]
+    clients = [f"{n} client{'s' if n > 1 else ''}" for n in found]
+    heads = ["the library is", *clients, "a transaction takes", "processor time"]
     return table(heads, rows) + "\n\n" + first(results["first ID"])
 
 
@@ -156,9 +158,9 @@ def first(counted):
         return "Instructions were not counted."
     beside, alone = counted["beside"], counted["alone"]
     return (
-        f"The first `flake_next` of a session and its exit take {beside['flake_next']:,} instructions in a server that has preloaded "
-        f"the library, those of `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in flake's file, "
-        f"{alone['flake_next']:,} and {alone['nextval']:,}."
+        f"The first `flake_next` of a session and its exit take {beside['flake_next']:,} instructions in a server that has "
+        f"preloaded the library, those of `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in "
+        f"flake's file, {alone['flake_next']:,} and {alone['nextval']:,}."
     )
 
 

@@ -76,8 +76,8 @@ def test_servers_that_are_no_layouts(server, database):
 
 
 def test_a_built_in_layout_of_the_same_name(server, database):
-    """All of them have been there since the first release, so a custom one can only have been renamed or made by hand. (What a later
-    one would do is tested with a library for which all of them are later ones, in tests/libraries.)"""
+    """All have been there since the first release, so a custom one was renamed or made by hand. tests/libraries has a library for
+    which all are later ones."""
     with server.connect(dbname=database) as db:
         seen = notices(db)
         db.execute(by_hand("tsid", {"like": "twitter", "epoch": "2015-01-01T00:00:00Z"}))
