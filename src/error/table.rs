@@ -3,6 +3,9 @@
 use std::io::ErrorKind;
 
 use flake_core::Error as CoreError;
+use flake_core::horizon::host::Refusal;
+use flake_core::ledger::block::Unreadable::{Damaged, Newer};
+use flake_core::ledger::host::Fault;
 use pgrx::PgSqlErrorCode::{self as State, *};
 
 use super::variants::Error;
@@ -75,15 +78,12 @@ pub fn row(error: &Error) -> Row {
             "Undo the change, or create a layout with another name with flake_create_layout."),
 
         // Reading IDs.
-        Core(CoreError::ImpossibleId { too_wide: true, width, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
-            "Check that the ID was made with this layout."),
-        Core(CoreError::ImpossibleId { field: Some((name, found, must_be)), .. }) => row!(
-            ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("Its field \"{name}\" is {found}, but must be {must_be}."),
-            "Check that the ID was made with this layout."),
-        Core(CoreError::ImpossibleId { .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            "Its timestamp is later than any instant.",
+        Core(CoreError::ImpossibleId { too_wide, width, field, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            match field {
+                _ if *too_wide => format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
+                Some((name, found, must_be)) => format!("Its field \"{name}\" is {found}, but must be {must_be}."),
+                None => "Its timestamp is later than any instant.".to_owned(),
+            },
             "Check that the ID was made with this layout."),
         Core(CoreError::MalformedText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
             sentence(fault),
@@ -93,7 +93,7 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::UnknownField { known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("Its fields are {known}."),
             SEE_FIELDS),
-        Core(CoreError::PartOutOfRange { max, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+        Core(CoreError::PartOutOfRange { max, .. } | CoreError::TagOutOfRange { max, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
             format!("The valid range is 0 to {max}."),
             SEE_FIELDS),
         Core(CoreError::OtherTick { tick, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
@@ -171,10 +171,10 @@ pub fn row(error: &Error) -> Row {
         NoQuerySnapshot => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "A horizon belongs to the snapshot by which a query reads, taken since this server is no standby.",
             "Ask in the query that reads the rows, in a transaction that began after a promotion."),
-        HorizonNotYet => row!(ERRCODE_T_R_SERIALIZATION_FAILURE,
+        Horizon(Refusal::NotYet) => row!(ERRCODE_T_R_SERIALIZATION_FAILURE,
             "Since the start of the server nobody had asked for a horizon, and a transaction has committed meanwhile.",
             "Try again."),
-        ForeignSessions => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Horizon(Refusal::OtherVersion) => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Nobody can tell which of their IDs will be committed.",
             "Restart the server, so that all sessions use the same version."),
         NoSlotMemory { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -235,7 +235,7 @@ pub fn row(error: &Error) -> Row {
             },
             NEEDS_MARK,
             "Check that the data directory is writable and its disk is not full."),
-        MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
+        Mark(Fault::File(Damaged)) => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged, or was cut off.",
             "Restore the file. You can delete it while the server is stopped, if the clock has not been set back since the last ID."),
         NoMarkSequence => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -244,10 +244,10 @@ pub fn row(error: &Error) -> Row {
         MarkNotLogged => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Its changes would not reach standbys, nor survive a crash.",
             "Run ALTER SEQUENCE flake_mark SET LOGGED."),
-        MarkNewer { .. } | MarkPageNewer => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Mark(Fault::File(Newer(_)) | Fault::Page(Newer(_))) => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "This version cannot read which time was used.",
             "Install the version of flake that was in use, or a later one."),
-        MarkPageCorrupted => row!(ERRCODE_DATA_CORRUPTED,
+        Mark(Fault::Page(Damaged)) => row!(ERRCODE_DATA_CORRUPTED,
             "The page is damaged.",
             "If the clock has not been set back since the last ID was made, \
              ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without it."),

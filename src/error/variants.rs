@@ -5,11 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::block::Unreadable;
 use flake_core::ledger::host::Fault;
-
-/// The file of the mark, in the data directory.
-pub const FILE: &str = "flake.mark";
 
 type Name = Cow<'static, str>;
 
@@ -18,6 +14,10 @@ type Name = Cow<'static, str>;
 pub enum Error {
     #[error(transparent)]
     Core(#[from] flake_core::Error),
+    #[error(transparent)]
+    Horizon(#[from] Refusal),
+    #[error(transparent)]
+    Mark(#[from] Fault),
 
     // Making IDs.
     #[error("count must not be negative")]
@@ -64,10 +64,6 @@ pub enum Error {
     HorizonInWorker,
     #[error("there is no snapshot of a query to ask for its horizon")]
     NoQuerySnapshot,
-    #[error("horizon is not known yet")]
-    HorizonNotYet,
-    #[error("there is no horizon because sessions have used another version of the flake library")]
-    ForeignSessions,
     #[error("could not find shared memory for this session: {reason}")]
     NoSlotMemory { reason: String },
     /// A horizon up to this instant may have been returned.
@@ -114,38 +110,10 @@ pub enum Error {
     RowType { name: &'static str },
 
     // The mark.
-    #[error("could not {operation} file \"{file}\": {reason}")]
-    MarkFile { operation: &'static str, file: &'static str, reason: String, kind: std::io::ErrorKind },
-    #[error("file \"{file}\" contains no valid record")]
-    MarkCorrupted { file: &'static str },
+    #[error("could not {operation} file \"flake.mark\": {reason}")]
+    MarkFile { operation: &'static str, reason: String, kind: std::io::ErrorKind },
     #[error("sequence \"flake_mark\" of extension \"flake\" does not exist")]
     NoMarkSequence,
-    #[error("file \"{file}\" was written by a later version of the flake library")]
-    MarkNewer { file: &'static str },
     #[error("sequence \"flake_mark\" of extension \"flake\" is not logged")]
     MarkNotLogged,
-    #[error("second page of sequence \"flake_mark\" was written by a later version of the flake library")]
-    MarkPageNewer,
-    #[error("second page of sequence \"flake_mark\" contains no marks")]
-    MarkPageCorrupted,
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::NotYet => Self::HorizonNotYet,
-            Refusal::OtherVersion => Self::ForeignSessions,
-        }
-    }
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::File(Unreadable::Damaged) => Self::MarkCorrupted { file: FILE },
-            Fault::File(Unreadable::Newer(_)) => Self::MarkNewer { file: FILE },
-            Fault::Page(Unreadable::Damaged) => Self::MarkPageCorrupted,
-            Fault::Page(Unreadable::Newer(_)) => Self::MarkPageNewer,
-        }
-    }
 }

@@ -4,11 +4,10 @@ use std::ffi::CStr;
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::FromDatum;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{PgLogLevel, PgSqlErrorCode, direct_function_call, function_name, pg_sys};
+use pgrx::{PgSqlErrorCode, direct_function_call, ereport, pg_sys};
 
 use super::encoding::to_utf8_lossy;
 
@@ -20,10 +19,8 @@ pub struct Json(pub String);
 const LONGEST: usize = 200_000;
 
 fn too_long(length: usize) {
-    let state = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-    ErrorReport::new(state, "JSON is too long", function_name!())
-        .set_detail(format!("Its text has {length} bytes; flake reads at most {LONGEST}."))
-        .report(PgLogLevel::ERROR);
+    let detail = format!("Its text has {length} bytes; flake reads at most {LONGEST}.");
+    ereport!(ERROR, PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "JSON is too long", detail);
 }
 
 #[allow(unsafe_code, reason = "pgrx reads jsonb only in UTF-8")]

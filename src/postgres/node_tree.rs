@@ -101,11 +101,6 @@ impl<'a> Tree<'a> {
             .find(|&place| self.text(place) != "(")
     }
 
-    /// The text that a constant is, behind its length of four bytes.
-    pub fn constant(&self, place: Place) -> Option<String> {
-        String::from_utf8(self.bytes(place)?.get(4..)?.to_vec()).ok()
-    }
-
     /// The bytes of a constant.
     pub fn bytes(&self, place: Place) -> Option<Vec<u8>> {
         let words = self.elements(place).skip_while(|&word| self.text(word) != "[").skip(1);

@@ -59,11 +59,13 @@ pub struct ExitNote {
 }
 
 /// Why bytes are not marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// They are something else, or damaged.
+    #[error("contains no valid record")]
     Damaged,
     /// A later version has written them, in a form that this one cannot read.
+    #[error("was written by a later version of the flake library")]
     Newer(u16),
 }
 

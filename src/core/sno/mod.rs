@@ -12,7 +12,6 @@ use std::ops::Bound;
 pub use source::SnoSource;
 pub use text::{DIGIT_BITS, first_invalid};
 
-use crate::id::during::last_instant;
 use crate::id::explain::{draw, utc};
 use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
@@ -23,8 +22,6 @@ const EPOCH: i64 = 1_262_304_000_000_000;
 /// How many microseconds a unit of time lasts.
 pub const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
-/// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
-pub const LAST: i64 = start_of(LAST_UNIT);
 const TICKS: Ticks = Ticks { epoch: EPOCH, length: UNIT, last: LAST_UNIT };
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
@@ -124,7 +121,7 @@ impl Sno {
 
     /// When its unit began, in microseconds since 1970-01-01T00:00:00Z.
     pub const fn instant(&self) -> i64 {
-        start_of(self.parts().unit)
+        TICKS.start_of(self.parts().unit)
     }
 
     /// The first instant after the unit of time in which it was made.
@@ -184,15 +181,7 @@ impl Sno {
 
     /// Returns the smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
     pub fn during(from: Bound<i64>, to: Bound<i64>) -> Option<(Self, Self)> {
-        let first = match from {
-            Bound::Included(at) | Bound::Excluded(at) if at >= EPOCH => Self::unit_at(at).ok()?,
-            _ => 0,
-        };
-        let last = match last_instant(to)? {
-            at if at < EPOCH => return None,
-            at => Self::unit_at(at).unwrap_or(LAST_UNIT),
-        };
-        (first <= last).then(|| (smallest_of(first), largest_of(last)))
+        TICKS.during(from, to).map(|(first, last)| (smallest_of(first), largest_of(last)))
     }
 }
 
@@ -227,10 +216,6 @@ pub fn metabyte(number: i64) -> Result<u8, Error> {
 fn fit<T: TryFrom<i64>>(part: &'static str, number: i64, made: bool) -> Result<T, Error> {
     let max = (1 << (8 * size_of::<T>())) - 1;
     T::try_from(number).map_err(|_| Error::SnoPart { part, number, max, made })
-}
-
-const fn start_of(unit: u64) -> i64 {
-    TICKS.start_of(unit)
 }
 
 fn number(bytes: &[u8; 10]) -> u128 {

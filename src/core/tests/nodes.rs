@@ -78,7 +78,7 @@ fn check_layout(layout: &Layout) {
 
 #[test]
 fn each_worker_of_every_layout_is_of_the_node_that_has_it() {
-    let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates()).collect();
+    let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates).collect();
     assert!(layouts.len() >= 15, "{}", layouts.len());
     layouts.into_iter().for_each(check_layout);
 }
@@ -130,7 +130,7 @@ fn each_sno_is_of_the_node_that_has_it() {
 
 #[test]
 fn nobody_has_what_flake_only_reads() {
-    let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates()).collect();
+    let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates).collect();
     assert!(read_only.len() >= 8);
     for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
         assert_eq!(layout.node_of(id(layout, 0, 1), Node::new(0, count).unwrap()), Ok(None), "{}", layout.name());

@@ -212,7 +212,7 @@ proptest! {
 
 #[test]
 fn most_of_a_tick_is_used() {
-    for layout in BUILTIN.iter().filter(|layout| layout.generates()) {
+    for layout in BUILTIN.iter().filter(|layout| layout.generates) {
         for (nodes, slots) in [(1, 122), (1, 1000), (16, 122), (32, 500)] {
             let Ok(share) = share(layout, (0, nodes), (0, slots)) else { continue };
             let all = layout.workers() / u64::from(nodes) * layout.sequences();

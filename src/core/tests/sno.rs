@@ -1,6 +1,6 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
-use flake_core::sno::{LAST, UNIT, automatic_share, partition_share};
+use flake_core::sno::{UNIT, automatic_share, partition_share};
 use flake_core::{
     Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource, Start,
 };
@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
+/// When the last unit begins.
+const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The share says which partition it is.
 const ANY: SnoSource = SnoSource { partition: None };
 

@@ -74,5 +74,6 @@ pub fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
-    tree.constant(at)
+    // A text is behind its length of four bytes.
+    String::from_utf8(tree.bytes(at)?.get(4..)?.to_vec()).ok()
 }

@@ -11,10 +11,6 @@ use crate::settings;
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
 
-pub fn pair(node: Node) -> Pair {
-    (node.id(), node.count())
-}
-
 /// Returns what is wrong with these numbers, if anything is.
 pub fn fault((id, count): Pair) -> Option<Error> {
     Node::new(id, count).err().map(Error::from)

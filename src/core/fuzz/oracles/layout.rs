@@ -125,7 +125,7 @@ fn is_possible(layout: &Layout, id: u64, tick: u64, choices: &mut Choices<'_>) {
     assert_eq!(layout.make(tick, &numbers), Ok(id));
     let text = layout.encode(id).unwrap();
     assert_eq!(layout.parse(&text), Ok(id));
-    if layout.text() == TextForm::Decimal {
+    if layout.text == TextForm::Decimal {
         assert_eq!(text, id.to_string());
     }
     let drawn = layout.explain(id).unwrap();
