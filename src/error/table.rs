@@ -19,13 +19,6 @@ pub struct Row {
 }
 
 const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
-const SEE_RANGES: &str = "The view flake_layouts shows the epoch and the last tick of every layout.";
-const SEE_TEXT_FORMS: &str = "The view flake_layouts shows the text form of every layout.";
-const PARTITIONS: &str = "Partitions from 32768 up are assigned automatically; those below are the caller's.";
-const DEFINITION: &str =
-    "A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.";
-const NEEDS_MARK: &str =
-    "flake makes IDs only while this file in the data directory can record the time that they use.";
 
 /// Creates a row; an empty hint is none.
 macro_rules! row {
@@ -59,7 +52,7 @@ pub fn row(error: &Error) -> Row {
 
         // Definitions.
         Core(CoreError::Definition { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
-            DEFINITION,
+            "A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.",
             "For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
         NotALayout => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
@@ -87,7 +80,7 @@ pub fn row(error: &Error) -> Row {
             "Check that the ID was made with this layout."),
         Core(CoreError::MalformedText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
             sentence(fault),
-            SEE_TEXT_FORMS),
+            "The view flake_layouts shows the text form of every layout."),
 
         // Making IDs from their parts.
         Core(CoreError::UnknownField { known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
@@ -110,7 +103,7 @@ pub fn row(error: &Error) -> Row {
         // Time.
         Core(CoreError::InstantOutOfRange { at, first, end, .. }) => row!(ERRCODE_DATETIME_FIELD_OVERFLOW,
             format!("{} is not between {} and {}.", time(*at), time(*first), time(*end - 1)),
-            SEE_RANGES),
+            "The view flake_layouts shows the epoch and the last tick of every layout."),
         Core(CoreError::NotTimeOrdered { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "The order of its bits is not the order of time, so the IDs of a span of time are not a range.",
             "Use flake_timestamp(id, layout) instead, which can be indexed."),
@@ -233,7 +226,7 @@ pub fn row(error: &Error) -> Row {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
                 _ => ERRCODE_IO_ERROR,
             },
-            NEEDS_MARK,
+            "flake makes IDs only while this file in the data directory can record the time that they use.",
             "Check that the data directory is writable and its disk is not full."),
         Mark(Fault::File(Damaged)) => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged, or was cut off.",
@@ -263,7 +256,7 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::SnoPart { part, max, made, .. }) => row!(
             if *made { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
             format!("The valid range is 0 to {max}."),
-            if *part == "partition" { PARTITIONS } else { "" }),
+            if *part == "partition" { "Partitions from 32768 up are assigned automatically; those below are the caller's." } else { "" }),
         SnoUuid => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
             "A uuid contains a sno as its 16 characters from 2 to 9 and a to x.",
             "Only a uuid that was cast from a sno can be cast back."),

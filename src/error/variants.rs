@@ -29,15 +29,14 @@ pub enum Error {
     /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
-
     /// The clock is behind a horizon, up to which nobody makes IDs any more.
     #[error("clock is behind a horizon that was returned")]
     ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration },
-
     /// The session has no IDs before this instant, when the next tick begins.
     #[error("next tick of layout \"{layout}\" is too far away")]
     LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration },
 
+    // Configuration.
     #[error("could not find shared memory for IDs: {reason}")]
     NoControlBlock { reason: String },
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
@@ -46,11 +45,9 @@ pub enum Error {
     /// Nor is anything in force that would replace them, and a session that only reads runs no background worker.
     #[error("number of nodes is not known before the first ID")]
     NodeNotInForce,
-
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 },
-
     /// A session cannot change what another version of the library keeps in memory.
     #[error("another version of the flake library is in use")]
     OtherVersion { found: u32 },
@@ -104,7 +101,6 @@ pub enum Error {
     Altered { layout: Name },
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
-
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]
     RowType { name: &'static str },

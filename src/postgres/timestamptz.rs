@@ -21,10 +21,6 @@ impl Timestamptz {
         Self(raw)
     }
 
-    pub const fn raw(self) -> i64 {
-        self.0
-    }
-
     /// Returns the timestamptz of an instant.
     pub fn from_instant(instant: i64) -> Self {
         match instant {
@@ -70,6 +66,6 @@ pub fn to_instant(at: TimestampWithTimeZone) -> i64 {
 
 /// Returns an instant as an SQL function's result.
 pub fn from_instant(instant: i64) -> TimestampWithTimeZone {
-    let at = Timestamptz::from_instant(instant).raw();
+    let at = Timestamptz::from_instant(instant).0;
     TimestampWithTimeZone::try_from(at).unwrap_or(TimestampWithTimeZone::positive_infinity())
 }

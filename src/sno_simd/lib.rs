@@ -33,7 +33,6 @@ pub fn decode(text: &[u8; 16]) -> Result<Sno, usize> {
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use std::arch::x86_64::*;
-    use std::sync::atomic::{AtomicU8, Ordering};
 
     use flake_core::Sno;
     use flake_core::sno::{DIGIT_BITS, first_invalid};
@@ -42,17 +41,7 @@ mod vector {
     /// dozens of cycles for it.
     #[inline]
     pub fn is_fast() -> bool {
-        static KNOWN: AtomicU8 = AtomicU8::new(0);
-        match KNOWN.load(Ordering::Relaxed) {
-            0 => {
-                let fast = is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("sse4.1")
-                    && is_x86_feature_detected!("vaes");
-                KNOWN.store(if fast { 2 } else { 1 }, Ordering::Relaxed);
-                fast
-            }
-            known => known == 2,
-        }
+        is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("vaes")
     }
 
     /// Reverses the bytes of each half: words begin with their lowest byte, texts with their highest digit.

@@ -2,7 +2,7 @@
 //!
 //! 1. The clock is announced before the bounds are read.
 //! 2. The slots are read before the prepared transactions: one that is prepared is there before it leaves its slot.
-//! 3. What was prepared before the server started is learned before the first horizon.
+//! 3. Transactions that were prepared before the server started are learned before the first horizon.
 
 use std::sync::atomic::{Ordering, fence};
 

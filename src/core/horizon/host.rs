@@ -1,4 +1,4 @@
-//! What horizons ask of the server besides what the ledger asks.
+//! The services of a server that horizons need besides those that the ledger needs.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 

@@ -54,8 +54,8 @@ impl Layout {
         Ok(tick)
     }
 
-    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if
-    /// there are fewer workers than nodes or something else makes the layout's IDs.
+    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. No node has a worker that is left over, or any
+    /// if there are fewer workers than nodes or something else makes the layout's IDs.
     ///
     /// # Errors
     /// [`Error::ImpossibleId`], as for [`Layout::unpack`].

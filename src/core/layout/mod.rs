@@ -23,7 +23,7 @@ use crate::key;
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
 /// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
-const STEP: u64 = 16;
+pub const STEP: u64 = 16;
 
 /// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share. In SQL and in
 /// definitions, a rule has the name that it is serialized as.

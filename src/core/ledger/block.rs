@@ -83,7 +83,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(get(bytes, at))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(get(bytes, at))
 }
 
@@ -91,7 +91,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(get(bytes, at))
 }
 
-fn i64_at(bytes: &[u8], at: usize) -> i64 {
+pub(super) fn i64_at(bytes: &[u8], at: usize) -> i64 {
     i64::from_le_bytes(get(bytes, at))
 }
 

@@ -99,12 +99,11 @@ fn put(writer: &impl Writer, new: Ledger) {
         }
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
-        match new.announced() {
-            i64::MIN => {}
-            instant if is_recalled => shared.announced.store(instant, Ordering::SeqCst),
-            instant => {
-                shared.announced.fetch_max(instant, Ordering::SeqCst);
-            }
+        let instant = new.announced();
+        if is_recalled && instant > i64::MIN {
+            shared.announced.store(instant, Ordering::SeqCst);
+        } else {
+            shared.announced.fetch_max(instant, Ordering::SeqCst);
         }
         state.ledger = Some(new);
         shared.window.write(new.window(), new.era);
@@ -248,14 +247,14 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let floor = ledger.floor.max(host.untraced());
     let start = host.slot(|slot| slot.start(ledger.era, floor, key));
     // A generator that resumes may go on in its tick without asking for it.
-    let is_covered = if start.resumed.is_some() {
+    let is_in_page = if start.resumed.is_some() {
         raise_page(host, page)?;
         true
     } else {
         host.in_recovery() || page.exists && ledger.is_in(&page.marks)
     };
     let last_seen = host.shared().last_seen.load(Ordering::Acquire);
-    let window = if is_covered { without_reserve(ledger.window()) } else { Window::NONE };
+    let window = if is_in_page { without_reserve(ledger.window()) } else { Window::NONE };
     Ok(Beginning { start, last_seen, era: ledger.era, window })
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::{BUILTIN, IdSource, Layout, Node, Share, Slot, SnoSource, Ticks};
+use flake_core::sno::NAME;
+use flake_core::{BUILTIN, IdSource, Layout, Node, STEP, Share, Slot, SnoSource, Ticks};
 
 use super::finding::Finding;
 use super::node::Pair;
@@ -13,17 +14,13 @@ use crate::postgres::slot;
 use crate::postgres::timestamptz::Timestamptz;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
-const SNO: &str = "sno";
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
 
 /// In microseconds.
 const DAY: i64 = 86_400_000_000;
 const YEAR: i64 = DAY * 1461 / 4;
 
-/// The longest time for an ID, in whole microseconds: the steps in which the IDs of all sessions are in order.
-const STEP: u128 = 16;
-
-/// What IDs are made of.
+/// A layout or sno, as a source of IDs.
 struct Source {
     ticks: Ticks,
     /// The last tick up to which the order of IDs is the order of time.
@@ -75,7 +72,7 @@ impl Layouts {
         let used = names_in_use(uses);
         let built_in = BUILTIN.iter().filter(|layout| layout.generates);
         let built_in = built_in.map(|layout| (layout.name().to_owned(), Ok(Source::layout(layout)), false));
-        let snos = [(SNO, None), (SNO_PARTITION, Some(0))];
+        let snos = [(&*NAME, None), (SNO_PARTITION, Some(0))];
         let snos = snos.map(|(name, partition)| (name.to_owned(), Ok(Source::sno(partition)), false));
         let custom = custom::all().map(|(name, layout)| (name, layout.map(Source::layout), true));
         let candidate =
@@ -99,7 +96,9 @@ impl Layouts {
         for candidate in &self.0 {
             let Candidate { name, is_custom, is_in_use, .. } = candidate;
             match candidate.rate(&nodes, slot) {
-                Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP => slow.push(format!("{rate} IDs of {name}")),
+                Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP.into() => {
+                    slow.push(format!("{rate} IDs of {name}"))
+                }
                 Ok(_) => {}
                 Err(fault) if *is_custom || *is_in_use => needed.push((name, fault)),
                 Err(_) => unused.push(name.as_str()),
@@ -174,7 +173,7 @@ fn relative(instant: i64, now: i64) -> String {
 
 /// Returns the names of layouts that column defaults and generated columns of this database and generators of this session use.
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
-    let sno = |is_partition| if is_partition { SNO_PARTITION } else { SNO }.to_owned();
+    let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();
     names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
     names.extend(each(&LAYOUTS, |own| own.source().name().into_owned()));

@@ -30,19 +30,15 @@ fn flake_check() -> TableIterator<
     let configured = settings::node();
     let uses = Uses::of_this_database();
     let layouts = Layouts::of_this_database(&uses);
-    let unless_unknown = |check: &dyn Fn(&ledger::Status) -> Finding| match &status {
-        Some(status) => check(status),
-        None => {
-            Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".")
-        }
-    };
+    let unknown =
+        || Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".");
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
-        ("settings", unless_unknown(&|_| node_settings(in_force, configured))),
+        ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),
         ("shares", layouts.shares(in_force, configured)),
         ("end of layouts", layouts.ends(clock::now())),
         ("layouts", uses.readers()),
-        ("marks", unless_unknown(&|status| marks(status.ledger.as_ref(), clock::now()))),
+        ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("library", library()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))

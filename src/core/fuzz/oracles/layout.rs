@@ -9,10 +9,10 @@ use super::choices::Choices;
 
 /// The bits of a layout, as its fields say.
 struct Bits {
-    /// Those that hold time, and from which bit on.
+    /// The bits that hold time, and from which bit on.
     time: u64,
     shift: u32,
-    /// Those that always hold `fixed`, with those above the fields.
+    /// The bits that always hold `fixed`, with those above the fields.
     is_fixed: u64,
     fixed: u64,
     reversed: Reversal,
