@@ -41,27 +41,21 @@ fn main() {
         .collect();
     let texts: Vec<[u8; 16]> = snos.iter().map(Sno::encode).collect();
     let (sno, text) = (|n: u64| &snos[n as usize % 1024], |n: u64| &texts[n as usize % 1024]);
-    let mut rounds = [
-        "sno next",
-        "twitter next",
-        "twitter tick of an ID",
-        "encode",
-        "encode, portable",
-        "decode",
-        "decode, portable",
-    ]
-    .map(|name| (name, vec![]));
+    let mut rounds: [(&str, Vec<f64>); 7] = Default::default();
     for _ in 0..ROUNDS {
         let figures = [
-            time(&mut sno_next),
-            time(&mut next),
-            time(|n| _ = black_box(layout.tick_of(black_box(n << 22)))),
-            time(|n| _ = black_box(flake_sno_simd::encode(sno(n)))),
-            time(|n| _ = black_box(sno(n).encode())),
-            time(|n| _ = black_box(flake_sno_simd::decode(text(n)))),
-            time(|n| _ = black_box(Sno::decode(text(n)))),
+            ("sno next", time(&mut sno_next)),
+            ("twitter next", time(&mut next)),
+            ("twitter tick of an ID", time(|n| _ = black_box(layout.tick_of(black_box(n << 22))))),
+            ("encode", time(|n| _ = black_box(flake_sno_simd::encode(sno(n))))),
+            ("encode, portable", time(|n| _ = black_box(sno(n).encode()))),
+            ("decode", time(|n| _ = black_box(flake_sno_simd::decode(text(n))))),
+            ("decode, portable", time(|n| _ = black_box(Sno::decode(text(n))))),
         ];
-        rounds.iter_mut().zip(figures).for_each(|((_, all), figure)| all.push(figure));
+        for ((name, all), (of, figure)) in rounds.iter_mut().zip(figures) {
+            *name = of;
+            all.push(figure);
+        }
     }
     for (name, mut all) in rounds {
         all.sort_by(f64::total_cmp);
