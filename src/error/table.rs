@@ -86,7 +86,7 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::UnknownField { known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("Its fields are {known}."),
             SEE_FIELDS),
-        Core(CoreError::PartOutOfRange { max, .. } | CoreError::TagOutOfRange { max, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+        Core(CoreError::PartOutOfRange { max, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
             format!("The valid range is 0 to {max}."),
             SEE_FIELDS),
         Core(CoreError::OtherTick { tick, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
