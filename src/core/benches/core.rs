@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flake_core::sno::automatic_share;
-use flake_core::{Answer, Generator, Node, Share, Slot, Sno, SnoSource, Start, built_in};
+use flake_core::{Answer, Generator, LONGEST_TEXT, Node, Parts, Share, Slot, Sno, SnoSource, Start, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -35,8 +35,20 @@ fn main() {
     // The clock moves fast enough that no share is used up: 20,000 IDs in a tick.
     let (mut asked, mut sno_asked) = (0, 0);
 
-    let mut rounds: Vec<(&str, Vec<f64>)> =
-        ["sno next", "twitter next", "twitter tick of an ID"].map(|name| (name, vec![])).into();
+    let mut rounds: Vec<(&str, Vec<f64>)> = [
+        "sno next",
+        "twitter next",
+        "twitter tick of an ID",
+        "twitter text",
+        "tsid text",
+        "twitter text read",
+        "tsid text read",
+    ]
+    .map(|name| (name, vec![]))
+    .into();
+    let tsid = built_in("tsid").unwrap();
+    let id = layout.pack(&Parts { tick: 500_000_000_000, worker: 5, sequence: 7, random: 0 }).unwrap();
+    let texts = [layout, tsid].map(|layout| layout.encode(id).unwrap());
     for _ in 0..ROUNDS {
         let figures = [
             time(|_| {
@@ -51,6 +63,18 @@ fn main() {
             }),
             time(|n| {
                 black_box(layout.tick_of(black_box(n << 22))).unwrap();
+            }),
+            time(|n| {
+                black_box(layout.encode_into(id + n, &mut [0; LONGEST_TEXT]).unwrap().as_ptr());
+            }),
+            time(|n| {
+                black_box(tsid.encode_into(id + n, &mut [0; LONGEST_TEXT]).unwrap().as_ptr());
+            }),
+            time(|_| {
+                black_box(layout.parse(black_box(&texts[0]))).unwrap();
+            }),
+            time(|_| {
+                black_box(tsid.parse(black_box(&texts[1]))).unwrap();
             }),
         ];
         rounds.iter_mut().zip(figures).for_each(|((_, all), figure)| all.push(figure));

@@ -3,7 +3,7 @@
 mod codec;
 pub(crate) mod during;
 pub(crate) mod explain;
-mod text;
+pub(crate) mod text;
 mod time;
 
 pub use self::codec::Parts;
