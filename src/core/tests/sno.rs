@@ -153,7 +153,7 @@ proptest! {
                         let parts = sno.parts();
                         prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
                     }
-                    Answer::Wait { until } | Answer::ClockBehind { until } => {
+                    Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
                         prop_assert!(until > now);
                         // At that instant, it has an ID or waits for the next unit.
                         let mut later = generator.clone();
