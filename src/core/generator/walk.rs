@@ -7,8 +7,10 @@
 use super::path::{Path, Run};
 use crate::{SequenceRule, Share};
 
-/// How far a walk that keeps pace may be ahead of the clock, in microseconds.
+/// How far a walk that keeps pace may be ahead of the clock, in microseconds; at least a step.
 const AHEAD: u64 = 256;
+/// Where steps last longer, in microseconds, it does not keep pace: each ID would have to be waited for.
+const LONGEST_STEP: u64 = 1000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
@@ -111,10 +113,9 @@ impl Walk {
             position = step * share.ids_per_step + place;
             remaining = share.size() - position;
         }
-        if keeps_pace {
-            let ahead = scale(AHEAD, share.steps, self.tick_length);
-            // Where steps are long, an ID of the present one is the next.
-            if ahead > 0 && step > present_step + ahead {
+        if keeps_pace && self.tick_length / share.steps <= LONGEST_STEP {
+            let ahead = scale(AHEAD, share.steps, self.tick_length).max(1);
+            if step > present_step + ahead {
                 // There is some way to go then, so that not every step is waited for.
                 return Err(scale_up(step - ahead / 4, self.tick_length, share.steps));
             }
