@@ -1,19 +1,37 @@
 //! IDs from their parts, as text, and as a drawing.
+#![allow(unsafe_code, reason = "the call site keeps the layout")]
 
 use std::collections::BTreeMap;
 
+use flake_core::LONGEST_TEXT;
 use pgrx::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, OrRaise, raise};
+use crate::layouts::argument::with_layout;
 use crate::layouts::by_name;
+use crate::postgres::call::{Text, text_datum};
 use crate::postgres::encoding::escape_non_ascii;
-use crate::postgres::entry_point::c_symbol;
+use crate::postgres::entry_point::{c_symbol, entry_point};
 use crate::postgres::json::Json;
 use crate::postgres::timestamptz::to_instant;
 
-/// No text form is longer. Errors show and count the characters of a longer text up to here.
-const LONGEST_TEXT: usize = 1000;
+/// Errors show and count the characters of a longer text up to here.
+const LONGEST_READ: usize = 1000;
+
+entry_point!(flake_encode(id: i64, layout: Text<'_>) else flake_encode_or_error, |call| {
+    let mut buffer = [0; LONGEST_TEXT];
+    // SAFETY: `layout` is argument 1, and the function caches nothing else. Where the allocation raises an error, it jumps over
+    // this function, which holds nothing that has to be dropped.
+    unsafe {
+        with_layout(call, 1, layout, |layout| layout.encode_into(id as u64, &mut buffer).ok()).map(|text| text_datum(text))
+    }
+});
+
+entry_point!(flake_parse(text: Text<'_>, layout: Text<'_>) else flake_parse_or_error, |call| {
+    // SAFETY: `layout` is argument 1, and the function caches nothing else.
+    text.inline_bytes().and_then(|text| unsafe { with_layout(call, 1, layout, |layout| layout.parse(text).ok()) })
+});
 
 #[pg_extern(sql = "")]
 fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
@@ -46,13 +64,13 @@ fn shortened(text: &str) -> String {
 }
 
 #[pg_extern(sql = "")]
-fn flake_encode(id: i64, layout: &[u8]) -> String {
+fn flake_encode_or_error(id: i64, layout: &[u8]) -> String {
     by_name(layout).encode(id as u64).or_raise()
 }
 
 #[pg_extern(sql = "")]
-fn flake_parse(text: &[u8], layout: &[u8]) -> i64 {
-    by_name(layout).parse(&escape_non_ascii(text, LONGEST_TEXT)).or_raise() as i64
+fn flake_parse_or_error(text: &[u8], layout: &[u8]) -> i64 {
+    by_name(layout).parse(&escape_non_ascii(text, LONGEST_READ)).or_raise() as i64
 }
 
 #[pg_extern(sql = "")]
@@ -60,4 +78,4 @@ fn flake_explain(id: i64, layout: &[u8]) -> String {
     by_name(layout).explain(id as u64).or_raise()
 }
 
-c_symbol!(flake_make, flake_encode, flake_parse, flake_explain);
+c_symbol!(flake_make, flake_explain);

@@ -4,7 +4,7 @@
 use flake_core::Node;
 use pgrx::{pg_guard, pg_sys};
 
-use super::attach::header;
+use super::attach::{Attachment, attached, header};
 use super::control::Header;
 use crate::error::Error;
 use crate::postgres::{background, report};
@@ -24,6 +24,12 @@ pub fn node() -> Result<Node, Error> {
     // Nobody has pinned anything, and nobody may be locked out for being the first: a process without a client asks.
     let has_run = background::run(c"flake node number", c"flake_pin_node");
     pinned(header, None).ok_or(Error::NodeUnknown { has_run })
+}
+
+/// Returns the node in force if this session has found that already, which raises no error.
+#[inline]
+pub fn node_in_force() -> Option<Node> {
+    attached().and_then(|Attachment { control, foreign }| foreign.unwrap_or(&control.header).node())
 }
 
 /// Returns the node in force without pinning it, for those who only read: before the first ID, the one that it would pin.

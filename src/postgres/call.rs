@@ -180,3 +180,19 @@ pub unsafe fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
         pg_sys::Datum::from(memory)
     }
 }
+
+/// Returns a text as PostgreSQL passes it.
+///
+/// # Safety
+/// As for [`by_reference`].
+#[inline]
+pub unsafe fn text_datum(text: &[u8]) -> pg_sys::Datum {
+    let size = pg_sys::VARHDRSZ + text.len();
+    // SAFETY: palloc returns as many bytes as asked for, aligned for the length that a varlena begins with.
+    unsafe {
+        let memory = palloc(size).cast::<pg_sys::varlena>();
+        varlena::set_varsize_4b(memory, size as i32);
+        ptr::copy_nonoverlapping(text.as_ptr(), varlena::vardata_4b(memory).cast_mut().cast(), text.len());
+        pg_sys::Datum::from(memory)
+    }
+}

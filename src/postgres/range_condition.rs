@@ -169,7 +169,8 @@ unsafe fn comparison(
             pg_sys::get_func_namespace(call.funcid).into(),
             pg_sys::Datum::null(),
         );
-        let family = pg_sys::get_opclass_family(pg_sys::GetDefaultOpClass(key_type, pg_sys::BTREE_AM_OID));
+        // The cache of types has it, where GetDefaultOpClass would scan a catalog.
+        let family = (*pg_sys::lookup_type_cache(key_type, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf;
         let operator = pg_sys::get_opfamily_member(family, key_type, key_type, strategy as i16);
         if function == pg_sys::InvalidOid || operator == pg_sys::InvalidOid {
             return None;

@@ -27,6 +27,7 @@ impl Delays {
         match reason {
             // Before the first ID, the generator waits for its first tick, and no share is used up.
             Reason::NextTick if issued == 0 => {}
+            Reason::Pace => {}
             Reason::NextTick => {
                 self.overflow_waits += 1;
                 add(|counters| &counters.overflow_waits, 1);

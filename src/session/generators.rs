@@ -136,6 +136,7 @@ impl<S: IdSource> SessionGenerator<S> {
             Answer::Issue(id) => return Ok(Attempt::Made(id)),
             Answer::Exhausted => return Err(self.source().ticks().exhausted(&self.source().name()).into()),
             Answer::Wait { until } => (until, Reason::NextTick),
+            Answer::Ahead { until } => (until, Reason::Pace),
             Answer::ClockBehind { until } => (until, Reason::ClockBehind),
             Answer::Outside { .. } => unreachable!("the generator was asked again"),
         };

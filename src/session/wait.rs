@@ -11,7 +11,7 @@ const MAX_SLEEP: Duration = Duration::from_millis(100);
 /// Shorter sleeps are not interruptible, which does not matter for so short a time.
 const MIN_INTERRUPTIBLE_SLEEP: Duration = Duration::from_millis(2);
 /// A sleep may take this much longer than asked for, so the end of a wait is spun.
-const OVERSLEEP: Duration = Duration::from_micros(100);
+const OVERSLEEP: Duration = Duration::from_micros(25);
 /// The longest spin, so that a clock that stands still is not spun for.
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
@@ -20,6 +20,8 @@ const MAX_SPIN: Duration = Duration::from_millis(1);
 pub enum Reason {
     /// The next tick, because the share is used up in this one.
     NextTick,
+    /// The clock, which the last ID is ahead of within its tick.
+    Pace,
     /// A clock that is behind the last ID.
     ClockBehind,
 }
@@ -37,7 +39,7 @@ impl Reason {
     fn wait_event(self) -> u32 {
         static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];
         let (number, name) = match self {
-            Self::NextTick => (&NUMBERS[0], c"FlakeNextTick"),
+            Self::NextTick | Self::Pace => (&NUMBERS[0], c"FlakeNextTick"),
             Self::ClockBehind => (&NUMBERS[1], c"FlakeClockBehind"),
         };
         // SAFETY: it copies the name; the same name has the same number in all sessions.
@@ -87,8 +89,23 @@ impl Wait {
                 let milliseconds = remaining.min(MAX_SLEEP).as_millis() as core::ffi::c_long - 1;
                 interrupts::sleep(milliseconds.max(1), reason.wait_event());
             }
-            Some(nap) if !nap.is_zero() => std::thread::sleep(nap),
-            _ => std::thread::sleep(OVERSLEEP),
+            Some(short) if !short.is_zero() => nap(short),
+            _ => nap(MAX_SPIN),
         }
     }
+}
+
+/// Sleeps. Linux would add up to 50 microseconds, so that several timers end together.
+fn nap(duration: Duration) {
+    let slack = |nanoseconds: libc::c_ulong| {
+        #[cfg(target_os = "linux")]
+        #[allow(unsafe_code, reason = "std has no call for it")]
+        // SAFETY: it sets a number of this thread; 0 stands for the usual one.
+        unsafe {
+            libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds)
+        };
+    };
+    slack(1);
+    std::thread::sleep(duration);
+    slack(0);
 }

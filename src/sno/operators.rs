@@ -60,7 +60,7 @@ fn sno_sortsupport(mut support: pgrx::Internal) {
     // SAFETY: PostgreSQL gives a sort support function a SortSupportData.
     let Some(support) = (unsafe { support.get_mut::<pg_sys::SortSupportData>() }) else { return };
     if support.abbreviate {
-        support.comparator = Some(compare_abbreviated);
+        support.comparator = Some(ssup_datum_unsigned_cmp);
         support.abbrev_converter = Some(abbreviate);
         support.abbrev_abort = Some(never_abort);
         support.abbrev_full_comparator = Some(compare);
@@ -76,13 +76,10 @@ unsafe extern "C-unwind" fn compare(left: pg_sys::Datum, right: pg_sys::Datum, _
     left.cmp(right) as i32
 }
 
-#[allow(unsafe_code, reason = "PostgreSQL's sort calls it with abbreviated keys")]
-unsafe extern "C-unwind" fn compare_abbreviated(
-    left: pg_sys::Datum,
-    right: pg_sys::Datum,
-    _: pg_sys::SortSupport,
-) -> i32 {
-    left.value().cmp(&right.value()) as i32
+#[allow(unsafe_code, reason = "a function of PostgreSQL's sort")]
+unsafe extern "C-unwind" {
+    /// PostgreSQL has a sort of its own for keys that this function compares. pgrx's declaration has another address.
+    fn ssup_datum_unsigned_cmp(left: pg_sys::Datum, right: pg_sys::Datum, support: pg_sys::SortSupport) -> i32;
 }
 
 #[allow(unsafe_code, reason = "PostgreSQL's sort calls it with the datum of a sno")]

@@ -120,6 +120,15 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
         assert (issued, waits) == (share + 1, 1)
 
 
+def test_only_ticks_that_were_used_up_count_as_such(server):
+    """Who keeps pace with the clock waits more often."""
+    with server.connect() as db:
+        db.execute("SELECT count(flake_next('si')) FROM generate_series(1, 3000)")
+        share, issued, waits = db.execute(
+            "SELECT ids_per_tick, issued, overflow_waits FROM flake_generators WHERE layout = 'si'").fetchone()  # fmt: skip
+    assert 0 < waits <= issued / share
+
+
 @pytest.fixture
 def waiting_for_days(server):
     """A session whose IDs of a layout come in a tick that begins in some days."""

@@ -1,5 +1,9 @@
 //! The generator: a state machine that turns instants into IDs.
 //!
+//! A session that uses up a tick makes the IDs of the following ones in pace with the clock, until it rests for two ticks. Ran
+//! several sessions far ahead of it, each at its own time, their IDs would land between each other's in an index, and leave its
+//! pages half empty.
+//!
 //! Where the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in
 //! the past: IDs with the toggled bit have not been made above the last tick that the clock stepped back from. When the clock
 //! steps back to that tick or below, it waits until the clock is past it, or back at the latest tick.
@@ -14,6 +18,9 @@ use self::walk::Walk;
 use crate::layout::ticks::Ticks;
 use crate::{Progress, Share, Start, Window};
 
+/// After how many ticks without an ID a generator may run ahead of the clock again.
+const REST: i64 = 2;
+
 /// A generator's answer to an instant.
 #[allow(missing_docs, reason = "the answers say what their instants are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +29,8 @@ pub enum Answer<Id = u64> {
     Issue(Id),
     /// The share is used up in this tick, until the next one begins.
     Wait { until: i64 },
+    /// The generator keeps pace, and is ahead of the clock; `until` is when to ask again.
+    Ahead { until: i64 },
     /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The generator's state
     /// does not change.
     ClockBehind { until: i64 },
@@ -51,6 +60,8 @@ pub struct Generator<S: IdSource> {
     time_bits: u64,
     walk: Walk,
     issued: u64,
+    /// It has used up a tick.
+    keeps_pace: bool,
     ticks: Ticks,
     // The first start of a tick that may be used, and how long starts may be used from there.
     open_from: i64,
@@ -84,6 +95,7 @@ impl<S: IdSource> Generator<S> {
             time_bits: source.time_bits(ticks.nearest(start), drifts),
             walk: Walk::at(source.path(share), source.rule(), ticks.length, position, remaining),
             issued: 0,
+            keeps_pace: false,
             ticks,
             open_from,
             open_for,
@@ -189,11 +201,18 @@ impl<S: IdSource> Generator<S> {
                 self.stepped_back_from = self.start;
                 self.drifts += 1;
             }
+            self.keeps_pace &= start.saturating_sub(self.start) / length <= REST;
             self.start = start;
             self.time_bits = self.source.time_bits(tick, self.drifts);
             self.walk.enter_tick();
         }
-        let is_left = self.walk.begin_run(now.wrapping_sub(self.start) as u64);
-        (!is_left).then(|| Answer::Wait { until: self.start + length })
+        let until = self.walk.begin_run(now.wrapping_sub(self.start) as u64, self.keeps_pace).err()?;
+        let until = self.start + until as i64;
+        if until < self.start + length {
+            return Some(Answer::Ahead { until });
+        }
+        // Before its first ID, it only waits for the tick to begin.
+        self.keeps_pace |= self.issued > 0;
+        Some(Answer::Wait { until })
     }
 }

@@ -1,10 +1,16 @@
 //! A generator's walk through its share, tick after tick.
 //!
 //! Positions come in runs of equal strides, so that the next one costs a comparison and an addition. A walk keeps up with the
-//! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick.
+//! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick, or
+//! up to [`AHEAD`] if it keeps pace.
 
 use super::path::{Path, Run};
 use crate::{SequenceRule, Share};
+
+/// How far a walk that keeps pace may be ahead of the clock, in microseconds; at least a step.
+const AHEAD: u64 = 256;
+/// Where steps last longer, in microseconds, it does not keep pace: each ID would have to be waited for.
+const LONGEST_STEP: u64 = 1000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
@@ -82,12 +88,16 @@ impl Walk {
         self.remaining = if self.wraps() { share.size() } else { share.size() - self.run_end };
     }
 
-    /// Begins the next run, this many microseconds into the tick; returns false if the share is used up.
-    pub fn begin_run(&mut self, into_tick: u64) -> bool {
+    /// Begins the next run, this many microseconds into the tick.
+    ///
+    /// # Errors
+    /// How many microseconds into the tick it has to be: its length if the share is used up, less if the walk keeps pace and is
+    /// ahead of the clock.
+    pub fn begin_run(&mut self, into_tick: u64, keeps_pace: bool) -> Result<(), u64> {
         let share = self.path.share();
         let (mut position, mut remaining) = (self.position(), self.remaining());
         if remaining == 0 {
-            return false;
+            return Err(self.tick_length);
         }
         if position == share.size() {
             position = 0;
@@ -103,13 +113,20 @@ impl Walk {
             position = step * share.ids_per_step + place;
             remaining = share.size() - position;
         }
+        if keeps_pace && self.tick_length / share.steps <= LONGEST_STEP {
+            let ahead = scale(AHEAD, share.steps, self.tick_length).max(1);
+            if step > present_step + ahead {
+                // There is some way to go then, so that not every step is waited for.
+                return Err(scale_up(step - ahead / 4, self.tick_length, share.steps));
+            }
+        }
         self.step_end = scale_up(step + 1, self.tick_length, share.steps);
         let Run { first, stride, length } = self.path.run_at(position);
         let length = length.min(remaining);
         (self.next, self.stride, self.run) = (first, stride, length);
         self.run_end = position + length;
         self.remaining = remaining - length;
-        true
+        Ok(())
     }
 
     /// Follows this rule from the next tick on.

@@ -2,6 +2,6 @@
 
 mod codec;
 pub(crate) mod explain;
-mod text;
+pub(crate) mod text;
 
 pub use self::codec::Parts;

@@ -5,30 +5,46 @@ use crate::{Error, Layout, TextFault, TextForm};
 /// How many characters of a malformed text an error message shows.
 const MAX_SHOWN: usize = 64;
 
+/// How many characters the longest text has: 64 bits in decimal.
+pub const LONGEST_TEXT: usize = 20;
+
 impl Layout {
     /// Writes a possible ID as text.
     pub fn encode(&self, id: u64) -> Result<String, Error> {
+        Ok(self.encode_into(id, &mut [0; LONGEST_TEXT])?.iter().copied().map(char::from).collect())
+    }
+
+    /// Writes a possible ID as text, which is ASCII, into a buffer.
+    pub fn encode_into<'a>(&self, id: u64, buffer: &'a mut [u8; LONGEST_TEXT]) -> Result<&'a [u8], Error> {
         self.tick_of(id)?;
-        let digits = self.text.digits();
-        let base = digits.len() as u64;
-        let mut rest = self.displayed(id);
-        let mut text = Vec::with_capacity(20);
-        let length = if self.text == TextForm::Decimal { 1 } else { self.text.length(self.width()) };
-        while rest > 0 || text.len() < length {
-            text.push(digits[(rest % base) as usize]);
-            rest /= base;
-        }
-        text.reverse();
-        Ok(text.into_iter().map(char::from).collect())
+        let number = self.displayed(id);
+        let length = match self.text {
+            TextForm::Decimal => number.checked_ilog10().map_or(1, |log| log as usize + 1),
+            _ => self.text.length(self.width()),
+        };
+        let text = &mut buffer[..length];
+        // A division by a constant takes a fraction of the time.
+        let spell = match self.text.digits().len() {
+            10 => spell::<10>,
+            16 => spell::<16>,
+            32 => spell::<32>,
+            36 => spell::<36>,
+            58 => spell::<58>,
+            62 => spell::<62>,
+            _ => spell::<64>,
+        };
+        spell(self.text.digits(), number, text);
+        Ok(text)
     }
 
     /// Reads the text of an ID.
     ///
     /// # Errors
     /// [`Error::MalformedText`]; [`Error::ImpossibleId`] if the layout cannot have made the number.
-    pub fn parse(&self, text: &str) -> Result<u64, Error> {
+    pub fn parse(&self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<u64, Error> {
+        let text = text.as_ref();
         let number = self.number_of(text).map_err(|fault| {
-            let text = text.chars().take(MAX_SHOWN).collect();
+            let text = first_characters(text, MAX_SHOWN);
             Error::MalformedText { layout: self.name.clone(), text, fault }
         })?;
         let id = self.displayed(number);
@@ -36,24 +52,29 @@ impl Layout {
         Ok(id)
     }
 
-    fn number_of(&self, text: &str) -> Result<u64, TextFault> {
+    fn number_of(&self, text: &[u8]) -> Result<u64, TextFault> {
         let base = self.text.digits().len() as u64;
+        let value = self.text.values();
         let mut number = 0u64;
-        let mut found = 0;
-        for character in text.chars() {
-            found += 1;
-            let position = found;
-            let value = self.text.value(character).ok_or(TextFault::Character { character, position })?;
-            number = number
-                .checked_mul(base)
-                .and_then(|number| number.checked_add(value))
-                .ok_or(TextFault::TooLarge { position })?;
+        for (found, &byte) in text.iter().enumerate() {
+            let position = found + 1;
+            let Some(value) = value(byte) else {
+                // Those before it are digits, of one byte each.
+                let character = first_characters(&text[found..], 1).chars().next().unwrap_or_default();
+                return Err(TextFault::Character { character, position });
+            };
+            let (product, is_large) = number.overflowing_mul(base);
+            let (sum, is_larger) = product.overflowing_add(value);
+            if is_large || is_larger {
+                return Err(TextFault::TooLarge { position });
+            }
+            number = sum;
         }
         let decimal = self.text == TextForm::Decimal;
-        let expected = if decimal { 1 } else { self.text.length(self.width()) };
+        let (found, expected) = (text.len(), self.text.length(self.width()));
         match found {
             0 => Err(TextFault::Length { found, expected }),
-            _ if decimal && found > 1 && text.starts_with('0') => Err(TextFault::LeadingZero),
+            _ if decimal && found > 1 && text.starts_with(b"0") => Err(TextFault::LeadingZero),
             _ if !decimal && found != expected => Err(TextFault::Length { found, expected }),
             _ => Ok(number),
         }
@@ -67,5 +88,25 @@ impl Layout {
         let timestamp = self.geometry.timestamp;
         let reversed = timestamp.get(id).reverse_bits() >> (64 - timestamp.width);
         id & !timestamp.mask() | timestamp.put(reversed)
+    }
+}
+
+/// Returns the first characters of a text of any length, which may not be UTF-8.
+fn first_characters(text: &[u8], number: usize) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(4 * number)]).chars().take(number).collect()
+}
+
+/// Writes as many digits of a number as the text is long, two at a time.
+fn spell<const BASE: usize>(digits: &[u8], mut rest: u64, text: &mut [u8]) {
+    let digits: &[u8; BASE] = digits.first_chunk().unwrap_or_else(|| unreachable!());
+    let (first, pairs) = text.as_rchunks_mut();
+    for [one, two] in pairs.iter_mut().rev() {
+        let pair = (rest % (BASE * BASE) as u64) as usize;
+        rest /= (BASE * BASE) as u64;
+        *one = digits[pair / BASE];
+        *two = digits[pair % BASE];
+    }
+    if let [one] = first {
+        *one = digits[rest as usize];
     }
 }

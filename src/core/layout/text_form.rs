@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::layout::bits::Bits;
+
 /// How a layout writes its IDs. In SQL and in definitions, a form has the name that it is serialized as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,30 +65,69 @@ impl TextForm {
         }
     }
 
-    pub(crate) fn value(self, character: char) -> Option<u64> {
-        let byte = u8::try_from(character).ok()?;
-        let byte = match self {
-            Self::Hex => byte.to_ascii_lowercase(),
-            Self::Base36 => byte.to_ascii_uppercase(),
-            Self::Crockford32 => match byte.to_ascii_uppercase() {
-                b'O' => b'0',
-                b'I' | b'L' => b'1',
-                other => other,
-            },
-            _ => byte,
-        };
-        self.digits().iter().position(|&digit| digit == byte).map(|value| value as u64)
+    /// Returns what bytes count as digits.
+    pub(crate) fn values(self) -> impl Fn(u8) -> Option<u64> {
+        let values = &TABLES[self as usize].values;
+        move |byte| Some(values[byte as usize]).filter(|&value| value != NO_DIGIT).map(u64::from)
     }
 
-    /// How many digits the largest number of `bits` bits has.
-    pub(crate) fn length(self, bits: u32) -> usize {
-        let base = self.digits().len() as u128;
-        let mut length = 0;
-        let mut numbers = 1u128;
-        while numbers < 1 << bits {
-            numbers *= base;
-            length += 1;
+    /// How many digits every number of `bits` bits has; in decimal, how many it has at least.
+    pub(crate) const fn length(self, bits: u32) -> usize {
+        TABLES[self as usize].lengths[bits as usize] as usize
+    }
+}
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// What follows from a form's digits.
+struct Table {
+    /// What each byte counts.
+    values: [u8; 256],
+    /// The lengths of numbers, by their bits.
+    lengths: [u8; 65],
+}
+
+/// The forms' tables, in the order of [`TextForm::ALL`].
+static TABLES: [Table; TextForm::ALL.len()] = {
+    let mut tables = [const { Table::EMPTY }; TextForm::ALL.len()];
+    let mut form = 0;
+    while form < tables.len() {
+        tables[form] = Table::of(TextForm::ALL[form]);
+        form += 1;
+    }
+    tables
+};
+
+impl Table {
+    const EMPTY: Self = Self { values: [NO_DIGIT; 256], lengths: [1; 65] };
+
+    const fn of(form: TextForm) -> Self {
+        let mut table = Self::EMPTY;
+        let digits = form.digits();
+        let mut value = 0;
+        while value < digits.len() {
+            table.set(form, digits[value], value as u8);
+            value += 1;
         }
-        length
+        if matches!(form, TextForm::Crockford32) {
+            table.set(form, b'O', 0);
+            table.set(form, b'I', 1);
+            table.set(form, b'L', 1);
+        }
+        let mut width = 1;
+        while width <= 64 && !matches!(form, TextForm::Decimal) {
+            let largest = Bits { shift: 0, width }.max();
+            table.lengths[width as usize] = largest.ilog(digits.len() as u64) as u8 + 1;
+            width += 1;
+        }
+        table
+    }
+
+    const fn set(&mut self, form: TextForm, digit: u8, value: u8) {
+        self.values[digit as usize] = value;
+        if matches!(form, TextForm::Hex | TextForm::Crockford32 | TextForm::Base36) {
+            self.values[digit.to_ascii_lowercase() as usize] = value;
+            self.values[digit.to_ascii_uppercase() as usize] = value;
+        }
     }
 }

@@ -229,6 +229,38 @@ fn a_rolling_sequence_rolls_within_the_steps() {
     assert_eq!(generator.next(TICK + 1000, || 0), Answer::Wait { until: TICK + 2000 });
 }
 
+/// 67 IDs per millisecond, one in each step of some 15 microseconds.
+#[test]
+fn a_session_that_has_used_up_a_tick_keeps_pace_with_the_clock_until_it_rests() {
+    let layout = built_in("si").unwrap();
+    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
+    assert_eq!((share.ids_per_step, share.steps), (1, 67));
+    let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
+    // The first burst is free, also where the session has waited for its first tick. 17 steps are some 254 microseconds, and an ID of the present step is not ahead.
+    assert_eq!(made_at(TICK - 1), 0);
+    assert_eq!((made_at(TICK), made_at(TICK + 1000)), (67, 18));
+    assert_eq!((made_at(TICK + 1014), made_at(TICK + 1015)), (0, 1));
+    assert_eq!(made_at(TICK + 1999), 1);
+    // One tick is no rest, two are.
+    assert_eq!((made_at(TICK + 3000), made_at(TICK + 6000)), (18, 67));
+    // Where a step lasts 257 microseconds, a session may be a step ahead.
+    let layout = built_in("base64id").unwrap();
+    let second = 1_700_000_000 * 1_000_000;
+    let (share, mut generator) = of_slot(layout, 3, 135, second - 1, 0);
+    let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
+    assert_eq!((made_at(second) as u64, made_at(second + 1_000_000)), (share.size(), 2));
+}
+
+#[test]
+fn a_session_that_keeps_pace_asks_again_when_it_has_some_way_to_go() {
+    let layout = built_in("si").unwrap();
+    let (_, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
+    (0..68).for_each(|_| _ = generator.next(TICK, || 0));
+    (0..18).for_each(|_| _ = issued(generator.next(TICK + 1000, || 0)));
+    // A quarter of the way remains then: 4 of 17 steps before the 18th begins, at 14 * 1000 / 67.
+    assert_eq!(generator.next(TICK + 1000, || 0), Answer::Ahead { until: TICK + 1209 });
+}
+
 /// Whoever used the tick before may have run ahead of the clock, so the present step does not show what is unused.
 #[test]
 fn no_step_of_a_tick_that_has_begun_is_used() {

@@ -326,7 +326,7 @@ proptest! {
                         prop_assert!(parts.sequence.wrapping_sub(share.sequences.first) < share.sequences.count);
                         *last_tick = parts.tick;
                     }
-                    Answer::Wait { until } => {
+                    Answer::Wait { until } | Answer::Ahead { until } => {
                         prop_assert!(until > now && until <= now + layout.tick_length());
                         break;
                     }
@@ -436,5 +436,49 @@ proptest! {
         let skipped = if is_rolling { position % share.size() % share.ids_per_step } else { 0 };
         prop_assert_eq!(ids.len() as u64, share.size() - skipped);
         prop_assert_eq!(generator.issued(), share.size() - skipped);
+    }
+
+    /// A session that asks at each instant that it is told makes each position of each tick once, whether or not it keeps pace; the
+    /// first tick after a rest is free.
+    #[test]
+    fn a_session_that_uses_up_its_ticks_keeps_pace_and_loses_nothing(
+        layout in any_layout(),
+        slots in 1u32..300,
+        slot in 0u32..300,
+        rest in 2i64..5,
+    ) {
+        let slot = Slot::new(slot % slots, slots).unwrap();
+        let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
+        prop_assume!(share.size() <= 10_000);
+        let mut now = layout.start_of(1_000);
+        let mut generator = above(&layout, &share, now - 1, 0);
+        let length = layout.tick_length();
+        for (tick, is_free) in [(1_000, true), (1_001, false), (1_002, false), (1_002 + rest as u64, rest > 2)] {
+            let (start, mut ids) = (layout.start_of(tick), HashSet::new());
+            now = start;
+            while now < start + length {
+                match generator.next(now, || 0) {
+                    Answer::Issue(id) => {
+                        let first_of_step = ids.len() as u64 / share.ids_per_step;
+                        let begins = i128::from(first_of_step) * i128::from(length) / i128::from(share.steps);
+                        let is_near = begins - i128::from(now - start) <= 256 + i128::from(length) / i128::from(share.steps);
+                        prop_assert!(is_free || is_near || length as u64 / share.steps > 1000, "{} {}", now - start, begins);
+                        ids.insert(id);
+                    }
+                    Answer::Ahead { until } => {
+                        prop_assert!(!is_free && until > now && until < start + length);
+                        now = until;
+                    }
+                    answer => {
+                        prop_assert_eq!(answer, Answer::Wait { until: start + length });
+                        now = start + length;
+                    }
+                }
+            }
+            // A rolling sequence goes on within the first step, unless it is the only one.
+            let is_whole = layout.rule == SequenceRule::Reset || share.steps == 1;
+            let least = if is_whole { share.size() } else { share.size() - share.ids_per_step + 1 };
+            prop_assert!(ids.len() as u64 >= least, "{} of {}", ids.len(), share.size());
+        }
     }
 }

@@ -155,12 +155,12 @@ proptest! {
                         let parts = sno.parts();
                         prop_assert!((40000..40002).contains(&parts.partition) && (10..16).contains(&parts.sequence));
                     }
-                    Answer::Wait { until } | Answer::ClockBehind { until } => {
+                    Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
                         prop_assert!(until > now);
-                        // At that instant, it has an ID or waits for the next unit.
+                        // At that instant, it has an ID, waits for the next unit, or keeps pace in this one.
                         let mut later = generator.clone();
                         let answer = later.next(until, 9);
-                        prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. }), "{:?}", answer);
+                        prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. } | Answer::Ahead { .. }), "{:?}", answer);
                     }
                     Answer::Outside { .. } | Answer::Exhausted => prop_assert!(false),
                 }

@@ -101,7 +101,9 @@ impl Own {
         fn judged<I>(answer: Answer<I>, made: impl FnOnce(I) -> Id) -> Outcome {
             match answer {
                 Answer::Issue(id) => Outcome::Made(made(id)),
-                Answer::Wait { until } | Answer::ClockBehind { until } => Outcome::After(until),
+                Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
+                    Outcome::After(until)
+                }
                 Answer::Outside { .. } => unreachable!("the generator was asked again"),
                 Answer::Exhausted => Outcome::Over,
             }
