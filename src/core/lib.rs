@@ -25,7 +25,7 @@ pub use error::{DefinitionFault, Error, Fault, TextFault};
 pub use generator::resume::Resumable;
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
-pub use id::Parts;
+pub use id::{Parts, Solid};
 pub use layout::builtin::{BUILTIN, built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};
 pub use layout::field::{Field, Reversal, Role};

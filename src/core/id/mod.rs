@@ -3,7 +3,9 @@
 mod codec;
 pub(crate) mod during;
 pub(crate) mod explain;
+mod filter;
 mod text;
 mod time;
 
 pub use self::codec::Parts;
+pub use self::filter::Solid;

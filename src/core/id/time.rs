@@ -32,7 +32,12 @@ impl Layout {
 
     /// The tick that holds an instant, where the order of bigint is the order of time.
     pub(crate) fn ordered_tick_at(&self, at: i64) -> Result<u64, Error> {
+        self.ordered_ticks()?.tick_at(at, &self.name)
+    }
+
+    /// The ticks in which the order of bigint is the order of time.
+    pub(crate) fn ordered_ticks(&self) -> Result<Ticks, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
-        Ticks { last, ..self.ticks() }.tick_at(at, &self.name)
+        Ok(Ticks { last, ..self.ticks() })
     }
 }
