@@ -171,6 +171,7 @@ impl<'a> Relation<'a> {
             let mut lists = Vec::new();
             each_list((*self.root.parse).jointree.cast(), &mut |quals| lists.push(quals));
             for &quals in &lists {
+                let mut replaced = Vec::new();
                 for place in 0..(*quals).length as usize {
                     let cell = (*quals).elements.add(place);
                     let qual = (*cell).ptr_value.cast::<pg_sys::Node>();
@@ -178,9 +179,16 @@ impl<'a> Relation<'a> {
                     let Some(range) = self.range(&filter, qual) else { continue };
                     // The list stays where it is while it grows, its elements do not.
                     (*cell).ptr_value = range[0].cast();
-                    range[1..].iter().for_each(|&more| {
-                        pg_sys::lappend(quals, more.cast());
-                    });
+                    range[1..].iter().for_each(|&more| append(quals, more));
+                    replaced.push(filter);
+                }
+                for filter in replaced.iter().filter(|filter| !filter.solid.turns_negative) {
+                    let is_closed = |other: &Filter<'_>| {
+                        other.strategy.cmp(&EQUAL) == EQUAL.cmp(&filter.strategy) && is_same(other.call, filter.call)
+                    };
+                    if !replaced.iter().any(is_closed) {
+                        self.guards(filter).into_iter().for_each(|guard| append(quals, guard));
+                    }
                 }
             }
         }
@@ -293,7 +301,6 @@ impl<'a> Relation<'a> {
         // SAFETY: the nodes are those of the query; the new ones are complete.
         unsafe {
             let mut range = Vec::new();
-            let mut is_known = true;
             let [before, until, since, after] = filter.function.ends;
             let ends: &[(&CStr, u32)] = match filter.strategy {
                 LESS => &[(before, LESS_EQUAL)],
@@ -304,12 +311,10 @@ impl<'a> Relation<'a> {
                 _ => return None,
             };
             for &(end, strategy) in ends {
-                let bound = self.bound(filter, end)?;
-                is_known &= is_a(pg_sys::estimate_expression_value(self.root_ptr(), bound), pg_sys::NodeTag::T_Const);
-                range.push(compared(self.key(filter), strategy, bound)?);
+                range.push(compared(self.key(filter), strategy, self.bound(filter, end)?)?);
             }
-            range.extend(self.guards(filter, is_known));
             if filter.solid.turns_negative {
+                range.extend(self.guards(filter));
                 let negative = compared(self.key(filter), LESS, int8(0))?;
                 let of_time = and(vec![negative, copy(qual)]);
                 range = vec![or(vec![and(range), of_time])];
@@ -371,15 +376,17 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Returns what keeps those keys out that have no time. It is no part of the range for the planner's estimates if it cannot
-    /// know the range: of two ends it would expect few rows then.
-    unsafe fn guards(&self, filter: &Filter<'_>, is_known: bool) -> Vec<*mut pg_sys::Node> {
+    /// Returns what keeps those keys out that have no time, at the other end of the range. Where the planner does not know the
+    /// instant, it must not take both for a range of the same column, of which it would expect few rows.
+    unsafe fn guards(&self, filter: &Filter<'_>) -> Vec<*mut pg_sys::Node> {
         // SAFETY: the key is of type bigint where there is something to be kept out.
         unsafe {
             let Solid { lowest, highest, .. } = filter.solid;
             let (is_above, is_below) = (filter.strategy >= EQUAL, filter.strategy <= EQUAL);
             let lowest = (lowest > i64::MIN && !is_above).then_some((GREATER_EQUAL, lowest));
             let highest = (highest < i64::MAX && !is_below).then_some((LESS_EQUAL, highest));
+            let instant = pg_sys::estimate_expression_value(self.root_ptr(), filter.instant);
+            let is_known = is_a(instant, pg_sys::NodeTag::T_Const);
             let key = || if is_known { self.key(filter) } else { relabeled(copy(filter.var).cast(), pg_sys::INT8OID, 0) };
             lowest.into_iter().chain(highest).filter_map(|(strategy, id)| compared(key(), strategy, int8(id))).collect()
         }
@@ -395,7 +402,7 @@ unsafe fn key_type(call: &pg_sys::FuncExpr) -> pg_sys::Oid {
     }
 }
 
-/// Returns a comparison; NULL if one side is.
+/// Returns a comparison; NULL if the bound is.
 unsafe fn compared(key: *mut pg_sys::Node, strategy: u32, bound: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
     // SAFETY: both are expressions of one type.
     unsafe {
@@ -407,6 +414,16 @@ unsafe fn compared(key: *mut pg_sys::Node, strategy: u32, bound: *mut pg_sys::No
         pg_sys::set_opfuncid(comparison.cast());
         Some(comparison.cast())
     }
+}
+
+unsafe fn append(quals: *mut pg_sys::List, qual: *mut pg_sys::Node) {
+    // SAFETY: the list is that of conditions.
+    unsafe { pg_sys::lappend(quals, qual.cast()) };
+}
+
+fn is_same(one: &pg_sys::FuncExpr, other: &pg_sys::FuncExpr) -> bool {
+    // SAFETY: these are expressions.
+    unsafe { pg_sys::equal((&raw const *one).cast(), (&raw const *other).cast()) }
 }
 
 unsafe fn int8(value: i64) -> *mut pg_sys::Node {
