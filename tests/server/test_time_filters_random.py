@@ -41,7 +41,7 @@ def db(server):
             layouts = "" if table == "sno" else f", (SELECT name, epoch, ends_at, sortable_until, tick FROM flake_layouts WHERE name = '{table}') l"
             db.execute(f"""
                 CREATE TABLE k_{table} (id {key}, n integer);
-                INSERT INTO k_{table} SELECT DISTINCT id FROM generate_series(0, 60) n {layouts}, LATERAL ({made}) m (id);
+                INSERT INTO k_{table} SELECT DISTINCT id FROM generate_series(0, 20) n {layouts}, LATERAL ({made}) m (id);
                 WITH numbered AS (SELECT ctid, row_number() OVER (ORDER BY id) AS number FROM k_{table})
                 UPDATE k_{table} k SET n = number FROM numbered WHERE numbered.ctid = k.ctid;
                 INSERT INTO k_{table} VALUES (NULL, -1);
@@ -74,16 +74,16 @@ class Query:
         self.text = chance.choice([
             f"SELECT n FROM {source} t WHERE {condition}", f"SELECT n FROM {source} t WHERE {condition}",
             f"SELECT n FROM {source} t WHERE {condition}",
-            f"SELECT t.n, o.n FROM {source} t JOIN {beside} o ON {joined} WHERE o.n % 9 = {chance.randrange(9)} AND {condition}",
-            f"SELECT o.n, t.n FROM {beside} o LEFT JOIN {source} t ON {joined} AND {condition} WHERE o.n % 9 = {chance.randrange(9)}",
+            f"SELECT t.n, o.n FROM {source} t JOIN {beside} o ON {joined} WHERE o.n % 19 = {chance.randrange(19)} AND {condition}",
+            f"SELECT o.n, t.n FROM {beside} o LEFT JOIN {source} t ON {joined} AND {condition} WHERE o.n % 19 = {chance.randrange(19)}",
             f"SELECT t.n, u.n FROM {source} t LEFT JOIN {source} u ON u.n = t.n + 1 LEFT JOIN {beside} o ON {joined} AND {condition}"
             f" WHERE t.n % 7 = {chance.randrange(7)}",
-            f"SELECT o.n FROM {beside} o WHERE {chance.choice(['', 'NOT'])} EXISTS (SELECT FROM {source} t WHERE {joined} AND {condition})",
+            f"SELECT o.n FROM {beside} o WHERE o.n % 7 = {chance.randrange(7)} AND {chance.choice(['', 'NOT'])} EXISTS (SELECT FROM {source} t WHERE {joined} AND {condition})",
             f"SELECT n % 3, count(*) FROM {source} t WHERE {condition} GROUP BY ROLLUP (n % 3)",
             f"SELECT max(t.id), count(*) FROM {source} t WHERE {condition}",
             f"DELETE FROM {source} t WHERE {condition} RETURNING n",
             f"UPDATE {source} t SET n = 1000 + n WHERE {condition} RETURNING n",
-            f"DELETE FROM {source} t USING {beside} o WHERE o.n % 5 = 2 AND {joined} AND {condition} RETURNING t.n",
+            f"DELETE FROM {source} t USING {beside} o WHERE o.n % 19 = 2 AND {joined} AND {condition} RETURNING t.n",
             f"SELECT n FROM (SELECT * FROM {source} UNION ALL SELECT * FROM {source} WHERE n > 5) t WHERE {condition}",
         ])  # fmt: skip
 
