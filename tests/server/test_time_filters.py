@@ -247,8 +247,8 @@ UNSERVED = {
     "volatile": ("SELECT n FROM orders WHERE created_at >= {0} + random() * interval '0'", "SELECT n FROM ids WHERE at >= {0}"),
     "column of the same row": ("SELECT n FROM orders WHERE created_at >= at AND created_at <= at", "SELECT n FROM ids"),
     "sub-query of the same row": (
-        "SELECT n FROM orders o WHERE n < 90 AND created_at >= (SELECT min(at) - interval '18 days 50 minutes' FROM moments m WHERE m.n * 10 > o.n)",
-        "SELECT n FROM ids o WHERE n < 90 AND at >= (SELECT min(at) - interval '18 days 50 minutes' FROM moments m WHERE m.n * 10 > o.n)"),
+        "SELECT n FROM orders o WHERE n < 90 AND created_at >= (SELECT min(at) - interval '18 days 1 hour' FROM moments m WHERE m.n * 10 > o.n)",
+        "SELECT n FROM ids o WHERE n < 90 AND at >= (SELECT min(at) - interval '18 days 1 hour' FROM moments m WHERE m.n * 10 > o.n)"),
     "equal to a column": ("SELECT o.n FROM moments m JOIN orders o ON o.created_at = m.at", "SELECT o.n FROM moments m JOIN ids o ON o.at = m.at"),
     "a layout of each row": ("SELECT n FROM (SELECT *, CASE WHEN n < 0 THEN 'si' ELSE 'twitter' END AS l FROM ids) i "
                              "WHERE flake_timestamp(id, l) >= {0}", "SELECT n FROM ids WHERE at >= {0}"),

@@ -21,7 +21,7 @@ SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_s
 
 @pytest.fixture(scope="module")
 def db(server):
-    with server.connect(options="-c timezone=Europe/Berlin") as db:
+    with server.connect(options="-c timezone=Europe/Berlin -c jit=off") as db:
         db.execute(f"SELECT flake_create_layout('one', {ONE})")
         for table in TABLES:
             key = "sno" if table == "sno" else "bigint"
