@@ -5,6 +5,7 @@ import psycopg
 import pytest
 
 from conftest import pg_config
+from next_release import RELEASED
 
 DAY = "'2026-01-19Z'"
 
@@ -155,6 +156,18 @@ def test_plans_that_are_kept(server, db):
         db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller; REVOKE EXECUTE ON FUNCTION flake_since FROM PUBLIC; SET LOCAL ROLE caller")
         assert not is_range(db, "EXECUTE kept")
     db.execute("DEALLOCATE kept")
+
+
+@pytest.mark.parametrize("version", RELEASED)
+def test_objects_of_a_release(own_servers, version):
+    """Until ALTER EXTENSION flake UPDATE, nothing is replaced."""
+    server = own_servers(extension=version)
+    with server.connect() as db:
+        db.execute("LOAD 'flake'; CREATE TABLE ids (id bigint PRIMARY KEY); CREATE TABLE snos (id sno PRIMARY KEY)")
+        queries = [f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}", f"SELECT * FROM snos WHERE sno_timestamp(id) < {DAY}"]
+        assert ["Filter: (" in plan(db, query) and "_timestamp(id" in plan(db, query) for query in queries] == [True, True]
+        db.execute("ALTER EXTENSION flake UPDATE")
+        assert ["_timestamp(id" in plan(db, query) for query in queries] == [False, False]
 
 
 POSTGRES_FDW = """
