@@ -180,7 +180,10 @@ impl<'a> Relation<'a> {
                     // The list stays where it is while it grows, its elements do not.
                     (*cell).ptr_value = range[0].cast();
                     range[1..].iter().for_each(|&more| append(quals, more));
-                    replaced.push(filter);
+                    // Where no key is in the range, none has to be kept out.
+                    if !is_a(range[0], pg_sys::NodeTag::T_Const) {
+                        replaced.push(filter);
+                    }
                 }
                 for filter in replaced.iter().filter(|filter| !filter.solid.turns_negative) {
                     let is_closed = |other: &Filter<'_>| {
@@ -402,12 +405,12 @@ unsafe fn key_type(call: &pg_sys::FuncExpr) -> pg_sys::Oid {
     }
 }
 
-/// Returns a comparison; NULL if the bound is.
+/// Returns a comparison; false if the bound is NULL, which is the same in a list of conditions.
 unsafe fn compared(key: *mut pg_sys::Node, strategy: u32, bound: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
     // SAFETY: both are expressions of one type.
     unsafe {
         if is_a(bound, pg_sys::NodeTag::T_Const) && (*bound.cast::<pg_sys::Const>()).constisnull {
-            return Some(pg_sys::makeBoolConst(false, true));
+            return Some(pg_sys::makeBoolConst(false, false));
         }
         let (operator, none) = (operator(pg_sys::exprType(key), strategy)?, pg_sys::InvalidOid);
         let comparison = pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, key.cast(), bound.cast(), none, none);
