@@ -39,6 +39,6 @@ pub extern "C-unwind" fn _PG_init() {
         layouts::custom::subscribe();
         ledger::preload();
         session::stores::subscribe();
-        postgres::time_filter::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
+        postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
     });
 }

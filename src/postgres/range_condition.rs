@@ -10,7 +10,8 @@ use pgrx::{PgBox, PgList, is_a, pg_sys};
 
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_below_sub_query, is_cheap, is_small};
-use super::siblings::{copy, may_call, operator, sibling};
+use super::nodes::copy;
+use super::siblings::{may_call, operator, sibling};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {

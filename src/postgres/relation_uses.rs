@@ -6,15 +6,11 @@ use pgrx::{PgList, pg_sys};
 use super::expressions::calls_with_column;
 
 /// The call of a function with a column of a relation as its first argument.
-#[derive(Clone, Copy)]
-pub struct ColumnCall {
-    pub function: pg_sys::Oid,
-    pub column: pg_sys::AttrNumber,
-}
+type ColumnCall = (pg_sys::Oid, pg_sys::AttrNumber);
 
-unsafe fn contains(expression: *mut pg_sys::Node, call: ColumnCall) -> bool {
+unsafe fn contains(expression: *mut pg_sys::Node, (function, column): ColumnCall) -> bool {
     // SAFETY: it is an expression of the relation or a list of some.
-    unsafe { calls_with_column(expression, call.function, call.column) }
+    unsafe { calls_with_column(expression, function, column) }
 }
 
 /// Returns whether an index, the partition key, or a CHECK that the planner looks at holds such a call.

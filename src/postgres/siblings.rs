@@ -63,10 +63,3 @@ pub unsafe fn may_call(function: pg_sys::Oid) -> bool {
         result == pg_sys::AclResult::ACLCHECK_OK
     }
 }
-
-/// # Safety
-/// The node must be one that PostgreSQL can copy.
-pub unsafe fn copy<T>(node: *mut T) -> *mut T {
-    // SAFETY: as the caller promises.
-    unsafe { pg_sys::copyObjectImpl(node.cast()).cast() }
-}
