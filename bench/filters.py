@@ -23,9 +23,11 @@ def create(db):
     db.execute(f"""
         DROP TABLE IF EXISTS plain, generated CASCADE;
         CREATE TABLE plain (id bigint PRIMARY KEY, n integer);
-        INSERT INTO plain SELECT flake_min('2026-01-01Z'::timestamptz + n * interval '{STEP} s'), n FROM generate_series(1, {ROWS}) n;
+        INSERT INTO plain SELECT flake_min('2026-01-01Z'::timestamptz + n * interval '{STEP} s'), n
+        FROM generate_series(1, {ROWS}) n;
         CREATE VIEW shop AS SELECT *, flake_timestamp(id) AS created_at FROM plain;
-        CREATE TABLE generated (id bigint PRIMARY KEY, n integer, created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED);
+        CREATE TABLE generated (
+            id bigint PRIMARY KEY, n integer, created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED);
         INSERT INTO generated SELECT id, n FROM plain;
         CREATE INDEX ON generated (created_at)""")
     db.execute("VACUUM (ANALYZE) plain, generated")

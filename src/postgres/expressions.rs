@@ -94,18 +94,24 @@ pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys
 ///
 /// # Safety
 /// It must be an expression, a list of expressions, or null.
-pub unsafe fn calls_with_column(expression: *mut pg_sys::Node, function: pg_sys::Oid, column: pg_sys::AttrNumber) -> bool {
+pub unsafe fn calls_with_column(
+    expression: *mut pg_sys::Node,
+    function: pg_sys::Oid,
+    column: pg_sys::AttrNumber,
+) -> bool {
     // SAFETY: as the caller promises; the tag of a node says of which type it is.
     unsafe {
         any(expression, &mut |node| {
-            found(is_a(node, pg_sys::NodeTag::T_FuncExpr) && {
-                let call = &*node.cast::<pg_sys::FuncExpr>();
-                let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
-                call.funcid == function
-                    && key.is_some_and(|key| {
-                        is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
-                    })
-            })
+            found(
+                is_a(node, pg_sys::NodeTag::T_FuncExpr) && {
+                    let call = &*node.cast::<pg_sys::FuncExpr>();
+                    let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
+                    call.funcid == function
+                        && key.is_some_and(|key| {
+                            is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
+                        })
+                },
+            )
         })
     }
 }

@@ -27,7 +27,8 @@ pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: Col
         }
         let relation = pg_sys::table_open(relation, pg_sys::NoLock as i32);
         let indexes = pg_sys::RelationGetIndexList(relation);
-        let is_used = is_checked(relation, call) || PgList::<()>::from_pg(indexes).iter_oid().any(|index| indexed(index, call));
+        let is_used =
+            is_checked(relation, call) || PgList::<()>::from_pg(indexes).iter_oid().any(|index| indexed(index, call));
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         is_used
     }

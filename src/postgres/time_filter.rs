@@ -92,8 +92,8 @@ impl TimeOf<'_> {
             let case = &*node.cast::<pg_sys::CaseExpr>();
             let branches = PgList::<pg_sys::CaseWhen>::from_pg(case.args);
             let otherwise = case.defresult.cast::<pg_sys::Const>();
-            let is_null = otherwise.is_null()
-                || is_a(otherwise.cast(), pg_sys::NodeTag::T_Const) && (*otherwise).constisnull;
+            let is_null =
+                otherwise.is_null() || is_a(otherwise.cast(), pg_sys::NodeTag::T_Const) && (*otherwise).constisnull;
             if !case.arg.is_null() || branches.len() != 1 || !is_null {
                 return None;
             }

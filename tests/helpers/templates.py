@@ -85,7 +85,8 @@ PROPERTIES = [
     ("""SELECT (SELECT count(*) FROM fuzz.ids WHERE flake_during(id, span, name))
              = (SELECT count(*) FROM fuzz.ids WHERE id + 0 BETWEEN flake_first(span, name) AND flake_last(span, name))
         FROM (SELECT {tstzrange}, {known}) g(span, name)""", f"{TIME} {UNORDERED}", 2),
-    ("""SELECT time > sortable_until OR (coalesce(flake_since(at, name) <= id, false), coalesce(flake_after(at, name) <= id, false),
+    ("""SELECT time > sortable_until
+               OR (coalesce(flake_since(at, name) <= id, false), coalesce(flake_after(at, name) <= id, false),
                 coalesce(id <= flake_until(at, name), false), coalesce(id <= flake_before(at, name), false))
              = (time >= at, time > at, time <= at, time < at)
         FROM (SELECT {bigint}, {timestamptz}, {known}) g(id, at, name) JOIN flake_layouts() USING (name),

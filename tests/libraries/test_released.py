@@ -104,8 +104,10 @@ FILTER = "SELECT count(*) FROM orders WHERE flake_timestamp(id) >= '2026-01-01Z'
 def test_filters_by_time_while_the_database_is_upgraded(own_servers, version):
     """Sessions that have the old library plan and run them without a break; new ones plan them as ranges."""
     server = released_server(own_servers, version)
-    server.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); CREATE TABLE snos (id sno PRIMARY KEY)")
-    server.sql("INSERT INTO orders SELECT FROM generate_series(1, 100); INSERT INTO snos SELECT sno_next() FROM generate_series(1, 100)")
+    server.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); CREATE TABLE snos (id sno "
+               "PRIMARY KEY)")
+    server.sql("INSERT INTO orders SELECT FROM generate_series(1, 100); INSERT INTO snos SELECT sno_next() FROM "
+               "generate_series(1, 100)")
     by_sno = FILTER.replace("orders", "snos").replace("flake_timestamp", "sno_timestamp")
 
     def asks(db):

@@ -88,7 +88,8 @@ def test_all_parts(small, tmp_path):
             "generating": sessions.generating(some, 1, 1),
             "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
             "loaded": sessions.loaded(1, 1), "consumers": consumers.measure(db, run.connect, 1, 1),
-            "filters": filters.measure(db, 1), "reconnecting, loaded": sessions.reconnecting(1, 1), "reconnecting, preloaded": sessions.reconnecting(1, 1),
+            "filters": filters.measure(db, 1),
+            "reconnecting, loaded": sessions.reconnecting(1, 1), "reconnecting, preloaded": sessions.reconnecting(1, 1),
             "profile": None, "instructions": None,
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill

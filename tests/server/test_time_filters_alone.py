@@ -37,7 +37,8 @@ def is_range(db, query):
     return "flake_timestamp(" not in text
 
 
-@pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))", "(n) WHERE flake_timestamp(id) >= '2026-01-10Z'",
+@pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))", "(n) WHERE flake_timestamp(id) >= "
+                                                            "'2026-01-10Z'",
                                    "((flake_timestamp(id) AT TIME ZONE 'UTC'))"])  # fmt: skip
 def test_an_index_that_holds_the_call(db, index):
     query = f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY} AND n > 5"
@@ -153,7 +154,8 @@ def test_plans_that_are_kept(server, db):
     with db.transaction(force_rollback=True):
         db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
         assert is_range(db, "EXECUTE kept")
-        db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller; REVOKE EXECUTE ON FUNCTION flake_since FROM PUBLIC; SET LOCAL ROLE caller")
+        db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller; REVOKE EXECUTE ON FUNCTION flake_since FROM PUBLIC; "
+                   "SET LOCAL ROLE caller")
         assert not is_range(db, "EXECUTE kept")
     db.execute("DEALLOCATE kept")
 
@@ -215,7 +217,8 @@ def test_ids_that_are_not_possible(db, layout):
         with pytest.raises(psycopg.errors.NumericValueOutOfRange), db.transaction():
             db.execute("SELECT flake_timestamp(%s, %s)", (id, layout))
     instants = ["-infinity", "infinity", "1999-01-01Z", "2026-01-01Z", "294276-12-31 23:59:59.999999Z", "4714-11-24 BC",
-                *[at for at, in db.execute("SELECT (epoch + n * interval '1 us')::text FROM flake_layouts, generate_series(-1, 1) n "
+                *[at for at, in db.execute("SELECT (epoch + n * interval '1 us')::text FROM flake_layouts, "
+                                           "generate_series(-1, 1) n "
                                            "WHERE name = %s UNION SELECT (ends_at + n * tick)::text FROM flake_layouts, "
                                            "generate_series(-1, 2) n WHERE name = %s", (layout, layout)).fetchall()]]  # fmt: skip
     db.execute("INSERT INTO instants SELECT unnest(%s::timestamptz[])", (instants,))

@@ -1,5 +1,5 @@
-"""Random filters by time, on tables with ordinary and extreme IDs: the same rows as where the planner does not know them for such.
-FLAKE_SOAK=20 tries 100,000."""
+"""Random filters by time, on tables with ordinary and extreme IDs: the same rows as where the planner does not know that they are
+filters by time. FLAKE_SOAK=20 tries 100,000."""
 
 import os
 import random
@@ -14,9 +14,12 @@ ONE = """'{"epoch": "2020-01-01T00:00:00Z", "tick": "300us", "fields": [
 LAYOUTS = ["twitter", "si", "base64id", "discord", "one"]
 TABLES = [*LAYOUTS, "sno"]
 METHODS = ["seqscan", "indexscan", "bitmapscan", "indexonlyscan", "nestloop", "hashjoin", "mergejoin", "partition_pruning"]
+# As literals, those that other types have too.
+INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
+              WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
 # What the plans of a run must have shown for it to have tested anything.
-SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(", "sno_before(",
-         "flake_instant(", "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
+SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
+         "sno_before(", "flake_instant(", "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def db(server):
                 WHERE at BETWEEN epoch AND ends_at
                 UNION ALL VALUES (CASE WHEN name IN ('twitter', 'discord') THEN 9223372036854775807
                                        ELSE flake_max(ends_at, name) END)""")  # fmt: skip
-            layouts = "" if table == "sno" else f", (SELECT name, epoch, ends_at, sortable_until, tick FROM flake_layouts WHERE name = '{table}') l"
+            layouts = "" if table == "sno" else f", (SELECT * FROM flake_layouts WHERE name = '{table}') l"
             db.execute(f"""
                 CREATE TABLE k_{table} (id {key}, n integer);
                 INSERT INTO k_{table} SELECT DISTINCT id FROM generate_series(0, 20) n {layouts}, LATERAL ({made}) m (id);
@@ -47,7 +50,8 @@ def db(server):
                 INSERT INTO k_{table} VALUES (NULL, -1);
                 CREATE INDEX ON k_{table} (id);
                 CREATE TABLE p_{table} (id {key}, n integer) PARTITION BY RANGE (id)""")
-            middle, = db.execute(f"SELECT quote_literal(percentile_disc(0.5) WITHIN GROUP (ORDER BY id)) FROM k_{table}").fetchone()
+            middle = "SELECT quote_literal(percentile_disc(0.5) WITHIN GROUP (ORDER BY id))"
+            middle, = db.execute(f"{middle} FROM k_{table}").fetchone()
             db.execute(f"""
                 CREATE TABLE p_{table}_1 PARTITION OF p_{table} FOR VALUES FROM (MINVALUE) TO ({middle});
                 CREATE TABLE p_{table}_2 PARTITION OF p_{table} FOR VALUES FROM ({middle}) TO (MAXVALUE);
@@ -56,7 +60,8 @@ def db(server):
                 CREATE TABLE at_{table} AS SELECT row_number() OVER () AS n, at FROM (
                     SELECT DISTINCT at + o * interval '1 us' AS at FROM (SELECT {time} AS at FROM k_{table}) s,
                         unnest('{{-1, 0, 1}}'::int[]) o WHERE at IS NOT NULL
-                    UNION ALL VALUES ('infinity'), ('-infinity'), (NULL), ('4714-11-24Z BC'), ('294276-12-31Z'), (now())) s""")  # fmt: skip
+                    UNION ALL VALUES ('infinity'), ('-infinity'), (NULL), ('4714-11-24Z BC'), ('294276-12-31Z'),
+                                     (now())) s""")  # fmt: skip
         db.execute("ANALYZE")
         yield db
 
@@ -74,11 +79,15 @@ class Query:
         self.text = chance.choice([
             f"SELECT n FROM {source} t WHERE {condition}", f"SELECT n FROM {source} t WHERE {condition}",
             f"SELECT n FROM {source} t WHERE {condition}",
-            f"SELECT t.n, o.n FROM {source} t JOIN {beside} o ON {joined} WHERE o.n % 19 = {chance.randrange(19)} AND {condition}",
-            f"SELECT o.n, t.n FROM {beside} o LEFT JOIN {source} t ON {joined} AND {condition} WHERE o.n % 19 = {chance.randrange(19)}",
-            f"SELECT t.n, u.n FROM {source} t LEFT JOIN {source} u ON u.n = t.n + 1 LEFT JOIN {beside} o ON {joined} AND {condition}"
+            f"SELECT t.n, o.n FROM {source} t JOIN {beside} o ON {joined} WHERE o.n % 19 = {chance.randrange(19)} AND "
+            f"{condition}",
+            f"SELECT o.n, t.n FROM {beside} o LEFT JOIN {source} t ON {joined} AND {condition} WHERE o.n % 19 = "
+            f"{chance.randrange(19)}",
+            f"SELECT t.n, u.n FROM {source} t LEFT JOIN {source} u ON u.n = t.n + 1 LEFT JOIN {beside} o ON {joined} AND "
+            f"{condition}"
             f" WHERE t.n % 7 = {chance.randrange(7)}",
-            f"SELECT o.n FROM {beside} o WHERE o.n % 7 = {chance.randrange(7)} AND {chance.choice(['', 'NOT'])} EXISTS (SELECT FROM {source} t WHERE {joined} AND {condition})",
+            f"SELECT o.n FROM {beside} o WHERE o.n % 7 = {chance.randrange(7)} AND {chance.choice(['', 'NOT'])} EXISTS "
+            f"(SELECT FROM {source} t WHERE {joined} AND {condition})",
             f"SELECT n % 3, count(*) FROM {source} t WHERE {condition} GROUP BY ROLLUP (n % 3)",
             f"SELECT max(t.id), count(*) FROM {source} t WHERE {condition}",
             f"DELETE FROM {source} t WHERE {condition} RETURNING n",
@@ -109,14 +118,17 @@ class Query:
             return form.format(self.condition(depth - 1), self.condition(depth - 1))
         return self.chance.choice([
             self.comparison(self.instant()), self.comparison(self.instant()), self.comparison(self.instant()),
-            f"{self.time()} BETWEEN {self.instant()} AND {self.instant()}", f"{self.time()} IN ({self.instant()}, {self.instant()})",
+            f"{self.time()} BETWEEN {self.instant()} AND {self.instant()}",
+            f"{self.time()} IN ({self.instant()}, {self.instant()})",
             f"t.n > {self.chance.randrange(200)}", f"({self.time()} < {self.instant()}) IS NOT TRUE",
         ])  # fmt: skip
 
 
 def rows(db, text, query, is_generic):
     """Those of a query whose times are asked of this key, and its plan."""
-    text = text if is_generic else text.replace("$1", query.values[0] + f"::{query.type}").replace("$2", query.values[1] + f"::{query.type}")
+    if not is_generic:
+        for number, value in enumerate(query.values, 1):
+            text = text.replace(f"${number}", f"{value}::{query.type}")
     call = text
     if is_generic:
         db.execute(f"PREPARE query({query.type}, {query.type}) AS {text}")
@@ -132,15 +144,11 @@ def test_the_same_rows(db):
     seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
     print("FLAKE_SEED =", seed)
     chance = random.Random(seed)
-    instants = {
-        table: [at for at, in db.execute(f"SELECT coalesce(quote_literal(at), 'NULL') FROM at_{table} "
-                                         "WHERE at IS NULL OR at IN ('infinity', '-infinity') OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'")]
-        for table in TABLES
-    }  # fmt: skip
+    instants = {table: [at for at, in db.execute(INSTANTS.format(table))] for table in TABLES}
     shown, replaced, not_empty = set(), 0, 0
     for number in range(CASES):
-        query = Query(chance, chance.choice(TABLES), instants[TABLES[0]])
-        query = Query(chance, query.table, instants[query.table])
+        table = chance.choice(TABLES)
+        query = Query(chance, table, instants[table])
         is_generic = "$" in query.text and chance.random() < 0.6
         settings = [f"SET LOCAL enable_{method} = off" for method in METHODS if chance.random() < 0.25]
         found = []
