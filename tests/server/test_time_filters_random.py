@@ -19,7 +19,8 @@ INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
               WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
 # What the plans of a run must have shown for it to have tested anything.
 SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
-         "sno_before(", "flake_instant(", "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
+         "sno_before(", "flake_instant(",
+         "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
