@@ -1,11 +1,9 @@
-//! IDs of a layout: their numbers, texts and times.
+//! IDs of a layout: their numbers, texts and spans of time.
 
 mod codec;
-pub(crate) mod during;
 pub(crate) mod explain;
 mod filter;
 mod text;
-mod time;
 
 pub use self::codec::Parts;
 pub use self::filter::Solid;
