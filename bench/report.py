@@ -102,6 +102,25 @@ def consumers(found):
     return table(heads, rows)
 
 
+def filters(results):
+    """A filter by time, in each way, and what that takes."""
+    # Numbers are text in JSON, where they are keys.
+    times = {int(found): each for found, each in results["ms"].items()}
+    labels = [("scan", "plain", "a filter of each row"), ("column", "generated", "a generated column with an index"),
+              ("view", "plain", "`created_at` of a view"), ("by hand", "plain", "`id >= flake_min(…)`")]  # fmt: skip
+    rows = [
+        [label, *(number(times[found][way], "{:,.2f} ms") for found in times),
+         number(results[table]["bytes a row"], "{:.1f}"), number(results[table]["indexes"], "{:,.0f} MB")]
+        for way, table, label in labels
+    ]  # fmt: skip
+    heads = [f"{results['rows']:,} rows", *(f"{found:,} of them" for found in times), "bytes a row", "indexes"]
+    ratios = " and ".join(f"{each['view']:.3f} ×" for each in results["of by hand"].values())
+    return table(heads, rows) + (
+        f"\n\nThe view takes {ratios} the time of the range that is written by hand, and where each row is found "
+        f"{results['of scan, everything']:.2f} × that of the filter."
+    )
+
+
 def others(results):
     memory, waiting, loaded, counted = results["memory"], results["waiting"], results["loaded"], results["instructions"]
     profile = results["profile"]
@@ -185,5 +204,6 @@ def write(root, results):
     put(page, "tight", tight(results["tight"]))
     put(page, "tight_of_32", tight(results["tight of 32"]))
     put(page, "consumers", consumers(results["consumers"]))
+    put(page, "filters", filters(results["filters"]))
     put(page, "others", others(results))
     put(root / "README.md", "benchmark", short(results))

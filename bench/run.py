@@ -20,6 +20,7 @@ import psycopg
 
 import consumers
 import contestants
+import filters
 import first_id
 import instructions
 import queries
@@ -83,6 +84,8 @@ def measure():
         results["generating"] = sessions.generating(here, rounds(5), 1)
         results["tight"] = tight(db, here, rounds(3))
         results["consumers"] = consumers.measure(db, connect, rounds(5), 4)
+        say("filters by time")
+        results["filters"] = filters.measure(db, rounds(5))
         results["loaded"] = sessions.loaded(rounds(20), 1)
         results["profile"] = sessions.profile(here[0], 4)
         return results

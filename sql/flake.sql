@@ -65,10 +65,15 @@ CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS f
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode';
 COMMENT ON FUNCTION flake_decode(bigint, text) IS 'returns the parts of an ID';
 
-CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+CREATE FUNCTION flake_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during_support';
+COMMENT ON FUNCTION flake_during_support(internal) IS 'planner support for flake_during and flake_timestamp: the range of IDs';
+
+CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp';
-COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'returns the start of the tick in which the ID was made';
+COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'returns the start of the tick in which the ID was made; comparisons of it are planned as ranges of IDs';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
@@ -125,16 +130,49 @@ CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURN
 COMMENT ON FUNCTION flake_last(tstzrange, text) IS
     'returns the largest ID whose tick overlaps the span; the smallest bigint if there is none';
 
-CREATE FUNCTION flake_during_support(internal) RETURNS internal
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during_support';
-COMMENT ON FUNCTION flake_during_support(internal) IS 'planner support for flake_during: the range of IDs';
-
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
+
+-- What filters by time are planned as ------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
+COMMENT ON FUNCTION flake_since(timestamptz, text) IS
+    'returns the smallest ID whose tick begins at the instant or after it; NULL if there is none';
+
+CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
+COMMENT ON FUNCTION flake_after(timestamptz, text) IS
+    'returns the smallest ID whose tick begins after the instant; NULL if there is none';
+
+CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
+COMMENT ON FUNCTION flake_until(timestamptz, text) IS
+    'returns the largest ID whose tick begins at the instant or before it; NULL if there is none';
+
+CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
+COMMENT ON FUNCTION flake_before(timestamptz, text) IS
+    'returns the largest ID whose tick begins before the instant; NULL if there is none';
+
+CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant';
+COMMENT ON FUNCTION flake_instant(timestamp) IS
+    'returns the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
+
+CREATE FUNCTION flake_instant(date date) RETURNS timestamptz
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant_of_date';
+COMMENT ON FUNCTION flake_instant(date) IS
+    'returns the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
@@ -325,7 +363,9 @@ GRANT EXECUTE ON FUNCTION
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
-    flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text),
+    flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_since(timestamptz, text),
+    flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
+    flake_instant(date),
     flake_layout_validator(text[], oid),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_cover(bigint, text),

@@ -261,10 +261,15 @@ CREATE FUNCTION flake_node(id sno) RETURNS bigint
 COMMENT ON FUNCTION flake_node(sno) IS
     'returns the number of the node that has the sno''s partition, or in a caller''s partition its sequence; NULL if none has';
 
-CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
+CREATE FUNCTION sno_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during_support';
+COMMENT ON FUNCTION sno_during_support(internal) IS 'planner support for sno_during and sno_timestamp: the range of snos';
+
+CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_timestamp';
-COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms unit in which the sno was made';
+COMMENT ON FUNCTION sno_timestamp(sno) IS 'returns the start of the 4 ms unit in which the sno was made; comparisons of it are planned as ranges of snos';
 
 CREATE FUNCTION sno_metabyte(id sno) RETURNS integer
     IMMUTABLE STRICT PARALLEL SAFE
@@ -313,16 +318,37 @@ CREATE FUNCTION sno_last(span tstzrange) RETURNS sno
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_last';
 COMMENT ON FUNCTION sno_last(tstzrange) IS 'returns the largest sno whose unit overlaps the span; the smallest of all if there is none';
 
-CREATE FUNCTION sno_during_support(internal) RETURNS internal
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during_support';
-COMMENT ON FUNCTION sno_during_support(internal) IS 'planner support for sno_during: the range of snos';
-
 CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
+
+-- What filters by the time of snos are planned as --------------------------------------------------------------------------
+
+CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
+COMMENT ON FUNCTION sno_since(timestamptz) IS
+    'returns the smallest sno whose unit begins at the instant or after it; NULL if there is none';
+
+CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
+COMMENT ON FUNCTION sno_after(timestamptz) IS
+    'returns the smallest sno whose unit begins after the instant; NULL if there is none';
+
+CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
+COMMENT ON FUNCTION sno_until(timestamptz) IS
+    'returns the largest sno whose unit begins at the instant or before it; NULL if there is none';
+
+CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
+COMMENT ON FUNCTION sno_before(timestamptz) IS
+    'returns the largest sno whose unit begins before the instant; NULL if there is none';
 
 CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
@@ -349,7 +375,8 @@ GRANT EXECUTE ON FUNCTION
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
     sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_first(tstzrange),
-    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), flake_start_above(sno, boolean), flake_cover(sno),
+    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), sno_since(timestamptz),
+    sno_after(timestamptz), sno_until(timestamptz), sno_before(timestamptz), flake_start_above(sno, boolean), flake_cover(sno),
     min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;

@@ -39,5 +39,6 @@ pub extern "C-unwind" fn _PG_init() {
         layouts::custom::subscribe();
         ledger::preload();
         session::stores::subscribe();
+        postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
     });
 }

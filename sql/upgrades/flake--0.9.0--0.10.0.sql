@@ -29,4 +29,82 @@ CREATE OR REPLACE VIEW flake_layouts AS
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs a session of this server can make in a second; NULL if it makes none';
 
+CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
+COMMENT ON FUNCTION flake_since(timestamptz, text) IS
+    'returns the smallest ID whose tick begins at the instant or after it; NULL if there is none';
+
+CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
+COMMENT ON FUNCTION flake_after(timestamptz, text) IS
+    'returns the smallest ID whose tick begins after the instant; NULL if there is none';
+
+CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
+COMMENT ON FUNCTION flake_until(timestamptz, text) IS
+    'returns the largest ID whose tick begins at the instant or before it; NULL if there is none';
+
+CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
+COMMENT ON FUNCTION flake_before(timestamptz, text) IS
+    'returns the largest ID whose tick begins before the instant; NULL if there is none';
+
+CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant';
+COMMENT ON FUNCTION flake_instant(timestamp) IS
+    'returns the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
+
+CREATE FUNCTION flake_instant(date date) RETURNS timestamptz
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant_of_date';
+COMMENT ON FUNCTION flake_instant(date) IS
+    'returns the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
+
+CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
+COMMENT ON FUNCTION sno_since(timestamptz) IS
+    'returns the smallest sno whose unit begins at the instant or after it; NULL if there is none';
+
+CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
+COMMENT ON FUNCTION sno_after(timestamptz) IS
+    'returns the smallest sno whose unit begins after the instant; NULL if there is none';
+
+CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
+COMMENT ON FUNCTION sno_until(timestamptz) IS
+    'returns the largest sno whose unit begins at the instant or before it; NULL if there is none';
+
+CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
+COMMENT ON FUNCTION sno_before(timestamptz) IS
+    'returns the largest sno whose unit begins before the instant; NULL if there is none';
+
+GRANT EXECUTE ON FUNCTION
+    flake_since(timestamptz, text), flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text),
+    flake_instant(timestamp), flake_instant(date),
+    sno_since(timestamptz), sno_after(timestamptz), sno_until(timestamptz), sno_before(timestamptz)
+    TO PUBLIC;
+
+-- The library of 0.9.0 has these C symbols too, so sessions that have loaded it before go on.
+ALTER FUNCTION flake_timestamp(bigint, text) SUPPORT flake_during_support;
+ALTER FUNCTION sno_timestamp(sno) SUPPORT sno_during_support;
+COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
+    'returns the start of the tick in which the ID was made; comparisons of it are planned as ranges of IDs';
+COMMENT ON FUNCTION sno_timestamp(sno) IS
+    'returns the start of the 4 ms unit in which the sno was made; comparisons of it are planned as ranges of snos';
+COMMENT ON FUNCTION flake_during_support(internal) IS
+    'planner support for flake_during and flake_timestamp: the range of IDs';
+COMMENT ON FUNCTION sno_during_support(internal) IS
+    'planner support for sno_during and sno_timestamp: the range of snos';
+
 SELECT flake_record_mark();

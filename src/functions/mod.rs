@@ -8,6 +8,7 @@ mod convert;
 mod custom_layouts;
 mod decode;
 mod during;
+pub mod filter;
 mod generators_view;
 mod horizon;
 mod layout_uses;

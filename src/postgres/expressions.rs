@@ -90,6 +90,62 @@ pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys
     }
 }
 
+/// Returns whether an expression, or a list of some, contains a call of a function with a column as its first argument.
+///
+/// # Safety
+/// It must be an expression, a list of expressions, or null.
+pub unsafe fn calls_with_column(
+    expression: *mut pg_sys::Node,
+    function: pg_sys::Oid,
+    column: pg_sys::AttrNumber,
+) -> bool {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    unsafe {
+        any(expression, &mut |node| {
+            found(
+                is_a(node, pg_sys::NodeTag::T_FuncExpr) && {
+                    let call = &*node.cast::<pg_sys::FuncExpr>();
+                    let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
+                    call.funcid == function
+                        && key.is_some_and(|key| {
+                            is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
+                        })
+                },
+            )
+        })
+    }
+}
+
+/// Returns the expression whose value a node has: below conversions that change no bit, and below what only keeps it in its place
+/// under outer joins and groups. Nothing here raises an error.
+///
+/// # Safety
+/// The node must be an expression.
+pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    unsafe {
+        loop {
+            node = if is_a(node, pg_sys::NodeTag::T_RelabelType) {
+                (*node.cast::<pg_sys::RelabelType>()).arg.cast()
+            } else if is_a(node, pg_sys::NodeTag::T_PlaceHolderVar) && is_in_place(&*node.cast()) {
+                (*node.cast::<pg_sys::PlaceHolderVar>()).phexpr.cast()
+            } else {
+                return node;
+            }
+        }
+    }
+}
+
+/// Returns whether no outer join makes the value NULL on its way up. Version 15 does not say that; there, the variables in it are
+/// NULL then.
+fn is_in_place(place: &pg_sys::PlaceHolderVar) -> bool {
+    #[cfg(feature = "pg15")]
+    let is_nulled = false;
+    #[cfg(not(feature = "pg15"))]
+    let is_nulled = !place.phnullingrels.is_null();
+    place.phlevelsup == 0 && !is_nulled
+}
+
 /// How a walk through an expression goes on from a node.
 enum Step {
     Into,

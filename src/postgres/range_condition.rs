@@ -4,14 +4,14 @@
 
 use std::ffi::CStr;
 use std::ptr;
+use std::slice;
 
 use pgrx::{PgBox, PgList, is_a, pg_sys};
 
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_below_sub_query, is_cheap, is_small};
-
-/// The column of pg_proc with a function's OID.
-const PROC_OID: i16 = 1;
+use super::nodes::copy;
+use super::siblings::{may_call, operator, sibling};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {
@@ -25,15 +25,18 @@ pub struct Ends {
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
 ///
 /// # Safety
-/// The request must be the planner's, for a call whose arguments are the key and those of the functions in `ends`, which
-/// return a key of the same type.
+/// The request must be the planner's. If the call returns a boolean, its arguments must be the key and those of the functions in
+/// `ends`, which return a key of the same type.
 pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     // SAFETY: as the caller promises; the tag of a node says of which type it is.
     let condition = unsafe {
-        is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify).then(|| {
+        let request = is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify)
+            .then(|| &*request.cast::<pg_sys::SupportRequestSimplify>())
+            // The functions that return the time of a key ask too, so that the library is loaded; see `time_filter`.
+            .filter(|request| (*request.fcall).funcresulttype == pg_sys::BOOLOID);
+        request.map(|request| {
             pg_sys::panic::pgrx_extern_c_guard(|| {
                 pgrx::check_for_interrupts!();
-                let request = &*request.cast::<pg_sys::SupportRequestSimplify>();
                 range_condition(request.root, &*request.fcall, ends)
             })
         })
@@ -133,19 +136,6 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     }
 }
 
-/// Returns whether the present role may call a function.
-unsafe fn may_call(function: pg_sys::Oid) -> bool {
-    let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
-    // SAFETY: it looks the function and the role up in the catalog.
-    unsafe {
-        #[cfg(feature = "pg15")]
-        let result = pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode);
-        #[cfg(not(feature = "pg15"))]
-        let result = pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, pg_sys::GetUserId(), mode);
-        result == pg_sys::AclResult::ACLCHECK_OK
-    }
-}
-
 /// Returns `key >= end(span)`, or another comparison; none if the present role may not call what it replaces and consists of.
 unsafe fn comparison(
     root: *mut pg_sys::PlannerInfo,
@@ -160,36 +150,18 @@ unsafe fn comparison(
     unsafe {
         let (mut types, mut count) = (ptr::null_mut(), 0);
         pg_sys::get_func_signature(call.funcid, &raw mut types, &raw mut count);
-        let key_type = *types;
-        let function = pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            PROC_OID,
-            end.as_ptr().into(),
-            pg_sys::buildoidvector(types.add(1), count - 1).into(),
-            pg_sys::get_func_namespace(call.funcid).into(),
-            pg_sys::Datum::null(),
-        );
-        // The cache of types has it, where GetDefaultOpClass would scan a catalog.
-        let family = (*pg_sys::lookup_type_cache(key_type, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf;
-        let operator = pg_sys::get_opfamily_member(family, key_type, key_type, strategy as i16);
-        if function == pg_sys::InvalidOid || operator == pg_sys::InvalidOid {
-            return None;
-        }
-        if !may_call(call.funcid) || !may_call(function) {
+        let (key_type, others) = slice::from_raw_parts(types, count as usize).split_first()?;
+        let (function, operator) = (sibling(call.funcid, end, others)?, operator(*key_type, strategy)?);
+        if !may_call(call.funcid) {
             return None;
         }
         let none = pg_sys::InvalidOid;
         let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        let bound = pg_sys::makeFuncExpr(function, key_type, copy(span), none, call.inputcollid, form);
+        let bound = pg_sys::makeFuncExpr(function, *key_type, copy(span), none, call.inputcollid, form);
         // A constant expression becomes the constant that statistics and partitions are compared with.
         let bound = pg_sys::eval_const_expressions(root, bound.cast());
         Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound.cast(), none, none).cast())
     }
-}
-
-unsafe fn copy<T>(node: *mut T) -> *mut T {
-    // SAFETY: the caller's node is one that PostgreSQL can copy.
-    unsafe { pg_sys::copyObjectImpl(node.cast()).cast() }
 }
 
 /// The arguments that are not cheap. They move into a sub-query, as in `(a, b) = (SELECT x, y)`, where both comparisons of the

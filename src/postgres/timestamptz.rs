@@ -1,5 +1,6 @@
 //! PostgreSQL's timestamptz and the core's instants, which are two types: both count microseconds in an i64, but a
 //! timestamptz counts from 2000 and has infinities, an instant counts from 1970.
+#![allow(unsafe_code, reason = "calls functions of PostgreSQL")]
 
 use std::ffi::CStr;
 
@@ -39,7 +40,6 @@ impl Timestamptz {
 
     /// Writes it as this session shows a timestamptz.
     pub fn to_text(self) -> String {
-        #[allow(unsafe_code, reason = "calls an SQL function by its C name")]
         // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
         let text = unsafe { direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(self.into())]) };
         text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
@@ -57,6 +57,26 @@ impl From<TimestampWithTimeZone> for Timestamptz {
     fn from(at: TimestampWithTimeZone) -> Self {
         Self(at.into_inner())
     }
+}
+
+/// Returns the timestamptz of a timestamp in the session's time zone; an infinite one where there is none.
+pub fn of_timestamp(at: i64) -> Timestamptz {
+    let mut overflow = 0;
+    // SAFETY: it takes any timestamp.
+    Timestamptz(unsafe { timestamp2timestamptz_opt_overflow(at, &raw mut overflow) })
+}
+
+/// Returns the timestamptz at which a date begins in the session's time zone; an infinite one where there is none.
+pub fn of_date(date: i32) -> Timestamptz {
+    let mut overflow = 0;
+    // SAFETY: it takes any date.
+    Timestamptz(unsafe { date2timestamptz_opt_overflow(date, &raw mut overflow) })
+}
+
+unsafe extern "C-unwind" {
+    /// pgrx's own declarations are guarded. These raise no error if they can tell of an overflow.
+    fn timestamp2timestamptz_opt_overflow(at: i64, overflow: *mut i32) -> i64;
+    fn date2timestamptz_opt_overflow(date: i32, overflow: *mut i32) -> i64;
 }
 
 /// Returns the instant of an SQL function's argument.

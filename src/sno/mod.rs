@@ -3,6 +3,7 @@
 mod admin;
 mod datum;
 mod during;
+pub mod filter;
 mod io;
 mod next;
 mod operators;

@@ -26,6 +26,11 @@ CALLS = [
     ("flake_first({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
     ("flake_last({tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
     ("flake_during({bigint}, {tstzrange}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
+    ("flake_since({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_after({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_until({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_before({timestamptz}, {layout})", f"{NAME} {UNORDERED}"),
+    ("flake_instant(({timestamptz})::timestamp) IS NOT NULL AND flake_instant(({timestamptz})::date) IS NOT NULL", ""),
     ("flake_next({layout})", NOT_MADE),
     ("flake_next({layout}, {integer})", NOT_MADE),
     ("flake_cover({bigint}, {layout})", f"{NUMBER} {NAME} 55000"),
@@ -45,6 +50,10 @@ CALLS = [
     ("sno_max({timestamptz})", TIME),
     ("sno_first({tstzrange})", ""),
     ("sno_last({tstzrange})", ""),
+    ("sno_since({timestamptz})", ""),
+    ("sno_after({timestamptz})", ""),
+    ("sno_until({timestamptz})", ""),
+    ("sno_before({timestamptz})", ""),
     ("sno_encode({bytea})", NAME),
     ("sno_decode({text})", TEXT),
     ("sno_in(textout({text}))", TEXT),
@@ -76,6 +85,16 @@ PROPERTIES = [
     ("""SELECT (SELECT count(*) FROM fuzz.ids WHERE flake_during(id, span, name))
              = (SELECT count(*) FROM fuzz.ids WHERE id + 0 BETWEEN flake_first(span, name) AND flake_last(span, name))
         FROM (SELECT {tstzrange}, {known}) g(span, name)""", f"{TIME} {UNORDERED}", 2),
+    ("""SELECT time > sortable_until
+               OR (coalesce(flake_since(at, name) <= id, false), coalesce(flake_after(at, name) <= id, false),
+                coalesce(id <= flake_until(at, name), false), coalesce(id <= flake_before(at, name), false))
+             = (time >= at, time > at, time <= at, time < at)
+        FROM (SELECT {bigint}, {timestamptz}, {known}) g(id, at, name) JOIN flake_layouts() USING (name),
+             LATERAL (SELECT flake_timestamp(id, name)) t (time)""", f"{NUMBER} {UNORDERED}", 2),
+    ("""SELECT (coalesce(sno_since(at) <= id, false), coalesce(sno_after(at) <= id, false),
+                coalesce(id <= sno_until(at), false), coalesce(id <= sno_before(at), false))
+             = (sno_timestamp(id) >= at, sno_timestamp(id) > at, sno_timestamp(id) <= at, sno_timestamp(id) < at)
+        FROM (SELECT {sno}, {timestamptz}) g(id, at)""", ""),
     ("(SELECT count(*) FROM fuzz.ids WHERE flake_during(id, {tstzrange}, {known})) >= 0", f"{TIME} {UNORDERED}", 2),
     ("(SELECT count(*) FROM fuzz.snos WHERE sno_during(id, {tstzrange})) >= 0", "", 2),
     ("""SELECT (SELECT count(*) FROM fuzz.snos WHERE sno_during(id, span))

@@ -1,7 +1,9 @@
 """The library of a release and the present one on the same data: in one server, one after the other, and on servers that follow
 each other, with the objects of either version."""
 
+import concurrent.futures
 import re
+import threading
 
 import psycopg
 import pytest
@@ -11,6 +13,7 @@ from next_release import RELEASED, RELEASES, VERSION, script
 from standing_clock import at, attempt, attempts, fail_over, insert, make, pass_through, server_at_0, sessions
 from test_replaced import LIBRARIES, has_the_old_one, replace
 from used_database import CONTENT, USED
+from waiting import wait_until
 
 UPGRADE = "ALTER EXTENSION flake UPDATE"
 INSTALLED = "SELECT extversion FROM pg_extension WHERE extname = 'flake'"
@@ -93,6 +96,53 @@ def test_its_sessions_go_on_while_the_database_is_upgraded(own_servers, version)
                 assert re.fullmatch(f'could not find function "{LATER}" in file ".*/flake.so"', error.diag.message_primary)
     server.restart()
     pass_through(server, made, 4)
+
+
+FILTER = "SELECT count(*) FROM orders WHERE flake_timestamp(id) >= '2026-01-01Z' AND flake_timestamp(id) < now() + interval '1 h'"
+
+
+def test_filters_by_time_while_the_database_is_upgraded(own_servers, version):
+    """Sessions that have the old library plan and run them without a break; new ones plan them as ranges."""
+    server = released_server(own_servers, version)
+    server.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); CREATE TABLE snos (id sno "
+               "PRIMARY KEY)")
+    server.sql("INSERT INTO orders SELECT FROM generate_series(1, 100); INSERT INTO snos SELECT sno_next() FROM "
+               "generate_series(1, 100)")
+    by_sno = FILTER.replace("orders", "snos").replace("flake_timestamp", "sno_timestamp")
+
+    def asks(db):
+        for query in FILTER, by_sno:
+            assert db.execute(query).fetchone() == (100,)
+            # A new plan for each call.
+            db.execute("DISCARD PLANS")
+            yield "\n".join(line for line, in db.execute(f"EXPLAIN (COSTS OFF) {query}"))
+
+    done = []
+
+    def load(db, ends):
+        while not ends.is_set():
+            done.append([*asks(db)])
+
+    ends = threading.Event()
+    with sessions(server) as dbs, concurrent.futures.ThreadPoolExecutor() as pool:
+        old, new = dbs[:3], dbs[3:]
+        assert all("_timestamp(id" in plan for db in old for plan in asks(db))
+        jobs = [pool.submit(load, db, ends) for db in old]
+        try:
+            replace(server, "present")
+            # The present library with the old objects.
+            assert all("_timestamp(id" in plan for plan in asks(new[0]))
+            new[1].execute(UPGRADE)
+            before = len(done)
+            wait_until(lambda: len(done) > before + 30)
+        finally:
+            ends.set()
+        for job in jobs:
+            job.result()
+        assert all("_timestamp(id" in plan for plans in done for plan in plans)
+        for db in new:
+            assert all("_timestamp(id" not in plan and "(id >= '" in plan for plan in asks(db))
+        assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * len(new)
 
 
 def test_it_upgrades_the_database_itself(own_servers, version):

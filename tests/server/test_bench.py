@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 @pytest.fixture
 def small(server, monkeypatch):
     import consumers
+    import filters
     import queries
     import sessions
     import tables
@@ -35,6 +36,8 @@ def small(server, monkeypatch):
         monkeypatch.setattr(module, "pgbench", functools.partial(briefly, sessions.pgbench))
     monkeypatch.setattr(consumers, "ROWS", 800)
     monkeypatch.setattr(consumers, "LONG", 0.3)
+    monkeypatch.setattr(filters, "ROWS", 5000)
+    monkeypatch.setattr(filters, "FOUND", [10, 100])
     monkeypatch.setattr(tightness, "ROWS", 2400)
     monkeypatch.setattr(tightness, "LAYOUTS", ["twitter"])
     monkeypatch.setattr(tightness, "PAIRS", 100)
@@ -57,6 +60,7 @@ def assert_no_place_is_empty(page):
 def test_all_parts(small, tmp_path):
     import consumers
     import contestants
+    import filters
     import queries
     import report
     import run
@@ -85,6 +89,7 @@ def test_all_parts(small, tmp_path):
             "generating": sessions.generating(some, 1, 1),
             "tight": run.tight(db, some, 1), "tight of 32": run.one_of_many(),
             "loaded": sessions.loaded(1, 1), "consumers": consumers.measure(db, run.connect, 1, 1),
+            "filters": filters.measure(db, 1),
             "reconnecting, loaded": sessions.reconnecting(1, 1), "reconnecting, preloaded": sessions.reconnecting(1, 1),
             "profile": None, "instructions": None, "first ID": None,
         }  # fmt: skip

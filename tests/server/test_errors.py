@@ -84,6 +84,8 @@ PLAIN = [
     ("no order of time", "flake_min(now(), 'uniqueid')", "22023", 'IDs of layout "uniqueid" are not ordered by time',
      "The order of its bits is not the order of time", "Use flake_timestamp(id, layout) instead, which can be indexed."),
     ("no order of time either", "flake_max(now(), 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
+    ("no order of time of a filter", "flake_since(now(), 'uniqueid')", "22023", "not ordered by time", "", "flake_timestamp"),
+    ("no layout of a filter", "flake_before('infinity', 'x')", "22023", 'layout "x" does not exist', "", KNOWN),
 ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 mod codec;
 pub(crate) mod explain;
+mod filter;
 pub(crate) mod text;
 
 pub use self::codec::Parts;
+pub use self::filter::Solid;

@@ -32,6 +32,27 @@ impl Ticks {
         (instant.max(self.epoch).wrapping_sub(self.epoch) as u64 / self.length as u64).min(self.last)
     }
 
+    /// The first tick that begins at an instant or after it.
+    pub(crate) fn since(&self, at: i64) -> Option<u64> {
+        let elapsed = at.max(self.epoch).wrapping_sub(self.epoch) as u64;
+        Some(elapsed.div_ceil(self.length as u64)).filter(|&tick| tick <= self.last)
+    }
+
+    /// The first tick that begins after an instant.
+    pub(crate) fn after(&self, at: i64) -> Option<u64> {
+        self.since(at.checked_add(1)?)
+    }
+
+    /// The last tick that begins at an instant or before it.
+    pub(crate) fn until(&self, at: i64) -> Option<u64> {
+        (at >= self.epoch).then(|| self.nearest(at))
+    }
+
+    /// The last tick that begins before an instant.
+    pub(crate) fn before(&self, at: i64) -> Option<u64> {
+        self.until(at.checked_sub(1)?)
+    }
+
     /// Returns the tick that holds an instant, or [`Error::InstantOutOfRange`]. `layout` is the name in the error.
     #[inline]
     pub(crate) fn tick_at(&self, at: i64, layout: &str) -> Result<u64, Error> {

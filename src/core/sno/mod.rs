@@ -176,6 +176,26 @@ impl Sno {
         Ok(largest_of(Self::unit_at(at)?))
     }
 
+    /// The smallest sno whose unit begins at an instant or after it.
+    pub fn since(at: i64) -> Option<Self> {
+        TICKS.since(at).map(smallest_of)
+    }
+
+    /// The smallest sno whose unit begins after an instant.
+    pub fn after(at: i64) -> Option<Self> {
+        TICKS.after(at).map(smallest_of)
+    }
+
+    /// The largest sno whose unit begins at an instant or before it.
+    pub fn until(at: i64) -> Option<Self> {
+        TICKS.until(at).map(largest_of)
+    }
+
+    /// The largest sno whose unit begins before an instant.
+    pub fn before(at: i64) -> Option<Self> {
+        TICKS.before(at).map(largest_of)
+    }
+
     /// Returns the smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
     pub fn during(from: Bound<i64>, to: Bound<i64>) -> Option<(Self, Self)> {
         TICKS.during(from, to).map(|(first, last)| (smallest_of(first), largest_of(last)))

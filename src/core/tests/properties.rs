@@ -226,6 +226,45 @@ proptest! {
         }
     }
 
+    /// An ID is on a side of an instant exactly when its time is, up to the last tick that is in the order of bigint.
+    #[test]
+    fn filters_by_time_are_ranges(layout in any_layout(), id: u64, offset in -3i64..4, at: i64, which in 0usize..8) {
+        let id = possible(&layout, id);
+        let start = layout.start_of(layout.tick_of(id).unwrap());
+        let Some(last_tick) = layout.last_ordered_tick() else {
+            let refused = matches!(layout.since(at), Err(Error::NotTimeOrdered { .. }));
+            prop_assert!(refused && layout.solid().is_none());
+            return Ok(());
+        };
+        let end = layout.start_of(last_tick);
+        if start > end {
+            return Ok(());
+        }
+        let near = [start, start + layout.tick_length(), layout.epoch(), end, i64::MAX, i64::MIN, 0, at][which];
+        let at = near.saturating_add(offset);
+        let (signed, ends) = (id as i64, [layout.since(at), layout.after(at), layout.until(at), layout.before(at)]);
+        let [since, after, until, before] = ends.map(|end| end.unwrap().map(|id| id as i64));
+        prop_assert_eq!(since.is_some_and(|first| first <= signed), at <= start);
+        prop_assert_eq!(after.is_some_and(|first| first <= signed), at < start);
+        prop_assert_eq!(until.is_some_and(|last| signed <= last), start <= at);
+        prop_assert_eq!(before.is_some_and(|last| signed <= last), start < at);
+    }
+
+    /// Those, and no others, have a time.
+    #[test]
+    fn solid_ids_have_no_hole(layout in any_layout(), number: u64, inside: bool) {
+        let Some(solid) = layout.solid() else { return Ok(()) };
+        let is_solid = |id: i64| (solid.lowest..=solid.highest).contains(&id);
+        let length = solid.highest.abs_diff(solid.lowest);
+        let id = if inside { solid.lowest.wrapping_add_unsigned(number % length.max(1)) } else { number as i64 };
+        let tick = layout.tick_of(id as u64);
+        prop_assert_eq!(tick.is_ok(), is_solid(id) || solid.turns_negative && id < 0, "{:?}", solid);
+        prop_assert!(!is_solid(id) || tick.unwrap() <= layout.last_ordered_tick().unwrap());
+        for (end, is_within) in [(solid.lowest, true), (solid.highest, true), (solid.highest.wrapping_add(1), false)] {
+            prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || solid.turns_negative && end < 0);
+        }
+    }
+
     #[test]
     fn unpack_undoes_pack(layout in any_layout(), numbers: [u64; 4]) {
         let parts = parts_of(&layout, numbers);

@@ -1,9 +1,9 @@
-//! The IDs of a span, at the ends of a layout's time and of sno's.
+//! The IDs of a span and those on one side of an instant, at the ends of a layout's time and of sno's.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use flake_core::sno::UNIT;
-use flake_core::{Error, Sno, built_in};
+use flake_core::{Error, Field, Layout, Reversal, Role, SequenceRule, Sno, built_in};
 
 /// When the last unit of sno begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
@@ -61,4 +61,60 @@ fn spans_of_sno() {
     for (from, to, snos) in spans {
         assert_eq!(Sno::during(from, to), snos, "{from:?} {to:?}");
     }
+}
+
+#[test]
+fn one_side_of_an_instant() {
+    let twitter = built_in("twitter").unwrap();
+    let (epoch, last_tick) = (twitter.epoch(), twitter.start_of(twitter.last_tick()));
+    let (tick, highest) = (1 << 22, i64::MAX as u64);
+    let last = highest - tick + 1;
+    // An instant, the first IDs since and after it, the last ones until and before it.
+    let sides = [
+        (i64::MIN, Some(0), Some(0), None, None),
+        (epoch - 1, Some(0), Some(0), None, None),
+        (epoch, Some(0), Some(tick), Some(tick - 1), None),
+        (epoch + 1, Some(tick), Some(tick), Some(tick - 1), Some(tick - 1)),
+        (epoch + 999, Some(tick), Some(tick), Some(tick - 1), Some(tick - 1)),
+        (epoch + 1_000, Some(tick), Some(2 * tick), Some(2 * tick - 1), Some(tick - 1)),
+        (last_tick, Some(last), None, Some(highest), Some(last - 1)),
+        (last_tick + 1, None, None, Some(highest), Some(highest)),
+        (i64::MAX, None, None, Some(highest), Some(highest)),
+    ];
+    for (at, since, after, until, before) in sides {
+        let found = (twitter.since(at), twitter.after(at), twitter.until(at), twitter.before(at));
+        assert_eq!(found, (Ok(since), Ok(after), Ok(until), Ok(before)), "{at}");
+    }
+    let unit = |at: i64| (Sno::min_at(at).unwrap(), Sno::max_at(at).unwrap());
+    let ((first, last_of_first), (second, _), (last, last_of_last)) =
+        (unit(Sno::ZERO.instant()), unit(Sno::ZERO.instant() + UNIT), unit(LAST));
+    let of_sno = |at: i64| (Sno::since(at), Sno::after(at), Sno::until(at), Sno::before(at));
+    assert_eq!(of_sno(i64::MIN), (Some(first), Some(first), None, None));
+    assert_eq!(of_sno(Sno::ZERO.instant()), (Some(first), Some(second), Some(last_of_first), None));
+    assert_eq!(of_sno(Sno::ZERO.instant() + 1), (Some(second), Some(second), Some(last_of_first), Some(last_of_first)));
+    assert_eq!(of_sno(LAST).0, Some(last));
+    assert_eq!(of_sno(LAST + 1), (None, None, Some(last_of_last), Some(last_of_last)));
+    assert_eq!(of_sno(i64::MAX), (None, None, Some(last_of_last), Some(last_of_last)));
+}
+
+/// A range must not hold a number for which the filter raises an error.
+#[test]
+fn ids_without_a_hole() {
+    let solid = |name: &str| built_in(name).unwrap().solid().map(|s| (s.lowest, s.highest, s.turns_negative));
+    assert_eq!(solid("twitter"), Some((0, i64::MAX, false)));
+    assert_eq!(solid("si"), Some((0, (1 << 53) - 1, false)));
+    assert_eq!(solid("base64id"), Some((0, (1 << 60) - 1, false)));
+    assert_eq!(solid("discord"), Some((0, i64::MAX, true)));
+    assert_eq!(solid("uniqueid"), None);
+    assert_eq!(solid("seata"), None);
+    let reserved = |bits: [u8; 3], value: u64| {
+        let roles = [Role::Reserved { value }, Role::Timestamp { reversed: Reversal::Never }, Role::Sequence];
+        let fields = roles.into_iter().zip(bits).map(|(role, bits)| Field { name: "".into(), bits, role }).collect();
+        Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap()
+    };
+    let above = reserved([2, 40, 10], 1).solid().unwrap();
+    assert_eq!((above.lowest, above.highest, above.turns_negative), (1 << 50, (1 << 51) - 1, false));
+    let mut fields = reserved([2, 40, 10], 1).fields().to_vec();
+    fields.swap(0, 1);
+    assert_eq!(Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap().solid(), None);
 }

@@ -1,0 +1,51 @@
+//! Filters by time as ranges of IDs: the IDs on one side of an instant.
+
+use crate::{Error, Layout};
+
+/// IDs without a hole: each number from the lowest to the highest is a possible ID, and their order is that of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Solid {
+    /// The first ID of the first tick.
+    pub lowest: i64,
+    /// The last ID of the last tick up to which the order of bigint is the order of time.
+    pub highest: i64,
+    /// Negative IDs are possible too, of the time after that.
+    pub turns_negative: bool,
+}
+
+impl Layout {
+    /// Returns its IDs if a range of them is a range of time: no bits between those that vary are reserved.
+    pub fn solid(&self) -> Option<Solid> {
+        let last = self.last_ordered_tick()?;
+        let below_time = (1 << self.geometry.timestamp.shift) - 1;
+        (self.geometry.fixed_mask & below_time == 0).then(|| Solid {
+            lowest: self.smallest_of(0) as i64,
+            highest: self.largest_of(last) as i64,
+            turns_negative: last < self.last_tick(),
+        })
+    }
+
+    /// Returns the smallest ID whose tick begins at an instant or after it; none if there is none up to the last tick up to
+    /// which the order of bigint is the order of time. So do the next functions.
+    ///
+    /// # Errors
+    /// [`Error::NotTimeOrdered`]
+    pub fn since(&self, at: i64) -> Result<Option<u64>, Error> {
+        Ok(self.ordered_ticks()?.since(at).map(|tick| self.smallest_of(tick)))
+    }
+
+    /// Returns the smallest ID whose tick begins after an instant.
+    pub fn after(&self, at: i64) -> Result<Option<u64>, Error> {
+        Ok(self.ordered_ticks()?.after(at).map(|tick| self.smallest_of(tick)))
+    }
+
+    /// Returns the largest ID whose tick begins at an instant or before it.
+    pub fn until(&self, at: i64) -> Result<Option<u64>, Error> {
+        Ok(self.ordered_ticks()?.until(at).map(|tick| self.largest_of(tick)))
+    }
+
+    /// Returns the largest ID whose tick begins before an instant.
+    pub fn before(&self, at: i64) -> Result<Option<u64>, Error> {
+        Ok(self.ordered_ticks()?.before(at).map(|tick| self.largest_of(tick)))
+    }
+}

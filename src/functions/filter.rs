@@ -1,0 +1,47 @@
+//! The ends of the ranges that filters by time are planned as.
+#![allow(unsafe_code, reason = "the call site keeps the layout")]
+
+use flake_core::Solid;
+use pgrx::prelude::*;
+
+use crate::error::OrRaise;
+use crate::layouts::argument::with_layout;
+use crate::layouts::{by_name, known};
+use crate::postgres::call::{Function, Text};
+use crate::postgres::entry_point::entry_point;
+use crate::postgres::time_filter::TimeFunction;
+use crate::postgres::timestamptz::{Timestamptz, of_date, of_timestamp, to_instant};
+
+unsafe extern "C-unwind" {
+    fn flake_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+}
+
+/// flake_timestamp shares the support function of flake_during, which the library of sessions that began before an upgrade has.
+pub const TIME_FUNCTION: TimeFunction = TimeFunction {
+    support: flake_during_support as Function,
+    ends: [c"flake_before", c"flake_until", c"flake_since", c"flake_after"],
+    solid,
+};
+
+fn solid(layout: Option<Text<'_>>) -> Option<Solid> {
+    known(layout?.bytes())?.solid()
+}
+
+macro_rules! ends {
+    ($($name:ident: $method:ident),+) => { pastey::paste! { $(
+        entry_point!($name(at: Timestamptz, layout: Text<'_>) else [<$name _or_none>], |call| {
+            // SAFETY: `layout` is argument 1, and the function caches nothing else.
+            unsafe { with_layout(call, 1, layout, |layout| layout.$method(at.instant()).ok().flatten()) }
+        });
+
+        #[pg_extern(sql = "")]
+        fn [<$name _or_none>](at: TimestampWithTimeZone, layout: &[u8]) -> Option<i64> {
+            by_name(layout).$method(to_instant(at)).or_raise().map(|id| id as i64)
+        }
+    )+ } };
+}
+
+ends!(flake_since: since, flake_after: after, flake_until: until, flake_before: before);
+
+entry_point!(flake_instant(at: i64), |call| pg_sys::Datum::from(of_timestamp(at)));
+entry_point!(flake_instant_of_date(date: i32), |call| pg_sys::Datum::from(of_date(date)));

@@ -1,0 +1,93 @@
+//! The hook by which filters by time are replaced: PostgreSQL calls it when it has looked up a relation of a query, after it has
+//! simplified the conditions, before it distributes them.
+//!
+//! The functions that return the time of a key name a support function of this library, which PostgreSQL calls where it simplifies.
+//! So the library is there in time, even in a session's first query.
+#![allow(unsafe_code, reason = "a hook of the planner")]
+
+use std::sync::OnceLock;
+
+use pgrx::{PgList, is_a, pg_sys};
+
+use super::quals::each_list;
+use super::time_filter::{Relation, TimeFunction, may_be_filter};
+
+struct Subscribed {
+    functions: [TimeFunction; 2],
+    previous: pg_sys::get_relation_info_hook_type,
+}
+
+static SUBSCRIBED: OnceLock<Subscribed> = OnceLock::new();
+
+/// Has the planner replace filters by these functions from now on.
+pub fn subscribe(functions: [TimeFunction; 2]) {
+    // SAFETY: a variable of this process, which has one thread.
+    let subscribed = Subscribed { functions, previous: unsafe { pg_sys::get_relation_info_hook } };
+    if SUBSCRIBED.set(subscribed).is_ok() {
+        // SAFETY: as above; the library is never unloaded.
+        unsafe { pg_sys::get_relation_info_hook = Some(at_relation) };
+    }
+}
+
+unsafe extern "C-unwind" fn at_relation(
+    root: *mut pg_sys::PlannerInfo,
+    oid: pg_sys::Oid,
+    has_children: bool,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    let Some(Subscribed { functions, previous }) = SUBSCRIBED.get() else { return };
+    // SAFETY: the planner's query and its relation are complete. Most queries have no filter by time, so without a guard, which takes
+    // as long as all of this, only what looks like one is looked for.
+    unsafe {
+        if let Some(previous) = previous {
+            previous(root, oid, has_children, rel);
+        }
+        let (tree, rel) = ((*(*root).parse).jointree.cast(), &*rel);
+        let mut is_meant = false;
+        if rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL && rel.rtekind == pg_sys::RTEKind::RTE_RELATION {
+            each_list(tree, &mut |quals| {
+                is_meant |= PgList::<pg_sys::Node>::from_pg(quals).iter_ptr().any(|qual| may_be_filter(qual));
+            });
+        }
+        if is_meant {
+            pg_sys::panic::pgrx_extern_c_guard(|| {
+                let mut quals = Vec::new();
+                each_list(tree, &mut |list| quals.push(list));
+                replace_filters(&Relation { root, rel, oid, has_children, quals, functions });
+            });
+        }
+    }
+}
+
+/// Replaces what the lists of conditions contain. Nodes may be parts of other expressions too, so they stay as they are.
+unsafe fn replace_filters(relation: &Relation<'_>) {
+    // SAFETY: the lists and nodes are those of the query that is planned.
+    unsafe {
+        for &quals in &relation.quals {
+            let mut replaced = Vec::new();
+            for place in 0..(*quals).length as usize {
+                let cell = (*quals).elements.add(place);
+                let qual = (*cell).ptr_value.cast();
+                let Some(filter) = relation.filter(qual) else { continue };
+                let Some(range) = filter.range(relation, qual) else { continue };
+                // The list stays where it is while it grows, its elements do not.
+                (*cell).ptr_value = range[0].cast();
+                range[1..].iter().for_each(|&more| append(quals, more));
+                // Where no key is in the range, or the guards are in it, there is nothing to add.
+                if !is_a(range[0], pg_sys::NodeTag::T_Const) && !filter.solid.turns_negative {
+                    replaced.push(filter);
+                }
+            }
+            for filter in &replaced {
+                if !replaced.iter().any(|other| filter.is_closed_by(other)) {
+                    filter.guards(relation).into_iter().for_each(|guard| append(quals, guard));
+                }
+            }
+        }
+    }
+}
+
+unsafe fn append(quals: *mut pg_sys::List, qual: *mut pg_sys::Node) {
+    // SAFETY: the list is one of conditions, not empty.
+    unsafe { pg_sys::lappend(quals, qual.cast()) };
+}

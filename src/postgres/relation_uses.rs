@@ -1,0 +1,78 @@
+//! What a relation has that knows a call by its expression: to the planner, another expression with the same result is none.
+#![allow(unsafe_code, reason = "reads the relation cache")]
+
+use pgrx::{PgList, pg_sys};
+
+use super::expressions::calls_with_column;
+
+/// The call of a function with a column of a relation as its first argument.
+type ColumnCall = (pg_sys::Oid, pg_sys::AttrNumber);
+
+unsafe fn contains(expression: *mut pg_sys::Node, (function, column): ColumnCall) -> bool {
+    // SAFETY: it is an expression of the relation or a list of some.
+    unsafe { calls_with_column(expression, function, column) }
+}
+
+/// Returns whether an index, the partition key, or a CHECK that the planner looks at holds such a call.
+///
+/// # Safety
+/// The relation must be that of `rel`, and locked by the query that is planned.
+pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: ColumnCall) -> bool {
+    // SAFETY: as the caller promises; what is opened is closed, by PostgreSQL where there is an error.
+    unsafe {
+        if let Some(scheme) = rel.part_scheme.as_ref()
+            && (0..scheme.partnatts as usize).any(|n| contains((*rel.partexprs.add(n)).cast(), call))
+        {
+            return true;
+        }
+        let relation = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        let indexes = pg_sys::RelationGetIndexList(relation);
+        let is_used =
+            is_checked(relation, call) || PgList::<()>::from_pg(indexes).iter_oid().any(|index| indexed(index, call));
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        is_used
+    }
+}
+
+unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
+    // SAFETY: the relation is locked, so its index is there.
+    unsafe {
+        let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
+        let is_used = contains(pg_sys::RelationGetIndexExpressions(index).cast(), call)
+            || contains(pg_sys::RelationGetIndexPredicate(index).cast(), call);
+        pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+        is_used
+    }
+}
+
+/// By default the planner looks at the constraints of tables that inherit only.
+unsafe fn is_checked(relation: pg_sys::Relation, call: ColumnCall) -> bool {
+    // SAFETY: the relation is open, and its constraints are complete.
+    unsafe {
+        let Some(constraints) = (*(*relation).rd_att).constr.as_ref() else { return false };
+        pg_sys::constraint_exclusion as u32 == pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_ON
+            && (0..usize::from(constraints.num_check))
+                .any(|n| contains(pg_sys::stringToNode((*constraints.check.add(n)).ccbin).cast(), call))
+    }
+}
+
+/// Returns whether a relation, or a partition of it, is on another server.
+///
+/// # Safety
+/// It must be called where the catalog can be read.
+pub unsafe fn is_foreign(relation: pg_sys::Oid) -> bool {
+    // SAFETY: as the caller promises; what is opened is closed.
+    unsafe {
+        match pg_sys::get_rel_relkind(relation) as u8 {
+            pg_sys::RELKIND_FOREIGN_TABLE => true,
+            pg_sys::RELKIND_PARTITIONED_TABLE => {
+                let table = pg_sys::table_open(relation, pg_sys::AccessShareLock as i32);
+                let partitions = &*pg_sys::RelationGetPartitionDesc(table, true);
+                let is_foreign = (0..partitions.nparts as usize).any(|n| is_foreign(*partitions.oids.add(n)));
+                pg_sys::table_close(table, pg_sys::AccessShareLock as i32);
+                is_foreign
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Filters by time: `time(key) >= instant`, where the same filter of the key, `key >= since(instant)`, makes a plan better.
+#![allow(unsafe_code, reason = "reads nodes of plans")]
+
+use std::ffi::CStr;
+
+use flake_core::Solid;
+use pgrx::{PgList, is_a, pg_sys};
+
+use super::call::{Argument, Function, Text};
+use super::expressions::{bare, calls_with_column, is_cheap};
+use super::relation_uses::is_used;
+use super::siblings::btree_family;
+
+/// A function that returns the time of its first argument, a key.
+pub struct TimeFunction {
+    /// Its support function, by which it is known.
+    pub support: Function,
+    /// The functions in its schema that return the last key before an instant, the last until it, the first since it and the
+    /// first after it; NULL where there is none.
+    pub ends: [&'static CStr; 4],
+    /// The keys that have a time, by the function's second argument if it has one; none if a range of them is none of time.
+    pub solid: fn(Option<Text<'_>>) -> Option<Solid>,
+}
+
+/// A relation that the planner has looked up, and the conditions of its query.
+pub struct Relation<'a> {
+    pub root: *mut pg_sys::PlannerInfo,
+    pub rel: &'a pg_sys::RelOptInfo,
+    pub oid: pg_sys::Oid,
+    pub has_children: bool,
+    pub quals: Vec<*mut pg_sys::List>,
+    pub functions: &'a [TimeFunction; 2],
+}
+
+/// A filter by time that has a range of keys.
+pub struct Filter<'a> {
+    pub function: &'a TimeFunction,
+    pub call: &'a pg_sys::FuncExpr,
+    /// Of `CASE WHEN condition THEN time(key) END`.
+    pub condition: Option<*mut pg_sys::Node>,
+    pub key: *mut pg_sys::Var,
+    /// The arguments of the call behind the key, which are constants.
+    pub more: Vec<*mut pg_sys::Node>,
+    pub solid: Solid,
+    /// How the time is compared with the instant: a strategy of B-trees.
+    pub strategy: u32,
+    pub instant: *mut pg_sys::Node,
+    pub instant_type: pg_sys::Oid,
+}
+
+pub const EQUAL: u32 = pg_sys::BTEqualStrategyNumber;
+
+/// Returns whether a condition looks like a filter by time. Nothing here raises an error.
+///
+/// # Safety
+/// It must be a condition of the query that is planned.
+pub unsafe fn may_be_filter(qual: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { sides(qual).is_some_and(|sides| sides.into_iter().any(|side| TimeOf::read(side).is_some())) }
+}
+
+/// Returns both sides of a comparison.
+unsafe fn sides(qual: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 2]> {
+    // SAFETY: the tag of a node says of which type it is.
+    unsafe {
+        if !is_a(qual, pg_sys::NodeTag::T_OpExpr) {
+            return None;
+        }
+        let arguments = PgList::<pg_sys::Node>::from_pg((*qual.cast::<pg_sys::OpExpr>()).args);
+        Some([arguments.get_ptr(0)?, arguments.get_ptr(1)?])
+    }
+}
+
+/// `time(key, …)`, or `CASE WHEN condition THEN time(key, …) END`.
+struct TimeOf<'a> {
+    call: &'a pg_sys::FuncExpr,
+    condition: Option<*mut pg_sys::Node>,
+}
+
+impl TimeOf<'_> {
+    unsafe fn read(node: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: the tag of a node says of which type it is.
+        unsafe {
+            let node = bare(node);
+            if is_a(node, pg_sys::NodeTag::T_FuncExpr) {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                return (call.funcresulttype == pg_sys::TIMESTAMPTZOID).then_some(Self { call, condition: None });
+            }
+            if !is_a(node, pg_sys::NodeTag::T_CaseExpr) {
+                return None;
+            }
+            let case = &*node.cast::<pg_sys::CaseExpr>();
+            let branches = PgList::<pg_sys::CaseWhen>::from_pg(case.args);
+            let otherwise = case.defresult.cast::<pg_sys::Const>();
+            let is_null =
+                otherwise.is_null() || is_a(otherwise.cast(), pg_sys::NodeTag::T_Const) && (*otherwise).constisnull;
+            if !case.arg.is_null() || branches.len() != 1 || !is_null {
+                return None;
+            }
+            let branch = &*branches.get_ptr(0)?;
+            let inner = Self::read(branch.result.cast()).filter(|inner| inner.condition.is_none())?;
+            Some(Self { condition: Some(branch.expr.cast()), ..inner })
+        }
+    }
+}
+
+impl<'a> Relation<'a> {
+    /// Reads a condition as a filter by the time of a key in this relation, if the plan can only become better by its range.
+    ///
+    /// # Safety
+    /// It must be one of the query's conditions.
+    pub unsafe fn filter(&self, qual: *mut pg_sys::Node) -> Option<Filter<'a>> {
+        // SAFETY: as the caller promises.
+        unsafe { self.read(qual).filter(|filter| self.gains(filter, qual)) }
+    }
+
+    unsafe fn read(&self, qual: *mut pg_sys::Node) -> Option<Filter<'a>> {
+        // SAFETY: the tag of a node says of which type it is; the lookups return an invalid OID for what does not exist.
+        unsafe {
+            let [left, right] = sides(qual)?;
+            let compared = (*qual.cast::<pg_sys::OpExpr>()).opno;
+            let own = |side| TimeOf::read(side).filter(|time| self.is_own(time));
+            let (time, instant, operator) = match own(left) {
+                Some(time) => (time, right, compared),
+                None => (own(right)?, left, pg_sys::get_commutator(compared)),
+            };
+            let function = self.function(time.call.funcid)?;
+            let strategy = pg_sys::get_op_opfamily_strategy(operator, btree_family(pg_sys::TIMESTAMPTZOID)) as u32;
+            let (mut time_type, mut instant_type) = Default::default();
+            pg_sys::op_input_types(operator, &raw mut time_type, &raw mut instant_type);
+            if strategy == 0 || time_type != pg_sys::TIMESTAMPTZOID {
+                return None;
+            }
+            let arguments = PgList::<pg_sys::Node>::from_pg(time.call.args);
+            let more: Vec<_> = arguments.iter_ptr().skip(1).collect();
+            let constants = more.iter().map(|&argument| {
+                let constant = argument.cast::<pg_sys::Const>();
+                (is_a(argument, pg_sys::NodeTag::T_Const) && !(*constant).constisnull).then(|| (*constant).constvalue)
+            });
+            let constants = constants.collect::<Option<Vec<_>>>()?;
+            let solid = (function.solid)(constants.first().map(|&constant| Text::from_datum(constant)))?;
+            let key = bare(arguments.get_ptr(0)?).cast();
+            let TimeOf { call, condition } = time;
+            Some(Filter { function, call, condition, key, more, solid, strategy, instant, instant_type })
+        }
+    }
+
+    /// Returns whether the key is a column of this relation, and the condition one of its rows.
+    unsafe fn is_own(&self, time: &TimeOf<'_>) -> bool {
+        // SAFETY: the tag of a node says of which type it is.
+        unsafe {
+            let Some(key) = PgList::<pg_sys::Node>::from_pg(time.call.args).get_ptr(0).map(|key| bare(key)) else {
+                return false;
+            };
+            let var = key.cast::<pg_sys::Var>();
+            is_a(key, pg_sys::NodeTag::T_Var)
+                && ((*var).varno as u32, (*var).varlevelsup) == (self.rel.relid, 0)
+                && (*var).varattno > 0
+                && time.condition.is_none_or(|condition| {
+                    pg_sys::bms_equal(pg_sys::pull_varnos(self.root, condition), self.rel.relids)
+                        && !pg_sys::contain_volatile_functions(condition)
+                        && !pg_sys::contain_subplans(condition)
+                })
+        }
+    }
+
+    /// Returns what is known of a function by its support function: one of the same name has none, or another.
+    unsafe fn function(&self, function: pg_sys::Oid) -> Option<&'a TimeFunction> {
+        // SAFETY: the lookup returns an invalid OID where there is no support function; where there is one, it has been called.
+        unsafe {
+            let support = pg_sys::get_func_support(function);
+            if support == pg_sys::InvalidOid {
+                return None;
+            }
+            let mut found = pg_sys::FmgrInfo::default();
+            pg_sys::fmgr_info(support, &raw mut found);
+            let address = found.fn_addr? as usize;
+            self.functions.iter().find(|function| function.support as usize == address)
+        }
+    }
+
+    unsafe fn gains(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
+        // SAFETY: the nodes are those of the query.
+        unsafe {
+            let others = pg_sys::pull_varnos(self.root, filter.instant);
+            let is_written_twice = filter.strategy == EQUAL || filter.solid.turns_negative;
+            // The children of an inheritance parent have constraints of their own, which the planner looks at.
+            let is_parent = self.has_children && self.rel.part_scheme.is_null();
+            !is_parent
+                && !pg_sys::bms_is_member(self.rel.relid as i32, others)
+                && !pg_sys::contain_volatile_functions(filter.instant)
+                && !pg_sys::contain_subplans(filter.instant)
+                && (!is_written_twice || is_cheap(self.root, filter.instant))
+                && (filter.strategy != EQUAL || others.is_null() && !self.is_equal_elsewhere(filter, qual))
+                && !is_used(self.oid, self.rel, (filter.call.funcid, (*filter.key).varattno))
+        }
+    }
+
+    /// Returns whether another equality holds the same call: whatever is equal to it is equal to the constant.
+    unsafe fn is_equal_elsewhere(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
+        // SAFETY: the nodes are those of the query.
+        unsafe {
+            let family = btree_family(pg_sys::TIMESTAMPTZOID);
+            let is_such = |other: *mut pg_sys::Node| {
+                other != qual
+                    && sides(other).is_some()
+                    && pg_sys::get_op_opfamily_strategy((*other.cast::<pg_sys::OpExpr>()).opno, family) as u32 == EQUAL
+                    && calls_with_column(other, filter.call.funcid, (*filter.key).varattno)
+            };
+            self.quals.iter().any(|&quals| PgList::<pg_sys::Node>::from_pg(quals).iter_ptr().any(is_such))
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The ends of the ranges that filters by the time of snos are planned as.
+#![allow(unsafe_code, reason = "returns a value by reference")]
+
+use flake_core::{Sno, Solid};
+use pgrx::prelude::*;
+
+use super::datum::SnoDatum;
+use crate::postgres::call::Function;
+use crate::postgres::entry_point::entry_point;
+use crate::postgres::time_filter::TimeFunction;
+use crate::postgres::timestamptz::{Timestamptz, to_instant};
+
+unsafe extern "C-unwind" {
+    fn sno_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+}
+
+/// All ten bytes are those of a sno, so there is nothing below or above a range to be kept out.
+pub const TIME_FUNCTION: TimeFunction = TimeFunction {
+    support: sno_during_support as Function,
+    ends: [c"sno_before", c"sno_until", c"sno_since", c"sno_after"],
+    solid: |_| Some(Solid { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
+};
+
+macro_rules! ends {
+    ($($name:ident: $method:ident),+) => { pastey::paste! { $(
+        entry_point!($name(at: Timestamptz) else [<$name _or_none>], |call| {
+            // SAFETY: nothing here has to be dropped.
+            Sno::$method(at.instant()).map(|sno| unsafe { SnoDatum(sno).to_result() })
+        });
+
+        #[pg_extern(sql = "")]
+        fn [<$name _or_none>](at: TimestampWithTimeZone) -> Option<SnoDatum> {
+            Sno::$method(to_instant(at)).map(SnoDatum)
+        }
+    )+ } };
+}
+
+ends!(sno_since: since, sno_after: after, sno_until: until, sno_before: before);

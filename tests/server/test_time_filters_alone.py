@@ -1,0 +1,241 @@
+"""Filters by time that are left alone: where the plan could become worse, where somebody else's function has the name, or where a
+role may not call what would be planned; and IDs that are not possible, which no range returns or deletes."""
+
+import psycopg
+import pytest
+
+from conftest import pg_config
+from next_release import RELEASED
+
+DAY = "'2026-01-19Z'"
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers("max_prepared_transactions=2")
+    server.sql("""
+        SET timezone = 'UTC';
+        CREATE TABLE ids (id bigint PRIMARY KEY, n integer);
+        INSERT INTO ids SELECT flake_min(timestamptz '2026-01-01Z' + n * interval '17 s'), n FROM generate_series(0, 99999) n;
+        ANALYZE ids""")
+    return server
+
+
+@pytest.fixture
+def db(server):
+    with server.connect(options="-c timezone=UTC -c enable_seqscan=off") as db, db.transaction(force_rollback=True):
+        yield db
+
+
+def plan(db, query):
+    return "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) " + query))
+
+
+def is_range(db, query):
+    text = plan(db, query)
+    assert ("flake_timestamp(" in text) != ("(id >= '20" in text or "(id <= '20" in text or "flake_since(" in text), text
+    return "flake_timestamp(" not in text
+
+
+@pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))", "(n) WHERE flake_timestamp(id) >= "
+                                                            "'2026-01-10Z'",
+                                   "((flake_timestamp(id) AT TIME ZONE 'UTC'))"])  # fmt: skip
+def test_an_index_that_holds_the_call(db, index):
+    query = f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY} AND n > 5"
+    assert is_range(db, query)
+    db.execute(f"CREATE INDEX own ON ids {index}")
+    assert not is_range(db, query)
+    db.execute("DROP INDEX own")
+    assert is_range(db, query)
+
+
+def test_what_holds_other_calls(db):
+    """Of another column, or of the planner's statistics only."""
+    db.execute("""
+        ALTER TABLE ids ADD other bigint;
+        CREATE INDEX ON ids (flake_timestamp(other)); CREATE INDEX ON ids (abs(id)); CREATE INDEX ON ids (n) WHERE id > 5;
+        CREATE STATISTICS s ON (flake_timestamp(id)) FROM ids;
+        ALTER TABLE ids ADD CHECK (flake_timestamp(id) > '2011-01-01Z')""")
+    assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+    # By default, the planner does not look at it.
+    db.execute("SET LOCAL constraint_exclusion = on")
+    assert not is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+    assert "One-Time Filter: false" in plan(db, "SELECT * FROM ids WHERE flake_timestamp(id) < '2010-12-31Z'")
+
+
+def test_a_partition_key(db):
+    db.execute("""
+        CREATE TABLE by_time (id bigint) PARTITION BY RANGE (flake_timestamp(id));
+        CREATE TABLE by_time_1 PARTITION OF by_time FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
+        CREATE TABLE by_time_2 PARTITION OF by_time FOR VALUES FROM ('2026-02-01Z') TO ('2026-03-01Z')""")
+    query = "SELECT * FROM by_time WHERE flake_timestamp(id) >= '2026-02-02Z'"
+    assert not is_range(db, query) and "by_time_1" not in plan(db, query)
+
+
+def test_an_index_of_a_partitioned_table(db):
+    db.execute("""
+        CREATE TABLE parts (id bigint, n integer) PARTITION BY RANGE (n);
+        CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (50000);
+        CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (50000) TO (MAXVALUE);
+        INSERT INTO parts SELECT id, n FROM ids; CREATE INDEX ON parts (id)""")
+    query = f"SELECT * FROM parts WHERE flake_timestamp(id) >= {DAY}"
+    assert is_range(db, query)
+    db.execute("CREATE INDEX ON parts (flake_timestamp(id))")
+    assert not is_range(db, query)
+
+
+def test_a_parent_of_inheritance(db):
+    """The CHECKs of its children choose among them."""
+    db.execute("""
+        CREATE TABLE parent (id bigint);
+        CREATE TABLE old (CHECK (flake_timestamp(id) < '2026-01-10Z')) INHERITS (parent);
+        CREATE TABLE new (CHECK (flake_timestamp(id) >= '2026-01-10Z')) INHERITS (parent)""")
+    text = plan(db, f"SELECT * FROM parent WHERE flake_timestamp(id) >= {DAY}")
+    assert "flake_timestamp(" in text and "on new" in text and "on old" not in text
+
+
+def test_another_equality(db):
+    """By way of it, the constant chooses the partitions of another table."""
+    db.execute("""
+        CREATE TABLE others (at timestamptz, n integer) PARTITION BY RANGE (at);
+        CREATE TABLE others_1 PARTITION OF others FOR VALUES FROM ('2026-01-01Z') TO ('2026-01-15Z');
+        CREATE TABLE others_2 PARTITION OF others FOR VALUES FROM ('2026-01-15Z') TO ('2026-02-15Z')""")
+    text = plan(db, f"SELECT * FROM ids JOIN others o ON o.at = flake_timestamp(ids.id) WHERE flake_timestamp(ids.id) = {DAY}")
+    assert "others_2" in text and "others_1" not in text, text
+    assert is_range(db, f"SELECT * FROM ids JOIN others o ON o.n = ids.n WHERE flake_timestamp(ids.id) = {DAY}")
+    # A dear one would be evaluated for both ends.
+    db.execute("CREATE FUNCTION dear() RETURNS timestamptz STABLE COST 10000 LANGUAGE plpgsql AS 'BEGIN RETURN now(); END'")
+    assert not is_range(db, "SELECT * FROM ids WHERE flake_timestamp(id) = dear()")
+    assert is_range(db, "SELECT * FROM ids WHERE flake_timestamp(id) >= dear()")
+
+
+@pytest.mark.parametrize("layout", ["uniqueid", "seata", "holed"])
+def test_layouts_whose_ranges_are_none_of_time(db, layout):
+    if layout == "holed":
+        db.execute("""SELECT flake_create_layout('holed', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
+            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "zero", "bits": 2, "role": "reserved", "value": 0},
+            {"name": "sequence", "bits": 12, "role": "sequence"}]}')""")
+    assert "flake_timestamp" in plan(db, f"SELECT * FROM ids WHERE flake_timestamp(id, '{layout}') >= {DAY}")
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        db.execute("EXPLAIN ANALYZE SELECT * FROM ids WHERE flake_timestamp(id, 'none') >= now()")
+
+
+def test_functions_of_others(server, db):
+    """Of the same name; and flake's own where somebody has replaced it."""
+    query = f"SELECT * FROM ids WHERE {{}}flake_timestamp(id) >= {DAY}"
+    db.execute("CREATE SCHEMA other")
+    for more in "LANGUAGE sql IMMUTABLE AS 'SELECT now()'", "LANGUAGE plpgsql STABLE AS 'BEGIN RETURN now(); END'":
+        db.execute(f"CREATE OR REPLACE FUNCTION other.flake_timestamp(bigint) RETURNS timestamptz {more}")
+        assert "flake_since" not in plan(db, query.format("other.")) and "Index Cond" not in plan(db, query.format("other."))
+    assert is_range(db, query.format(""))
+    db.execute("""
+        CREATE OR REPLACE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
+            IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS '$libdir/flake', 'flake_timestamp'""")
+    assert not is_range(db, query.format(""))
+
+
+def test_who_may_not_call_it(db):
+    db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
+    query = "SELECT count(*) FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'"
+    for function, is_allowed in [("flake_timestamp", False), ("flake_since", True)]:
+        with db.transaction(force_rollback=True):
+            db.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC; SET LOCAL ROLE caller")
+            if is_allowed:
+                assert not is_range(db, query) and db.execute(query).fetchone()
+            else:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="function flake_timestamp"), db.transaction():
+                    db.execute(query)
+    db.execute("SET LOCAL ROLE caller")
+    assert is_range(db, query)
+
+
+def test_plans_that_are_kept(server, db):
+    """A plan is made anew when a function that it was made by has changed, even where only its result is left in the plan."""
+    with db.transaction(force_rollback=True):
+        db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+        assert is_range(db, "EXECUTE kept")
+        db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller; REVOKE EXECUTE ON FUNCTION flake_since FROM PUBLIC; "
+                   "SET LOCAL ROLE caller")
+        assert not is_range(db, "EXECUTE kept")
+    db.execute("DEALLOCATE kept")
+
+
+@pytest.mark.parametrize("version", RELEASED)
+def test_objects_of_a_release(own_servers, version):
+    """Until ALTER EXTENSION flake UPDATE, nothing is replaced."""
+    server = own_servers(extension=version)
+    with server.connect() as db:
+        db.execute("LOAD 'flake'; CREATE TABLE ids (id bigint PRIMARY KEY); CREATE TABLE snos (id sno PRIMARY KEY)")
+        queries = [f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}", f"SELECT * FROM snos WHERE sno_timestamp(id) < {DAY}"]
+        assert ["Filter: (" in plan(db, query) and "_timestamp(id" in plan(db, query) for query in queries] == [True, True]
+        db.execute("ALTER EXTENSION flake UPDATE")
+        assert ["_timestamp(id" in plan(db, query) for query in queries] == [False, False]
+
+
+POSTGRES_FDW = """
+    CREATE EXTENSION postgres_fdw;
+    CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS (extensions 'flake', host '{0}', dbname 'postgres');
+    CREATE USER MAPPING FOR postgres SERVER far OPTIONS (user 'postgres');
+    CREATE FOREIGN TABLE far_ids (id bigint, n integer) SERVER far OPTIONS (table_name 'ids');
+    CREATE TABLE half_far (id bigint, n integer) PARTITION BY RANGE (n);
+    CREATE TABLE near_half PARTITION OF half_far FOR VALUES FROM (0) TO (10);
+    CREATE TABLE far_half PARTITION OF half_far FOR VALUES FROM (10) TO (20) PARTITION BY RANGE (n);
+    CREATE FOREIGN TABLE far_quarter PARTITION OF far_half FOR VALUES FROM (10) TO (15) SERVER far OPTIONS (table_name 'ids');
+"""
+
+
+@pytest.mark.parametrize("table", ["far_ids", "half_far"])
+def test_foreign_tables(server, db, table):
+    """An older flake on the other server has no bounds to call; constants are sent as what they are."""
+    if not (pg_config("--sharedir") / "extension" / "postgres_fdw.control").exists():
+        pytest.skip("this PostgreSQL has no postgres_fdw")
+    db.execute(POSTGRES_FDW.format(server.dir))
+    for instant, is_sent_as_ids in [(DAY, True), ("now() - interval '1 day'", False), ("'2026-01-19'::date", False)]:
+        text = plan(db, f"SELECT count(*) FROM (SELECT id FROM {table} WHERE flake_timestamp(id) >= {instant} OFFSET 0) s")
+        text = "\n".join(line for line, in db.execute(
+            f"EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM {table} WHERE flake_timestamp(id) >= {instant}"))  # fmt: skip
+        assert ("flake_timestamp(" not in text) == is_sent_as_ids and "flake_since" not in text, text
+        if is_sent_as_ids:
+            assert "WHERE ((id >= " in text
+
+
+IMPOSSIBLE = {
+    "twitter": [-1, -(2**63), -5_000_000], "si": [-1, -(2**63), 2**53, 2**63 - 1], "base64id": [-1, 2**60, 2**63 - 1],
+    "mine": [-1, 2**50 - 1, 2**51, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", IMPOSSIBLE)
+def test_ids_that_are_not_possible(db, layout):
+    """The filter would raise an error. They are never returned nor deleted, by a constant, a parameter, or a column."""
+    db.execute("""SELECT flake_create_layout('mine', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
+        {"name": "one", "bits": 2, "role": "reserved", "value": 1}, {"name": "timestamp", "bits": 40, "role": "timestamp"},
+        {"name": "sequence", "bits": 10, "role": "sequence"}]}')""")
+    db.execute("CREATE TABLE few (id bigint PRIMARY KEY); CREATE TABLE instants (at timestamptz)")
+    db.execute("INSERT INTO few SELECT unnest(%s::bigint[])", (IMPOSSIBLE[layout],))
+    for id in IMPOSSIBLE[layout]:
+        with pytest.raises(psycopg.errors.NumericValueOutOfRange), db.transaction():
+            db.execute("SELECT flake_timestamp(%s, %s)", (id, layout))
+    instants = ["-infinity", "infinity", "1999-01-01Z", "2026-01-01Z", "294276-12-31 23:59:59.999999Z", "4714-11-24 BC",
+                *[at for at, in db.execute("SELECT (epoch + n * interval '1 us')::text FROM flake_layouts, "
+                                           "generate_series(-1, 1) n "
+                                           "WHERE name = %s UNION SELECT (ends_at + n * tick)::text FROM flake_layouts, "
+                                           "generate_series(-1, 2) n WHERE name = %s", (layout, layout)).fetchall()]]  # fmt: skip
+    db.execute("INSERT INTO instants SELECT unnest(%s::timestamptz[])", (instants,))
+    for operator in "<", "<=", "=", ">=", ">":
+        condition = f"flake_timestamp(id, '{layout}') {operator}"
+        for at in instants:
+            for type in "timestamptz", "timestamp", "date":
+                try:
+                    with db.transaction():
+                        db.execute(f"SELECT %s::{type}", (at,))
+                except psycopg.errors.DataException:
+                    continue
+                assert db.execute(f"DELETE FROM few WHERE {condition} '{at}'::{type}").rowcount == 0, (operator, at)
+                db.execute(f"PREPARE query({type}) AS DELETE FROM few WHERE {condition} $1")
+                db.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+                assert "flake_timestamp" not in plan(db, f"EXECUTE query('{at}')")
+                assert db.execute(f"EXECUTE query('{at}')").rowcount == 0, (operator, at)
+                db.execute("DEALLOCATE query")
+        assert operator == "=" or db.execute(f"SELECT count(*) FROM instants JOIN few ON {condition} at").fetchone() == (0,)
+    assert db.execute("SELECT count(*) FROM few").fetchone() == (len(IMPOSSIBLE[layout]),)

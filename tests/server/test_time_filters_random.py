@@ -1,0 +1,167 @@
+"""Random filters by time, on tables with ordinary and extreme IDs: the same rows as where the planner does not know that they are
+filters by time. FLAKE_SOAK=20 tries 100,000."""
+
+import os
+import random
+
+import pytest
+
+SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
+CASES = 2000 if SOAK == 1 else 5000 * SOAK
+ONE = """'{"epoch": "2020-01-01T00:00:00Z", "tick": "300us", "fields": [
+    {"name": "one", "bits": 2, "role": "reserved", "value": 1}, {"name": "timestamp", "bits": 45, "role": "timestamp"},
+    {"name": "sequence", "bits": 10, "role": "sequence"}]}'"""
+LAYOUTS = ["twitter", "si", "base64id", "discord", "one"]
+TABLES = [*LAYOUTS, "sno"]
+METHODS = ["seqscan", "indexscan", "bitmapscan", "indexonlyscan", "nestloop", "hashjoin", "mergejoin", "partition_pruning"]
+# As literals, those that other types have too.
+INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
+              WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
+# What the plans of a run must have shown for it to have tested anything.
+SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
+         "sno_before(", "flake_instant(",
+         "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def db(server):
+    with server.connect(options="-c timezone=Europe/Berlin -c jit=off") as db:
+        db.execute(f"SELECT flake_create_layout('one', {ONE})")
+        for table in TABLES:
+            key = "sno" if table == "sno" else "bigint"
+            time = "sno_timestamp(id)" if table == "sno" else f"flake_timestamp(id, '{table}')"
+            # Ticks beside each other, at the beginning and the end of the layout, and where its IDs turn negative.
+            made = {
+                "sno": "SELECT sno_make('2026-01-01Z'::timestamptz + n / 3 * interval '4 ms', n % 256, n, n, n % 2 = 0) "
+                "UNION ALL VALUES ('2222222222222222'::sno), ('xxxxxxxxxxxxxxxx')",
+            }.get(table, f"""
+                SELECT flake_make(at, '{{}}', '{table}') | (n % 3) FROM (
+                    SELECT n, '2026-01-01Z'::timestamptz + n / 3 * tick AS at UNION ALL
+                    SELECT n, epoch + n % 5 * tick UNION ALL SELECT n, ends_at - n % 5 * tick UNION ALL
+                    SELECT n, sortable_until + (n % 9 - 4) * tick) s
+                WHERE at BETWEEN epoch AND ends_at
+                UNION ALL VALUES (CASE WHEN name IN ('twitter', 'discord') THEN 9223372036854775807
+                                       ELSE flake_max(ends_at, name) END)""")  # fmt: skip
+            layouts = "" if table == "sno" else f", (SELECT * FROM flake_layouts WHERE name = '{table}') l"
+            db.execute(f"""
+                CREATE TABLE k_{table} (id {key}, n integer);
+                INSERT INTO k_{table} SELECT DISTINCT id FROM generate_series(0, 20) n {layouts}, LATERAL ({made}) m (id);
+                WITH numbered AS (SELECT ctid, row_number() OVER (ORDER BY id) AS number FROM k_{table})
+                UPDATE k_{table} k SET n = number FROM numbered WHERE numbered.ctid = k.ctid;
+                INSERT INTO k_{table} VALUES (NULL, -1);
+                CREATE INDEX ON k_{table} (id);
+                CREATE TABLE p_{table} (id {key}, n integer) PARTITION BY RANGE (id)""")
+            middle = "SELECT quote_literal(percentile_disc(0.5) WITHIN GROUP (ORDER BY id))"
+            middle, = db.execute(f"{middle} FROM k_{table}").fetchone()
+            db.execute(f"""
+                CREATE TABLE p_{table}_1 PARTITION OF p_{table} FOR VALUES FROM (MINVALUE) TO ({middle});
+                CREATE TABLE p_{table}_2 PARTITION OF p_{table} FOR VALUES FROM ({middle}) TO (MAXVALUE);
+                CREATE TABLE p_{table}_3 PARTITION OF p_{table} DEFAULT;
+                INSERT INTO p_{table} SELECT * FROM k_{table}; CREATE INDEX ON p_{table} (id);
+                CREATE TABLE at_{table} AS SELECT row_number() OVER () AS n, at FROM (
+                    SELECT DISTINCT at + o * interval '1 us' AS at FROM (SELECT {time} AS at FROM k_{table}) s,
+                        unnest('{{-1, 0, 1}}'::int[]) o WHERE at IS NOT NULL
+                    UNION ALL VALUES ('infinity'), ('-infinity'), (NULL), ('4714-11-24Z BC'), ('294276-12-31Z'),
+                                     (now())) s""")  # fmt: skip
+        db.execute("ANALYZE")
+        yield db
+
+
+class Query:
+    """A random query. It has {key} where the time of a key is asked for, and $1 and $2 may be parameters."""
+
+    def __init__(self, chance, table, instants):
+        self.chance, self.table, self.instants = chance, table, instants
+        self.values = [chance.choice(instants), chance.choice(instants)]
+        self.type = chance.choice(["timestamptz", "timestamptz", "timestamp", "date"])
+        condition = self.condition(depth=2)
+        source, beside = f"{chance.choice('kp')}_{table}", f"at_{table}"
+        joined = self.comparison(chance.choice(["o.at", "o.at", "o.at + interval '1 us'"]))
+        self.text = chance.choice([
+            f"SELECT n FROM {source} t WHERE {condition}", f"SELECT n FROM {source} t WHERE {condition}",
+            f"SELECT n FROM {source} t WHERE {condition}",
+            f"SELECT t.n, o.n FROM {source} t JOIN {beside} o ON {joined} WHERE o.n % 19 = {chance.randrange(19)} AND "
+            f"{condition}",
+            f"SELECT o.n, t.n FROM {beside} o LEFT JOIN {source} t ON {joined} AND {condition} WHERE o.n % 19 = "
+            f"{chance.randrange(19)}",
+            f"SELECT t.n, u.n FROM {source} t LEFT JOIN {source} u ON u.n = t.n + 1 LEFT JOIN {beside} o ON {joined} AND "
+            f"{condition}"
+            f" WHERE t.n % 7 = {chance.randrange(7)}",
+            f"SELECT o.n FROM {beside} o WHERE o.n % 7 = {chance.randrange(7)} AND {chance.choice(['', 'NOT'])} EXISTS "
+            f"(SELECT FROM {source} t WHERE {joined} AND {condition})",
+            f"SELECT n % 3, count(*) FROM {source} t WHERE {condition} GROUP BY ROLLUP (n % 3)",
+            f"SELECT max(t.id), count(*) FROM {source} t WHERE {condition}",
+            f"DELETE FROM {source} t WHERE {condition} RETURNING n",
+            f"UPDATE {source} t SET n = 1000 + n WHERE {condition} RETURNING n",
+            f"DELETE FROM {source} t USING {beside} o WHERE o.n % 19 = 2 AND {joined} AND {condition} RETURNING t.n",
+            f"SELECT n FROM (SELECT * FROM {source} UNION ALL SELECT * FROM {source} WHERE n > 5) t WHERE {condition}",
+        ])  # fmt: skip
+
+    def time(self):
+        time = "sno_timestamp({key})" if self.table == "sno" else f"flake_timestamp({{key}}, '{self.table}')"
+        return time if self.chance.random() < 0.9 else f"CASE WHEN t.n < 150 THEN {time} END"
+
+    def instant(self):
+        value = self.chance.choice(self.instants)
+        if self.chance.random() < 0.4:
+            return self.chance.choice(["$1", "$2"])
+        type = self.chance.choice(["timestamptz", "timestamptz", "timestamp", "date"])
+        literal = f"{value}::{type}"
+        return self.chance.choice([literal, literal, "now()", f"(SELECT {literal})", "now() - interval '1 day'"])
+
+    def comparison(self, instant):
+        operator, time = self.chance.choice(["<", "<=", "=", ">=", ">"]), self.time()
+        return self.chance.choice([f"{time} {operator} {instant}", f"{instant} {operator} {time}"])
+
+    def condition(self, depth):
+        if depth and self.chance.random() < 0.5:
+            form = self.chance.choice(["({} AND {})", "({} AND {})", "({} OR {})", "NOT ({} OR {})", "({} AND NOT {})"])
+            return form.format(self.condition(depth - 1), self.condition(depth - 1))
+        return self.chance.choice([
+            self.comparison(self.instant()), self.comparison(self.instant()), self.comparison(self.instant()),
+            f"{self.time()} BETWEEN {self.instant()} AND {self.instant()}",
+            f"{self.time()} IN ({self.instant()}, {self.instant()})",
+            f"t.n > {self.chance.randrange(200)}", f"({self.time()} < {self.instant()}) IS NOT TRUE",
+        ])  # fmt: skip
+
+
+def rows(db, text, query, is_generic):
+    """Those of a query whose times are asked of this key, and its plan."""
+    if not is_generic:
+        for number, value in enumerate(query.values, 1):
+            text = text.replace(f"${number}", f"{value}::{query.type}")
+    call = text
+    if is_generic:
+        db.execute(f"PREPARE query({query.type}, {query.type}) AS {text}")
+        call = f"EXECUTE query({query.values[0]}, {query.values[1]})"
+    plan = "\n".join(line for line, in db.execute(f"EXPLAIN (COSTS OFF) {call}"))
+    found = db.execute(call).fetchall()
+    if is_generic:
+        db.execute("DEALLOCATE query")
+    return sorted(found, key=repr), plan
+
+
+def test_the_same_rows(db):
+    seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
+    print("FLAKE_SEED =", seed)
+    chance = random.Random(seed)
+    instants = {table: [at for at, in db.execute(INSTANTS.format(table))] for table in TABLES}
+    shown, replaced, not_empty = set(), 0, 0
+    for number in range(CASES):
+        table = chance.choice(TABLES)
+        query = Query(chance, table, instants[table])
+        is_generic = "$" in query.text and chance.random() < 0.6
+        settings = [f"SET LOCAL enable_{method} = off" for method in METHODS if chance.random() < 0.25]
+        found = []
+        for key in "t.id", "coalesce(t.id, t.id)":
+            with db.transaction(force_rollback=True):
+                for setting in ["SET LOCAL plan_cache_mode = force_generic_plan", *settings]:
+                    db.execute(setting)
+                found.append(rows(db, query.text.replace("{key}", key), query, is_generic))
+        (known, plan), (unknown, _) = found
+        assert known == unknown, (seed, number, query.text, query.values, query.type, is_generic, settings, plan)
+        replaced += "_since(" in plan or "_until(" in plan or "timestamp(" not in plan
+        not_empty += bool(known)
+        shown.update(what for what in SHOWN if what in plan)
+    print(f"{CASES} filters, {replaced} of them replaced, {not_empty} with rows")
+    assert replaced > CASES / 4 and not_empty > CASES / 4 and shown == set(SHOWN), set(SHOWN) - shown
