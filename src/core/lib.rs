@@ -26,6 +26,7 @@ pub use generator::resume::Resumable;
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
 pub use id::Parts;
+pub use id::above::{Remedy, Sequence};
 pub use layout::builtin::{BUILTIN, built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};
 pub use layout::field::{Field, Reversal, Role};

@@ -8,6 +8,8 @@ use flake_core::horizon::host::Refusal;
 use flake_core::ledger::block::Unreadable;
 use flake_core::ledger::host::Fault;
 
+use super::obstacle::Obstacle;
+
 /// The file of the mark, in the data directory.
 pub const FILE: &str = "flake.mark";
 
@@ -108,6 +110,10 @@ pub enum Error {
     Altered { layout: Name },
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
+
+    // Converting tables.
+    #[error("cannot convert table {table}")]
+    NotConvertible { table: String, why: Obstacle },
 
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]

@@ -1,5 +1,6 @@
 //! IDs of a layout: their numbers, texts and times.
 
+pub(crate) mod above;
 mod codec;
 pub(crate) mod during;
 pub(crate) mod explain;
