@@ -277,6 +277,8 @@ pub fn row(error: &Error) -> Row {
                     Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
                     Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
                     Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
+                    Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
+                                       as docs/converting.md does.".to_owned(),
                 }),
         },
 

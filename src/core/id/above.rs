@@ -11,6 +11,8 @@ pub enum Remedy {
     Layouts(Vec<String>),
     /// IDs of a layout with an earlier epoch are above it.
     EarlierEpoch,
+    /// Numbers up to there leave no room for IDs of years to come.
+    NoRoom,
 }
 
 impl Layout {
@@ -32,7 +34,11 @@ impl Layout {
             other.generates() && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number)
         };
         let names: Vec<_> = others.filter(is_above).map(|other| other.name().to_owned()).collect();
-        if names.is_empty() { Remedy::EarlierEpoch } else { Remedy::Layouts(names) }
+        match names.is_empty() {
+            false => Remedy::Layouts(names),
+            true if number < i64::MAX / 4 * 3 => Remedy::EarlierEpoch,
+            true => Remedy::NoRoom,
+        }
     }
 }
 
@@ -60,11 +66,10 @@ impl Sequence {
             return self.last;
         }
         let next = self.last.checked_add(self.increment).filter(|next| (self.min..=self.max).contains(next));
-        let again = match self.cycles {
-            false => self.last,
-            true if self.increment > 0 => self.min,
-            true => self.max,
-        };
-        next.unwrap_or(again)
+        next.unwrap_or(match (self.cycles, self.increment > 0) {
+            (false, _) => self.last,
+            (true, true) => self.min,
+            (true, false) => self.max,
+        })
     }
 }
