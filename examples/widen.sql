@@ -7,7 +7,8 @@
 --
 --   -v also=public.notes.order_id,public.log.order_id           columns without a foreign key that you widen as well
 --   -v blocks=100                                               pages of a table that are filled in one transaction
---   -v wait=2s                                                  lock_timeout of whatever others have to wait for
+--   -v wait=1min                                                how long it tries to get locks that others wait behind; each
+--                                                               time for half of deadlock_timeout at most, so they are no victims
 --
 -- Run it as the owner of the tables. Where it stops, run it again: it goes on. Online, the columns change their places in the
 -- tables, and sessions that have prepared a statement which returns them prepare it again after an error (0A000). The filling
@@ -16,7 +17,7 @@
 \if :{?how} \else \set how plan \endif
 \if :{?also} \else \set also '' \endif
 \if :{?blocks} \else \set blocks 100 \endif
-\if :{?wait} \else \set wait 2s \endif
+\if :{?wait} \else \set wait 1min \endif
 SELECT :'how' = 'plan' AS is_plan, :'how' = 'offline' AS is_offline, :'how' = 'online' AS is_online \gset
 SET client_min_messages = warning;
 SET search_path = pg_catalog;
@@ -116,8 +117,8 @@ SELECT format('exclusion constraint %s of %s', conname, conrelid::regclass), 0, 
 FROM wide JOIN pg_constraint c ON conrelid = relation AND contype = 'x' AND number = ANY (conkey) WHERE :'how' <> 'offline'
 UNION ALL
 SELECT format('partitions or children of %s: widen it offline', relation), 0, NULL, NULL
-FROM (SELECT DISTINCT relation FROM wide) w
-WHERE :'how' = 'online' AND EXISTS (SELECT FROM pg_inherits WHERE relation IN (inhparent, inhrelid));
+FROM (SELECT DISTINCT relation FROM wide) w JOIN pg_class c ON c.oid = relation
+WHERE :'how' = 'online' AND (relkind = 'p' OR EXISTS (SELECT FROM pg_inherits WHERE relation IN (inhparent, inhrelid)));
 
 \if :is_plan
 \echo
@@ -141,16 +142,37 @@ SELECT format('%s;', after) FROM hindrances WHERE after IS NOT NULL ORDER BY dep
 \endif
 
 SELECT count(*) > 0 AS is_hindered, string_agg(what, E'\n' ORDER BY what) AS what FROM hindrances \gset
+SELECT count(*) = 0 AS is_wide FROM wide \gset
+\if :is_wide
+\echo 'nothing to widen'
+\quit
+\endif
 \if :is_hindered
 \warn 'in the way; without -v how, the statements are shown:'
 \warn :what
 DO $$ BEGIN RAISE 'nothing was widened'; END $$;
 \endif
-SELECT set_config('lock_timeout', :'wait', false) AS wait \gset
+
+-- Locks all tables or none, again and again.
+CREATE FUNCTION pg_temp.lock(tables text[], mode text, tries interval) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', (SELECT setting::int / 2 / cardinality(tables) FROM pg_settings WHERE name = 'deadlock_timeout')::text, true);
+    LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE %s IN %s MODE', array_to_string(tables, ', '), mode);
+            RETURN 'locked';
+        EXCEPTION WHEN lock_not_available THEN
+            IF clock_timestamp() > statement_timestamp() + tries THEN
+                RAISE;
+            END IF;
+        END;
+        PERFORM pg_sleep(0.2 + random());
+    END LOOP;
+END $$;
 
 \if :is_offline
 BEGIN;
-SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg(DISTINCT relation::text, ', ')) FROM wide HAVING count(*) > 0 \gexec
+SELECT pg_temp.lock(array_agg(DISTINCT relation::text), 'ACCESS EXCLUSIVE', :'wait') AS locked FROM wide \gset
 SELECT format('ALTER TABLE %s %s', relation, string_agg(format('ALTER COLUMN %s TYPE bigint', quoted), ', ')) FROM wide GROUP BY relation ORDER BY relation \gexec
 SELECT format('ALTER SEQUENCE %s AS bigint', seqrelid::regclass) FROM wide JOIN pg_depend
     ON refclassid = 'pg_class'::regclass AND refobjid = relation AND refobjsubid = number AND deptype = 'a' AND classid = 'pg_class'::regclass
@@ -193,12 +215,12 @@ BEGIN
 END $$;
 
 \echo 'New columns, which triggers keep equal to the old ones'
-SELECT format('BEGIN; ALTER TABLE %1$s %2$s;
+SELECT format('BEGIN; DO $d$ BEGIN PERFORM pg_temp.lock(ARRAY[%6$L], ''ACCESS EXCLUSIVE'', %7$L); END $d$; ALTER TABLE %1$s %2$s;
 CREATE OR REPLACE FUNCTION %4$I.%5$s() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN %3$s RETURN NEW; END $f$;
 CREATE OR REPLACE TRIGGER zzz_widen BEFORE INSERT OR UPDATE ON %1$s FOR EACH ROW EXECUTE FUNCTION %4$I.%5$s();
 ALTER TABLE %1$s ENABLE ALWAYS TRIGGER zzz_widen; COMMIT',
     relation, string_agg(format('ADD COLUMN IF NOT EXISTS %s bigint', new), ', '), string_agg(format('NEW.%s := NEW.%s;', new, quoted), ' '),
-    relnamespace::regnamespace, pg_temp.copy(relname))
+    relnamespace::regnamespace, pg_temp.copy(relname), relation::text, :'wait')
 FROM wide JOIN pg_class c ON c.oid = relation GROUP BY relation, c.oid ORDER BY relation \gexec
 
 \echo 'Filling them'
@@ -224,7 +246,7 @@ WHERE relname NOT LIKE '%\_wide' AND EXISTS (SELECT FROM pg_depend d WHERE d.ref
     AND d.refobjsubid = number AND (d.objid = indexrelid OR d.objid = k.oid));
 SELECT DISTINCT definition FROM indexes \gexec
 CREATE TEMP TABLE constraints AS
-SELECT DISTINCT k.conrelid::regclass AS relation, k.conname AS name, pg_temp.copy(k.conname) AS new,
+SELECT DISTINCT k.conrelid::regclass AS relation, NULLIF(k.confrelid, 0)::regclass AS target, k.conname AS name, pg_temp.copy(k.conname) AS new,
     CASE contype WHEN 'c' THEN pg_temp.replaced(k.conrelid, pg_get_constraintdef(k.oid))
     ELSE format('FOREIGN KEY (%s) REFERENCES %s (%s)%s', pg_temp.columns(conrelid, conkey), confrelid::regclass, pg_temp.columns(confrelid, confkey),
                 pg_temp.replaced(conrelid, regexp_replace(pg_get_constraintdef(k.oid), '^FOREIGN KEY \([^)]*\) REFERENCES [^(]*\([^)]*\)', '')))
@@ -233,15 +255,18 @@ FROM wide JOIN pg_constraint k ON conrelid = relation AND number = ANY (conkey) 
                                OR confrelid = relation AND number = ANY (confkey) AND contype = 'f'
 WHERE k.conname NOT LIKE '%\_wide'
 UNION
-SELECT relation, NULL, pg_temp.copy(name || '_set'), format('CHECK (%s IS NOT NULL)', new) FROM wide WHERE is_required;
-SELECT format('ALTER TABLE %s ADD CONSTRAINT %s %s%s', relation, new, regexp_replace(definition, ' NOT VALID$', ''), ' NOT VALID')
+SELECT relation, NULL, NULL, pg_temp.copy(name || '_set'), format('CHECK (%s IS NOT NULL)', new) FROM wide WHERE is_required;
+SELECT format('BEGIN; DO $d$ BEGIN PERFORM pg_temp.lock(ARRAY[%s], %L, %L); END $d$; ALTER TABLE %s ADD CONSTRAINT %s %s NOT VALID; COMMIT',
+              concat_ws(', ', quote_literal(relation), quote_literal(NULLIF(target::text, relation::text))),
+              CASE WHEN target IS NULL THEN 'ACCESS EXCLUSIVE' ELSE 'SHARE ROW EXCLUSIVE' END, :'wait', relation, new,
+              regexp_replace(definition, ' NOT VALID$', ''))
 FROM constraints c WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = relation AND quote_ident(conname) = new) \gexec
 SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %s', relation, new) FROM constraints WHERE definition NOT LIKE '% NOT VALID' \gexec
 
 \echo 'The new columns take the places of the old ones'
 BEGIN;
-SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg(DISTINCT relation::text, ', '))
-FROM (SELECT relation FROM wide UNION SELECT relation FROM constraints) all_of_them HAVING count(*) > 0 \gexec
+SELECT pg_temp.lock(array_agg(relation::text), 'ACCESS EXCLUSIVE', :'wait') AS locked FROM (
+    SELECT relation FROM wide UNION SELECT relation FROM constraints UNION SELECT target FROM constraints WHERE target IS NOT NULL) locks \gset
 WITH sequences AS (
     SELECT s.*, relation, new, quoted, identity, seqrelid::regclass AS sequence,
            (xpath('/row/next/text()', query_to_xml(format('SELECT CASE WHEN is_called THEN last_value + %s ELSE last_value END AS next FROM %s',
