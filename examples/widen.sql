@@ -126,10 +126,12 @@ WHERE :'how' = 'online' AND (relkind = 'p' OR EXISTS (SELECT FROM pg_inherits WH
 SELECT relation AS "table", quoted AS "column", pg_size_pretty(pg_table_size(relation)) AS "size of the table" FROM wide ORDER BY 1, 2;
 \echo 'Columns that look like it; add those that hold such keys by -v also=...:'
 SELECT DISTINCT c.oid::regclass AS "table", quote_ident(attname) AS "column"
-FROM wide JOIN pg_class k ON k.oid = relation, pg_attribute a JOIN pg_class c ON c.oid = attrelid, left(attname, -3) AS stem
+FROM wide JOIN pg_constraint p ON p.conrelid = relation AND p.contype = 'p' AND p.conkey = ARRAY[number]
+JOIN pg_class k ON k.oid = relation, pg_attribute a JOIN pg_class c ON c.oid = attrelid, left(attname, -3) AS stem
 WHERE attname LIKE '%\_id' AND atttypid IN ('int4'::regtype, 'int2'::regtype) AND c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND (k.relname IN (stem, stem || 's') OR right(k.relname, length(stem) + 1) = '_' || stem OR right(k.relname, length(stem) + 2) = '_' || stem || 's')
   AND NOT EXISTS (SELECT FROM wide WHERE relation = attrelid AND number = attnum)
+  AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = attrelid AND attnum = ANY (conkey))
 ORDER BY 1, 2;
 \pset format unaligned
 \pset tuples_only on

@@ -262,6 +262,25 @@ def test_values_that_are_null_or_zero(server, database):
         assert db.execute("INSERT INTO x DEFAULT VALUES RETURNING t_id").fetchone() == (0,)
 
 
+def test_rows_that_others_have_locked(server, database):
+    """They are filled in another round, with what the others have made of them."""
+    with server.connect(dbname=database) as db, server.connect(dbname=database) as other:
+        db.execute("""INSERT INTO t (n) SELECT generate_series(101, 2000); SELECT pg_advisory_lock(1);
+            CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
+            CREATE TRIGGER pause BEFORE UPDATE ON t FOR EACH ROW WHEN (OLD.n = 1) EXECUTE FUNCTION pause(); ALTER TABLE t ENABLE ALWAYS TRIGGER pause""")
+
+        def locks():
+            wait_until(lambda: db.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone() == (1,))
+            other.execute("BEGIN; SELECT FROM t WHERE id IN (1999, 2000) FOR UPDATE")
+            db.execute("SELECT pg_advisory_unlock(1)")
+            wait_until(lambda: db.execute("SELECT count(*) FROM t WHERE id_wide IS NULL").fetchone() == (2,))
+            other.execute("UPDATE t SET n = -1 WHERE id = 1999; COMMIT")
+
+        with Background(locks):
+            run_in(server, database, "online", blocks=1)
+        assert db.execute("SELECT count(*), min(id), max(id) FROM t").fetchone() == (2000, 1, 2000)
+
+
 @pytest.mark.parametrize("step", ["CREATE TRIGGER", "CREATE INDEX", "DROP TRIGGER", "ALTER SEQUENCE", "ALTER INDEX", "a lock"])
 def test_it_goes_on_where_it_has_stopped(server, database, step):
     """Nobody finds the tables in between."""
