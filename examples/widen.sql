@@ -199,6 +199,10 @@ BEGIN
     END LOOP;
     RETURN definition;
 END $$;
+CREATE FUNCTION pg_temp.next(sequence regclass, increment bigint, OUT next bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('SELECT last_value + CASE WHEN is_called THEN %s ELSE 0 END FROM %s', increment, sequence) INTO next;
+END $$;
 
 -- Each row of a table that has no wide keys yet gets them; what others have locked comes in the next round.
 CREATE PROCEDURE pg_temp.fill(of regclass, changes text, is_missing text, blocks int) LANGUAGE plpgsql AS $$
@@ -271,8 +275,7 @@ SELECT pg_temp.lock(array_agg(relation::text), 'ACCESS EXCLUSIVE', :'wait') AS l
     SELECT relation FROM wide UNION SELECT relation FROM constraints UNION SELECT target FROM constraints WHERE target IS NOT NULL) locks \gset
 WITH sequences AS (
     SELECT s.*, relation, new, quoted, identity, seqrelid::regclass AS sequence,
-           (xpath('/row/next/text()', query_to_xml(format('SELECT CASE WHEN is_called THEN last_value + %s ELSE last_value END AS next FROM %s',
-                                                          seqincrement, seqrelid::regclass), false, true, '')))[1]::text AS next
+           pg_temp.next(seqrelid, seqincrement) AS next
     FROM wide JOIN pg_depend ON refclassid = 'pg_class'::regclass AND refobjid = relation AND refobjsubid = number
                             AND classid = 'pg_class'::regclass AND deptype IN ('a', 'i')
     JOIN pg_sequence s ON seqrelid = objid

@@ -1,14 +1,20 @@
 """flake_convert: a table that exists goes on with IDs, and what was there before comes back."""
 
 import contextlib
+import os
 
 import psycopg
 import pytest
 
+import pages
+from conftest import ROOT
 from waiting import Background, is_busy, wait_until
 
 WIDEN = "Widen the key and all columns that refer to it first, such as by examples/widen.sql."
 COUNTER = iter(range(1000))
+PAGE = ROOT / "docs" / "converting.md"
+# Those that are given IDs of their time. A million in `make soak`.
+ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 
 
 @pytest.fixture
@@ -424,3 +430,38 @@ def test_while_others_insert(server, db):
     rows = db.execute("SELECT count(*), count(*) FILTER (WHERE was_converted AND id < %s), count(*) FILTER (WHERE id >= %s) FROM t",
                       (first, first)).fetchone()  # fmt: skip
     assert rows[:2] == (sum(made), 0) and rows[2] > 200
+
+
+def test_ids_for_rows_that_exist(server, db):
+    """By the query of the page, twice alike, while others insert: none exists twice, and each is in the tick of its row."""
+    db.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp())")
+    # Some ticks have many rows.
+    db.execute(f"""INSERT INTO orders (created_at) SELECT timestamptz '2019-01-01Z' + CASE WHEN n % 10 = 0 THEN n % 7 ELSE random() * 2e8 END
+                   * interval '1 s' FROM generate_series(1, {ROWS}) n""")  # fmt: skip
+    schema, = db.execute("SELECT current_schema").fetchone()
+    query = next(block for block in pages.recipe(PAGE, "IDs for rows that exist") if "CREATE TABLE order_ids" in block)
+    query = query[query.index("CREATE TABLE") :].split(";")[0]
+    background, made = Background(), [0] * 4
+
+    def writes(number):
+        with server.connect() as writer:
+            while not background.ends.is_set():
+                writer.execute(f"INSERT INTO {schema}.orders DEFAULT VALUES")
+                made[number] += 1
+
+    for number in range(len(made)):
+        background.add(writes, number)
+    with background:
+        wait_until(lambda: min(made) > 20)
+        first, _ = convert(db, "orders")
+        for table in ["order_ids", "again"]:
+            db.execute(query.replace("order_ids", table).replace(":first_id", str(first)))
+        before = list(made)
+        wait_until(lambda: all(now > then + 20 for now, then in zip(made, before, strict=True)))
+    assert db.execute("SELECT count(*) FROM (TABLE order_ids EXCEPT ALL TABLE again) d").fetchone() == (0,)
+    count, wrong = db.execute("""SELECT count(*), count(*) FILTER (WHERE flake_timestamp(new_id) <> date_trunc('milliseconds', created_at)
+        OR new_id > flake_max(created_at)) FROM order_ids JOIN orders ON id = old_id""").fetchone()  # fmt: skip
+    assert count >= ROWS and wrong == 0
+    all_ids = f"SELECT new_id FROM order_ids UNION ALL SELECT id FROM orders WHERE id >= {first}"
+    total, different = db.execute(f"SELECT count(*), count(DISTINCT new_id) FROM ({all_ids}) ids").fetchone()
+    assert total == different > count
