@@ -47,7 +47,8 @@ fn layouts_above_are_named_if_they_can_be_used() {
 
 #[test]
 fn a_sequence_goes_on() {
-    let at = |last, is_called, increment, cycles| Sequence { last, is_called, increment, min: 1, max: 9, cycles }.next();
+    let at =
+        |last, is_called, increment, cycles| Sequence { last, is_called, increment, min: 1, max: 9, cycles }.next();
     assert_eq!(at(4, true, 1, false), 5);
     assert_eq!(at(4, false, 1, false), 4);
     assert_eq!(at(4, true, -3, false), 1);

@@ -1,15 +1,14 @@
 //! The key of a table as the catalog has it, and what keeps it from being converted.
-
-use std::ffi::CString;
+#![allow(unsafe_code, reason = "asks what a domain is made of")]
 
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
+use super::statements::{names, qualified, rows};
 use crate::error::{Error, Obstacle, raise};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
-use crate::postgres::local_settings;
 
 /// All tables that are converted with one, $1, with their columns of the key's name and their defaults.
 const MEMBERS: &str = "
@@ -90,7 +89,9 @@ impl Key {
         let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
             refuse(&format!("with OID {}", table.to_u32()), Obstacle::Kind { is: "It does not exist." })
         };
-        let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else { unread() };
+        let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else {
+            unread()
+        };
         let shown = to_utf8_lossy(name);
         let is = match (&kind[..], &persistence[..], &is_partition[..]) {
             (b"r" | b"p", b"t", _) => "It is a temporary table.",
@@ -113,14 +114,19 @@ impl Key {
             1 => columns.remove(0),
             _ => refuse(&shown, Obstacle::Columns { names: names(columns) }),
         };
-        let [Some(column), Some(number), Some(oid), Some(of), Some(identity), default, Some(is_flake)] = &column[..] else { unread() };
+        let [Some(column), Some(number), Some(oid), Some(of), Some(identity), default, Some(is_flake)] = &column[..]
+        else {
+            unread()
+        };
         let parsed = |text: &[u8]| to_utf8_lossy(text).parse::<u32>().unwrap_or_default();
         // SAFETY: it looks types up in the catalog.
-        #[allow(unsafe_code, reason = "asks PostgreSQL")]
         let base = unsafe { pg_sys::getBaseType(parsed(oid).into()) };
         if base != pg_sys::INT8OID {
             let (column, of) = (to_utf8_lossy(column).into_owned(), to_utf8_lossy(of).into_owned());
-            refuse(&shown, Obstacle::Type { column, of, is_narrow: [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base) });
+            refuse(
+                &shown,
+                Obstacle::Type { column, of, is_narrow: [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base) },
+            );
         }
         if &is_flake[..] == b"true" {
             refuse(&shown, Obstacle::Converted { column: to_utf8_lossy(column).into_owned() });
@@ -157,43 +163,4 @@ fn unread() -> ! {
 
 pub fn refuse(table: &str, why: Obstacle) -> ! {
     raise(Error::NotConvertible { table: table.to_owned(), why })
-}
-
-/// Acts where nothing is on the search_path, so that names are shown with their schemas.
-pub fn qualified<R>(act: impl FnOnce() -> R) -> R {
-    local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act)
-}
-
-/// A statement in the database's encoding.
-pub fn command(text: Vec<u8>) -> CString {
-    CString::new(text).unwrap_or_default()
-}
-
-/// Runs a statement, with the settings of the caller.
-pub fn run(client: &mut SpiClient<'_>, text: Vec<u8>) -> Result<(), SpiError> {
-    client.update(&command(text), None, &[]).map(drop)
-}
-
-/// Rows of texts, in bytes of the database's encoding, of a query that returns arrays of text. It sees what was committed by now.
-pub fn rows(
-    client: &mut SpiClient<'_>,
-    query: impl AsRef<[u8]>,
-    arguments: &[DatumWithOid<'_>],
-) -> Result<Vec<Vec<Option<Vec<u8>>>>, SpiError> {
-    let bytes = b"SELECT ARRAY(SELECT pg_catalog.convert_to(u.v, pg_catalog.getdatabaseencoding())
-                               FROM pg_catalog.unnest(q.v) WITH ORDINALITY u(v, n) ORDER BY u.n) FROM (";
-    let rows = client.update(&command([bytes, query.as_ref(), b") q(v)"].concat()), None, arguments)?;
-    rows.map(|row| {
-        let texts = row.get::<Array<'_, &[u8]>>(1)?;
-        Ok(texts.iter().flat_map(Array::iter).map(|text| text.map(<[u8]>::to_vec)).collect())
-    })
-    .collect()
-}
-
-/// The first texts of rows, in order, to be shown.
-fn names(rows: Vec<Vec<Option<Vec<u8>>>>) -> Vec<String> {
-    let mut names: Vec<_> =
-        rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())).collect();
-    names.sort_unstable();
-    names
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "makes a row")]
 
 mod key;
+mod statements;
 mod switch;
 
 use flake_core::ledger::marks::MARGIN;
@@ -10,7 +11,8 @@ use flake_core::{BUILTIN, Error as CoreError, Layout};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};
 
-use self::key::{Key, command, refuse, rows, run};
+use self::key::{Key, refuse};
+use self::statements::{command, rows, run};
 use self::switch::switch;
 use crate::clock;
 use crate::error::{Error, Obstacle, OrRaise};
@@ -77,7 +79,9 @@ fn check(table: &str, layout: &Layout) {
 fn floor(table: &str, layout: &Layout) -> i64 {
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), rand::random).or_raise();
     match layout.floor(id) {
-        Err(CoreError::NotTimeOrdered { .. }) => refuse(table, Obstacle::Unordered { layout: layout.name().to_owned() }),
+        Err(CoreError::NotTimeOrdered { .. }) => {
+            refuse(table, Obstacle::Unordered { layout: layout.name().to_owned() })
+        }
         floor => floor.or_raise(),
     }
 }
@@ -91,7 +95,8 @@ fn require_below(
     from: i64,
 ) -> Result<(), SpiError> {
     let (table, column) = (&key.table[..], &key.column[..]);
-    let query = [b"SELECT pg_catalog.max(", column, b") FROM ", table, b" WHERE ", column, b" OPERATOR(pg_catalog.>=) $1"];
+    let query =
+        [b"SELECT pg_catalog.max(", column, b") FROM ", table, b" WHERE ", column, b" OPERATOR(pg_catalog.>=) $1"];
     // Where a policy would hide rows, this raises an error.
     let greatest = local_settings::with(&[(c"row_security", c"off")], || {
         client.update(&command(query.concat()), None, &[from.into()])?.first().get::<i64>(1)

@@ -3,7 +3,8 @@
 use flake_core::Sequence;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::key::{Key, qualified, rows, run};
+use super::key::Key;
+use super::statements::{qualified, rows, run};
 use crate::postgres::encoding::to_utf8_lossy;
 
 /// The sequence of an identity column, $1 and $2, and its options.
@@ -27,7 +28,10 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     let alter = [b"ALTER TABLE ", &key.table[..], b" ", &column].concat();
     let (undo, drop) = if key.is_identity {
         let identity = identity(client, key)?;
-        ([&alter, &b" DROP DEFAULT, "[..], &column, b" ADD ", &identity].concat(), [b" DROP IDENTITY, ", &column[..]].concat())
+        (
+            [&alter, &b" DROP DEFAULT, "[..], &column, b" ADD ", &identity].concat(),
+            [b" DROP IDENTITY, ", &column[..]].concat(),
+        )
     } else if let Some(old) = &key.default {
         ([&alter, &b" SET DEFAULT "[..], old].concat(), Vec::new())
     } else {
