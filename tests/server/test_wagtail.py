@@ -21,7 +21,8 @@ def django(server, *command, **environment):
     environment = server.client_environment | {
         "PYTHONPATH": f"{WAGTAIL}:{ROOT / 'tests' / 'helpers'}", "MEDIA": str(server.base / "media"), "PYTHONWARNINGS": "ignore",
     } | environment  # fmt: skip
-    done = subprocess.run([sys.executable, "-m", "wagtail_site", *command], env=environment, check=False, capture_output=True, text=True)
+    command = [sys.executable, "-m", "wagtail_site", *command]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -29,12 +30,13 @@ def django(server, *command, **environment):
 def rows(db):
     """All rows of all tables, by the names of their columns."""
     found = {}
-    for table, in db.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace").fetchall():
+    tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    for table, in db.execute(tables).fetchall():
         found[table] = sorted(row for row, in db.execute(f'SELECT (to_jsonb(t))::text FROM "{table}" t'))
     return found
 
 
-@pytest.mark.skipif(not WAGTAIL.is_dir(), reason="Wagtail is not there; FLAKE_WAGTAIL=yes scripts/setup test installs it (220 MB)")
+@pytest.mark.skipif(not WAGTAIL.is_dir(), reason="Wagtail is not there; FLAKE_WAGTAIL=yes scripts/setup test installs it")
 def test_wagtail(own_servers):
     server = own_servers()
     django(server, "migrate")

@@ -137,11 +137,11 @@ impl Key {
         if !columns.is_empty() {
             refuse(&shown, Obstacle::Narrow { columns });
         }
-        let tables = names(rows(client, &format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
+        let tables = names(rows(client, format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
         if !tables.is_empty() {
             refuse(&shown, Obstacle::NoIndex { tables });
         }
-        let tables = names(rows(client, &format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
+        let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
         if !tables.is_empty() {
             refuse(&shown, Obstacle::OtherDefault { tables });
         }

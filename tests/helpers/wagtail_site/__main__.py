@@ -7,9 +7,12 @@ from django.conf import settings
 from wagtail_site.apps import APPS, wide
 
 settings.configure(
-    SECRET_KEY="of a test", USE_TZ=True, ROOT_URLCONF="wagtail_site", STATIC_URL="/static/", WAGTAIL_SITE_NAME="test", WAGTAILADMIN_BASE_URL="http://test",
+    SECRET_KEY="of a test", USE_TZ=True, ROOT_URLCONF="wagtail_site", STATIC_URL="/static/", WAGTAIL_SITE_NAME="test",
+    WAGTAILADMIN_BASE_URL="http://test",
     INSTALLED_APPS=APPS,
-    DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "HOST": os.environ["PGHOST"], "USER": "postgres", "NAME": "postgres"}},
+    DATABASES={"default": {
+        "ENGINE": "django.db.backends.postgresql", "HOST": os.environ["PGHOST"], "USER": "postgres", "NAME": "postgres",
+    }},
     WAGTAILSEARCH_BACKENDS={"default": {"BACKEND": "wagtail.search.backends.database"}},
     MEDIA_ROOT=os.environ.get("MEDIA", "/nonexistent"),
 )  # fmt: skip
@@ -17,15 +20,15 @@ if os.environ.get("WIDE"):
     settings.INSTALLED_APPS = [wide(app) for app in APPS]
 django.setup()
 
-from django.apps import apps  # noqa: E402
-from django.contrib.auth.models import Group, User  # noqa: E402
-from django.core.files.base import ContentFile  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.db import models  # noqa: E402
-from wagtail.contrib.redirects.models import Redirect  # noqa: E402
-from wagtail.documents.models import Document  # noqa: E402
-from taggit.models import TaggedItem  # noqa: E402
-from wagtail.models import Collection, GroupPagePermission, Locale, Page, PageLogEntry, Site, Task, Workflow, WorkflowTask  # noqa: E402
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.core.files.base import ContentFile
+from django.core.management import call_command
+from django.db import models
+from taggit.models import TaggedItem
+from wagtail.contrib.redirects.models import Redirect
+from wagtail.documents.models import Document
+from wagtail.models import Collection, GroupPagePermission, Locale, Page, PageLogEntry, Site, Task, Workflow, WorkflowTask
 
 if os.environ.get("WIDE"):
     # Keys of any model; an application has a model of its own with a BigIntegerField for that.

@@ -16,7 +16,8 @@ def wide(app):
     """The app's own configuration with another type of keys, by the name that INSTALLED_APPS takes."""
     try:
         module = importlib.import_module(f"{app}.apps")
-        kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, AppConfig) and kind.__module__ == module.__name__]
+        kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__]
+        kinds = [kind for kind in kinds if issubclass(kind, AppConfig)]
     except ModuleNotFoundError:
         kinds = []
     kind = next((kind for kind in kinds if getattr(kind, "default", False)), kinds[0] if kinds else AppConfig)
