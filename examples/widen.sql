@@ -293,6 +293,8 @@ SELECT statement FROM (
     FROM wide JOIN pg_attribute ON attrelid = relation AND attnum = number, aclexplode(attacl)
     UNION ALL SELECT 6, format('COMMENT ON COLUMN %s.%s IS %L', relation, new, col_description(relation, number)) FROM wide
     WHERE col_description(relation, number) IS NOT NULL
+    UNION ALL SELECT 6, format('ALTER TABLE %s ALTER COLUMN %s SET STATISTICS %s', relation, new, attstattarget)
+    FROM wide JOIN pg_attribute ON attrelid = relation AND attnum = number WHERE attstattarget >= 0
     UNION ALL SELECT 7, format('ALTER TABLE %s DROP COLUMN %s', relation, quoted) FROM wide
     UNION ALL SELECT 8, format('ALTER TABLE %s RENAME COLUMN %s TO %s', relation, new, quoted) FROM wide
     UNION ALL SELECT 9, format('ALTER INDEX %s.%s RENAME TO %I', schema, new, name) FROM (SELECT DISTINCT schema, new, name FROM indexes) i

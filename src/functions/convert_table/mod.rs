@@ -22,6 +22,7 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
 use crate::postgres::extension;
 use crate::postgres::local_settings::{self, lock_timeout};
+use crate::postgres::recovery;
 use crate::postgres::rows::row;
 use crate::postgres::transaction::keeps_its_snapshot;
 use crate::session::layout_source::LayoutSource;
@@ -34,6 +35,7 @@ entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
 });
 
 fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
+    recovery::refuse(c"flake_convert()");
     let layout = by_name(layout);
     let flake = extension::find(c"flake").ok_or(Error::NoMarkSequence).or_raise();
     let (first, undo) = Spi::connect_mut(|client| {
