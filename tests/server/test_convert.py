@@ -389,6 +389,15 @@ def test_behind_a_long_query(server, db):
     assert insert(db) >= first
 
 
+def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
+    """Whatever it finds, it says so although the lock cannot be had."""
+    db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (4000000000000000000)")
+    schema, = db.execute("SELECT current_schema").fetchone()
+    with server.connect() as reader:
+        reader.execute(f"BEGIN; SELECT count(*) FROM {schema}.t")
+        refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
+
+
 def test_a_key_that_comes_while_it_waits_for_the_lock(server, db):
     """It looks again, so that no key is above the first ID."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
