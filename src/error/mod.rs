@@ -10,4 +10,4 @@ pub use self::obstacle::Obstacle;
 pub use self::privilege::{monitor_only, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave, raise, warn};
 pub use self::table::row;
-pub use self::variants::{Error, FILE};
+pub use self::variants::Error;
