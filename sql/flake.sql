@@ -44,6 +44,14 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
 COMMENT ON FUNCTION flake_batch(text, integer) IS
     'returns "count" new unique IDs of this layout; flake_layouts.increasing says whether they increase';
 
+-- Existing tables --------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_convert("table" regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
+COMMENT ON FUNCTION flake_convert(regclass, text) IS
+    'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
+
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
 
 CREATE TYPE flake_parts AS (
@@ -359,7 +367,7 @@ COMMENT ON COLUMN flake_open.since IS
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
 GRANT EXECUTE ON FUNCTION
-    flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer),
+    flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer), flake_convert(regclass, text),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),

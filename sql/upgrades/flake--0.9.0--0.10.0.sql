@@ -22,6 +22,13 @@ COMMENT ON FUNCTION flake_ids_per_second(text) IS
     'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
 GRANT EXECUTE ON FUNCTION flake_ids_per_second(text) TO PUBLIC;
 
+CREATE FUNCTION flake_convert("table" regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
+COMMENT ON FUNCTION flake_convert(regclass, text) IS
+    'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
+GRANT EXECUTE ON FUNCTION flake_convert(regclass, text) TO PUBLIC;
+
 CREATE OR REPLACE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
            generates, source, flake_ids_per_second(name) AS ids_per_second

@@ -1,10 +1,12 @@
 //! Errors: what they are, their SQLSTATE, DETAIL and HINT, and how they are raised.
 
+mod obstacle;
 mod privilege;
 mod raise;
 mod table;
 mod variants;
 
+pub use self::obstacle::Obstacle;
 pub use self::privilege::{monitor_only, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave, raise, warn};
 pub use self::table::row;

@@ -2,12 +2,13 @@
 
 use std::io::ErrorKind;
 
-use flake_core::Error as CoreError;
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::block::Unreadable::{Damaged, Newer};
 use flake_core::ledger::host::Fault;
+use flake_core::{Error as CoreError, Remedy};
 use pgrx::PgSqlErrorCode::{self as State, *};
 
+use super::obstacle::Obstacle;
 use super::variants::Error;
 use crate::postgres::timestamptz::Timestamptz;
 
@@ -19,6 +20,7 @@ pub struct Row {
 }
 
 const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
+const WIDEN: &str = "Widen the key and all columns that refer to it first, such as by examples/widen.sql.";
 
 /// Creates a row; an empty hint is none.
 macro_rules! row {
@@ -35,6 +37,7 @@ macro_rules! row {
 #[rustfmt::skip]
 pub fn row(error: &Error) -> Row {
     use Error::*;
+    use Obstacle::*;
     match error {
         // Names of layouts.
         Core(CoreError::UnknownLayout { nearest, known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
@@ -218,6 +221,59 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::SlotOutOfRange { .. }) => row!(ERRCODE_INTERNAL_ERROR,
             "PostgreSQL does not number its server processes as flake expects.",
             "Please report this."),
+
+        // Converting tables.
+        NotConvertible { why, .. } => match why {
+            Kind { is } => row!(ERRCODE_WRONG_OBJECT_TYPE,
+                *is,
+                "flake_convert converts tables, and all partitions with the table that they belong to."),
+            Owner => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
+                "flake_convert alters it as the role that calls, which does not own it.",
+                "Have its owner or a member of that role call it."),
+            NoTimeout => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "While flake_convert waits for its lock, whatever else uses the table waits as well; lock_timeout is 0, so for as long \
+                 as that takes.",
+                "Run SET LOCAL lock_timeout = '2s' before, in the same transaction."),
+            Isolation => row!(ERRCODE_INVALID_TRANSACTION_STATE,
+                "A transaction of this isolation level does not see the keys that others have committed since it began.",
+                "Use READ COMMITTED."),
+            NoKey => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "It has no primary key, by whose index the greatest ID could be found.",
+                "Add one, such as by ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
+            Columns { names } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("Its primary key has several columns: {}.", names.join(", ")),
+                "Change the default of one of them by ALTER TABLE; see docs/converting.md."),
+            Type { column, of, is_narrow } => row!(ERRCODE_DATATYPE_MISMATCH,
+                format!("Its key {column} is of type {of}; IDs are of type bigint."),
+                if *is_narrow { WIDEN } else { "IDs of other types are no numbers that new IDs could be above." }),
+            Narrow { columns } => row!(ERRCODE_DATATYPE_MISMATCH,
+                format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", ")),
+                WIDEN),
+            Converted { column } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("The default of its key {column} calls flake already."),
+                "Run the statement \"undo\" of the first conversion before you convert to another layout."),
+            NoIndex { tables } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")),
+                "Create a B-tree index there that begins with the key."),
+            OtherDefault { tables } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("The key has another default in: {}.", listed(tables.iter(), "others")),
+                "ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back."),
+            Tag { layout } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("Layout \"{layout}\" has a tag field, for a number of yours."),
+                "Set the default flake_next(layout, tag) by ALTER TABLE."),
+            Unordered { layout } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("IDs of layout \"{layout}\" are not in the order of time, so new ones can be among those of the table."),
+                "Use a layout that has a time in the column \"sortable_until\" of the view flake_layouts."),
+            Above { layout, greatest, first, remedy } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("Its greatest ID is {greatest}, and the next one of layout \"{layout}\" would be {first}."),
+                match remedy {
+                    Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
+                    Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
+                    Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
+                    Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
+                                       as docs/converting.md does.".to_owned(),
+                }),
+        },
 
         // The mark.
         MarkFile { kind, .. } => row!(

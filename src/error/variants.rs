@@ -7,6 +7,8 @@ use std::time::Duration;
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
 
+use super::obstacle::Obstacle;
+
 type Name = Cow<'static, str>;
 
 /// An error of the extension. The texts are primary messages; table.rs has the rest.
@@ -101,6 +103,11 @@ pub enum Error {
     Altered { layout: Name },
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
+
+    // Converting tables.
+    #[error("cannot convert table {table}")]
+    NotConvertible { table: String, why: Obstacle },
+
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]
     RowType { name: &'static str },

@@ -5,6 +5,7 @@ mod batch;
 mod batch_support;
 mod check;
 mod convert;
+mod convert_table;
 mod custom_layouts;
 mod decode;
 mod during;

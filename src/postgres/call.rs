@@ -116,6 +116,12 @@ impl Argument<'_> for i32 {
     }
 }
 
+impl Argument<'_> for pg_sys::Oid {
+    unsafe fn from_datum(datum: pg_sys::Datum) -> Self {
+        Self::from(datum.value() as u32)
+    }
+}
+
 impl Argument<'_> for Timestamptz {
     #[inline]
     unsafe fn from_datum(datum: pg_sys::Datum) -> Self {

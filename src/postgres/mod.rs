@@ -10,6 +10,7 @@ pub mod extension;
 pub mod interrupts;
 pub mod interval;
 pub mod json;
+pub mod local_settings;
 pub mod lwlock;
 pub mod node_tree;
 pub mod nodes;

@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 
 use super::encoding::to_utf8_lossy;
+use super::local_settings;
 
 /// Returns whether the present role is a superuser.
 pub fn is_superuser() -> bool {
@@ -48,19 +49,7 @@ pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
             return act();
         }
         pg_sys::SetUserIdAndSecContext(role, context | restricted);
-        let level = pg_sys::NewGUCNestLevel();
-        pg_sys::set_config_option(
-            c"search_path".as_ptr(),
-            c"pg_catalog, pg_temp".as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
-        let result = act();
-        pg_sys::AtEOXact_GUC(false, level);
+        let result = local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act);
         pg_sys::SetUserIdAndSecContext(present, context);
         result
     }

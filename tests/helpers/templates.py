@@ -37,6 +37,7 @@ CALLS = [
     ("flake_cover({sno})", "55000"),
     ("flake_horizon()", "55000 40001", 2),
     ("flake_layout_validator({text[]}, {oid})", NAME, 20),
+    ("flake_convert({oid}, {layout})", f"{NOT_MINE} {NAME} 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
     ("flake_record_mark()", NOT_MINE, 1),

@@ -173,7 +173,7 @@ class Server:
     @property
     def client_environment(self):
         named = {"PGHOST": str(self.dir), "PGPORT": "5432", "PGUSER": "postgres", "PGDATABASE": "postgres"}
-        return os.environ | named
+        return os.environ | named | {"PATH": f"{bindir(self.pg_config)}:{os.environ['PATH']}"}
 
     def connect(self, **options):
         options = {"host": str(self.dir), "user": "postgres", "dbname": "postgres", "autocommit": True} | options

@@ -1,5 +1,6 @@
 //! IDs of a layout: their numbers, texts and spans of time.
 
+pub(crate) mod above;
 mod codec;
 pub(crate) mod explain;
 mod filter;

@@ -1,0 +1,75 @@
+//! Whether the IDs of a layout are above numbers that a column has already, and what helps where they are not.
+
+use crate::{Error, Layout};
+
+/// What helps where the IDs of a layout are not above a number.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The number is an ID of the layout, of a time that the server may skip.
+    StartAbove,
+    /// IDs of these layouts are above it.
+    Layouts(Vec<String>),
+    /// IDs of a layout with an earlier epoch are above it.
+    EarlierEpoch,
+    /// Numbers up to there leave no room for IDs of years to come.
+    NoRoom,
+}
+
+impl Layout {
+    /// The smallest ID of the tick that an ID belongs to. From then on, no ID is made below it.
+    ///
+    /// # Errors
+    /// [`Error::NotTimeOrdered`], and those of an instant at which the order of bigint is no longer the order of time.
+    pub fn floor(&self, id: u64) -> Result<i64, Error> {
+        Ok(self.min_at(self.start_of(self.tick_of(id)?))? as i64)
+    }
+
+    /// What helps where a number is above the IDs that are made now; `ahead` is how many microseconds a server may skip.
+    pub fn remedy<'a>(&self, number: i64, now: i64, ahead: i64, others: impl Iterator<Item = &'a Self>) -> Remedy {
+        let end = self.tick_of(number as u64).map(|tick| self.start_of(tick).saturating_add(self.tick_length()));
+        if end.is_ok_and(|end| end.saturating_sub(now) <= ahead) {
+            return Remedy::StartAbove;
+        }
+        let is_above = |other: &&Self| {
+            other.generates() && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number)
+        };
+        let names: Vec<_> = others.filter(is_above).map(|other| other.name().to_owned()).collect();
+        match names.is_empty() {
+            false => Remedy::Layouts(names),
+            true if number < i64::MAX / 4 * 3 => Remedy::EarlierEpoch,
+            true => Remedy::NoRoom,
+        }
+    }
+}
+
+/// The state of a sequence.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence {
+    /// What it returned last, or returns next where it was not called.
+    pub last: i64,
+    /// Whether it has returned `last`.
+    pub is_called: bool,
+    /// How far it goes with each call; never 0.
+    pub increment: i64,
+    /// The smallest number.
+    pub min: i64,
+    /// The greatest number.
+    pub max: i64,
+    /// Whether it begins again at its end.
+    pub cycles: bool,
+}
+
+impl Sequence {
+    /// The number that it returns next; the last one again where it has come to its end.
+    pub fn next(&self) -> i64 {
+        if !self.is_called {
+            return self.last;
+        }
+        let next = self.last.checked_add(self.increment).filter(|next| (self.min..=self.max).contains(next));
+        next.unwrap_or(match (self.cycles, self.increment > 0) {
+            (false, _) => self.last,
+            (true, true) => self.min,
+            (true, false) => self.max,
+        })
+    }
+}

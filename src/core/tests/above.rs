@@ -1,0 +1,60 @@
+//! IDs above numbers that a column has already, and where a sequence goes on.
+
+use flake_core::{BUILTIN, Layout, Remedy, Sequence, built_in};
+
+/// 2026-11-24.
+const NOW: i64 = 1_795_478_400_000_000;
+const AHEAD: i64 = 5_000_000;
+
+fn layout(name: &str) -> &'static Layout {
+    built_in(name).unwrap()
+}
+
+fn remedy(number: i64, name: &str) -> Remedy {
+    layout(name).remedy(number, NOW, AHEAD, BUILTIN.iter())
+}
+
+#[test]
+fn the_floor_is_the_smallest_id_of_the_tick() {
+    let twitter = layout("twitter");
+    let (smallest, greatest) = (twitter.min_at(NOW).unwrap(), twitter.max_at(NOW).unwrap());
+    for id in [smallest, smallest + 1, greatest] {
+        assert_eq!(twitter.floor(id).unwrap(), smallest as i64);
+    }
+    assert!(layout("uniqueid").floor(0).is_err());
+    assert!(layout("seata").floor(0).is_err());
+}
+
+#[test]
+fn ids_of_the_layout_itself_are_skipped_for_seconds_only() {
+    let id = |at| layout("twitter").max_at(at).unwrap() as i64;
+    assert_eq!(remedy(id(NOW), "twitter"), Remedy::StartAbove);
+    assert_eq!(remedy(id(NOW + AHEAD - 1000), "twitter"), Remedy::StartAbove);
+    assert_ne!(remedy(id(NOW + AHEAD), "twitter"), Remedy::StartAbove);
+}
+
+#[test]
+fn layouts_above_are_named_if_they_can_be_used() {
+    let instagram = layout("instagram").min_at(NOW).unwrap() as i64;
+    assert_eq!(remedy(instagram - 1, "twitter"), Remedy::Layouts(vec!["instagram".to_owned()]));
+    assert_eq!(remedy(instagram, "twitter"), Remedy::EarlierEpoch);
+    assert_eq!(remedy(i64::MAX, "twitter"), Remedy::NoRoom);
+    let Remedy::Layouts(names) = remedy(1 << 53, "si") else { panic!() };
+    assert!(names.contains(&"twitter".to_owned()));
+    // Neither what is not ordered by time, nor what is only read.
+    assert!(["uniqueid", "seata", "simpleflake", "cockroach"].iter().all(|&name| !names.contains(&name.to_owned())));
+}
+
+#[test]
+fn a_sequence_goes_on() {
+    let at =
+        |last, is_called, increment, cycles| Sequence { last, is_called, increment, min: 1, max: 9, cycles }.next();
+    assert_eq!(at(4, true, 1, false), 5);
+    assert_eq!(at(4, false, 1, false), 4);
+    assert_eq!(at(4, true, -3, false), 1);
+    assert_eq!(at(8, true, 3, false), 8);
+    assert_eq!(at(8, true, 3, true), 1);
+    assert_eq!(at(1, true, -1, true), 9);
+    let end = Sequence { last: i64::MAX, is_called: true, increment: 1, min: 1, max: i64::MAX, cycles: false };
+    assert_eq!(end.next(), i64::MAX);
+}

@@ -1,0 +1,166 @@
+//! The key of a table as the catalog has it, and what keeps it from being converted.
+#![allow(unsafe_code, reason = "asks what a domain is made of")]
+
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use super::statements::{names, qualified, rows};
+use crate::error::{Error, Obstacle, raise};
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::extension::Extension;
+
+/// All tables that are converted with one, $1, with their columns of the key's name and their defaults.
+const MEMBERS: &str = "
+    WITH RECURSIVE below(oid) AS (
+        SELECT $1
+        UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
+    ), members AS (
+        SELECT c.oid, c.relkind, a.attnum, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS expression
+        FROM below JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) below.oid
+        JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) $1 AND k.attnum OPERATOR(pg_catalog.=) $2
+        JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attname OPERATOR(pg_catalog.=) k.attname
+        LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) c.oid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
+    )";
+
+/// A table, $1.
+const TABLE: &str = "
+    SELECT ARRAY[c.oid::pg_catalog.regclass::pg_catalog.text, c.relkind::pg_catalog.text, c.relpersistence::pg_catalog.text,
+                 c.relispartition::pg_catalog.text, pg_catalog.pg_has_role(c.relowner, 'USAGE')::pg_catalog.text]
+    FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1";
+
+/// The columns of the primary key of a table, $1, and whether the default calls a function of an extension, $2.
+const KEY: &str = "
+    SELECT ARRAY[pg_catalog.quote_ident(a.attname), a.attnum::pg_catalog.text, a.atttypid::pg_catalog.text,
+                 pg_catalog.format_type(a.atttypid, NULL), a.attidentity::pg_catalog.text, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+           EXISTS (
+               SELECT FROM pg_catalog.pg_depend u JOIN pg_catalog.pg_depend e
+                 ON e.classid OPERATOR(pg_catalog.=) u.refclassid AND e.objid OPERATOR(pg_catalog.=) u.refobjid
+               WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                 AND u.objid OPERATOR(pg_catalog.=) d.oid
+                 AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                 AND e.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+                 AND e.refobjid OPERATOR(pg_catalog.=) $2)::pg_catalog.text]
+    FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_attribute a
+      ON a.attrelid OPERATOR(pg_catalog.=) k.conrelid AND a.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
+    WHERE k.conrelid OPERATOR(pg_catalog.=) $1 AND k.contype OPERATOR(pg_catalog.=) 'p'";
+
+/// The columns that refer to the key and that its new IDs do not fit into.
+const NARROW: &str = "
+    SELECT ARRAY[pg_catalog.concat(f.conrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname))]
+    FROM pg_catalog.pg_constraint f, pg_catalog.generate_subscripts(f.confkey, 1) n, pg_catalog.pg_attribute a
+    WHERE f.confrelid OPERATOR(pg_catalog.=) $1 AND f.confkey[n] OPERATOR(pg_catalog.=) $2
+      AND f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+      AND a.attrelid OPERATOR(pg_catalog.=) f.conrelid AND a.attnum OPERATOR(pg_catalog.=) f.conkey[n]
+      AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['int2'::pg_catalog.regtype::pg_catalog.oid, 'int4'::pg_catalog.regtype])";
+
+/// The tables whose greatest key no index can find.
+const WITHOUT_INDEX: &str = "
+    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m
+    WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indexrelid
+        JOIN pg_catalog.pg_am am ON am.oid OPERATOR(pg_catalog.=) c.relam
+        WHERE i.indrelid OPERATOR(pg_catalog.=) m.oid AND i.indkey[0] OPERATOR(pg_catalog.=) m.attnum AND i.indisvalid
+          AND i.indpred IS NULL AND am.amname OPERATOR(pg_catalog.=) 'btree')";
+
+/// The tables whose default an ALTER TABLE of the one above could not bring back.
+const WITH_OTHER_DEFAULT: &str = "
+    SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m, members t
+    WHERE t.oid OPERATOR(pg_catalog.=) $1 AND m.expression IS DISTINCT FROM t.expression";
+
+/// A key that can be converted. Its names are qualified, and in bytes of the database's encoding, as it is what is executed.
+pub struct Key {
+    pub oid: pg_sys::Oid,
+    pub table: Vec<u8>,
+    pub column: Vec<u8>,
+    pub number: i16,
+    pub default: Option<Vec<u8>>,
+    pub is_identity: bool,
+}
+
+impl Key {
+    /// Reads the catalog as it is now, or raises what keeps the key from being converted.
+    pub fn of(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
+        qualified(|| Self::read(client, table, flake))
+    }
+
+    fn read(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
+        let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
+            refuse(&format!("with OID {}", table.to_u32()), Obstacle::Kind { is: "It does not exist." })
+        };
+        let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else {
+            unread()
+        };
+        let shown = to_utf8_lossy(name);
+        let is = match (&kind[..], &persistence[..], &is_partition[..]) {
+            (b"r" | b"p", b"t", _) => "It is a temporary table.",
+            (b"r" | b"p", _, b"true") => "It is a partition.",
+            (b"r" | b"p", ..) => "",
+            (b"v", ..) => "It is a view.",
+            (b"m", ..) => "It is a materialized view.",
+            (b"f", ..) => "It is a foreign table.",
+            _ => "It is no table.",
+        };
+        if !is.is_empty() {
+            refuse(&shown, Obstacle::Kind { is });
+        }
+        if &is_owner[..] != b"true" {
+            refuse(&shown, Obstacle::Owner);
+        }
+        let mut columns = rows(client, KEY, &[table.into(), flake.oid.into()])?;
+        let column = match columns.len() {
+            0 => refuse(&shown, Obstacle::NoKey),
+            1 => columns.remove(0),
+            _ => refuse(&shown, Obstacle::Columns { names: names(columns) }),
+        };
+        let [Some(column), Some(number), Some(oid), Some(of), Some(identity), default, Some(is_flake)] = &column[..]
+        else {
+            unread()
+        };
+        let parsed = |text: &[u8]| to_utf8_lossy(text).parse::<u32>().unwrap_or_default();
+        // SAFETY: it looks types up in the catalog.
+        let base = unsafe { pg_sys::getBaseType(parsed(oid).into()) };
+        if base != pg_sys::INT8OID {
+            let (column, of) = (to_utf8_lossy(column).into_owned(), to_utf8_lossy(of).into_owned());
+            refuse(
+                &shown,
+                Obstacle::Type { column, of, is_narrow: [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base) },
+            );
+        }
+        if &is_flake[..] == b"true" {
+            refuse(&shown, Obstacle::Converted { column: to_utf8_lossy(column).into_owned() });
+        }
+        let number = parsed(number) as i16;
+        let arguments: &[DatumWithOid<'_>] = &[table.into(), number.into()];
+        let columns = names(rows(client, NARROW, arguments)?);
+        if !columns.is_empty() {
+            refuse(&shown, Obstacle::Narrow { columns });
+        }
+        let tables = names(rows(client, format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
+        if !tables.is_empty() {
+            refuse(&shown, Obstacle::NoIndex { tables });
+        }
+        let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
+        if !tables.is_empty() {
+            refuse(&shown, Obstacle::OtherDefault { tables });
+        }
+        Ok(Self {
+            oid: table,
+            table: name.clone(),
+            column: column.clone(),
+            number,
+            default: default.clone(),
+            is_identity: !identity.is_empty(),
+        })
+    }
+}
+
+/// A query has returned other columns than it has.
+fn unread() -> ! {
+    pgrx::error!("could not read the catalog")
+}
+
+pub fn refuse(table: &str, why: Obstacle) -> ! {
+    raise(Error::NotConvertible { table: table.to_owned(), why })
+}

@@ -1,0 +1,114 @@
+//! flake_convert: has a table whose keys are numbers go on with IDs of a layout. It changes the catalog only.
+#![allow(unsafe_code, reason = "makes a row")]
+
+mod key;
+mod statements;
+mod switch;
+
+use flake_core::ledger::marks::MARGIN;
+use flake_core::ledger::state::AHEAD;
+use flake_core::{BUILTIN, Error as CoreError, Layout};
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError, quote_literal};
+
+use self::key::{Key, refuse};
+use self::statements::{command, rows, run};
+use self::switch::switch;
+use crate::clock;
+use crate::error::{Error, Obstacle, OrRaise};
+use crate::layouts::{by_name, catalog, custom};
+use crate::postgres::call::{Call, Text};
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::entry_point::entry_point;
+use crate::postgres::extension;
+use crate::postgres::local_settings::{self, lock_timeout};
+use crate::postgres::recovery;
+use crate::postgres::rows::row;
+use crate::postgres::transaction::keeps_its_snapshot;
+use crate::session::layout_source::LayoutSource;
+use crate::session::next_id;
+use crate::session::stores::LAYOUTS;
+
+entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
+    // SAFETY: nothing is borrowed that an error could leave behind.
+    unsafe { pg_sys::panic::pgrx_extern_c_guard(|| convert(call, table, layout.bytes())) }
+});
+
+fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
+    recovery::refuse(c"flake_convert()");
+    let layout = by_name(layout);
+    let flake = extension::find(c"flake").ok_or(Error::NoMarkSequence).or_raise();
+    let (first, undo) = Spi::connect_mut(|client| {
+        let key = Key::of(client, table, flake)?;
+        let name = to_utf8_lossy(&key.table).into_owned();
+        check(&name, layout);
+        // To find the greatest key can take long where many rows were deleted. Nobody waits for it yet.
+        require_below(client, &key, layout, floor(&name, layout), i64::MIN)?;
+        run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
+        let key = Key::of(client, table, flake)?;
+        let first = floor(&name, layout);
+        require_below(client, &key, layout, first, first)?;
+        let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
+        let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
+        let undo = switch(client, &key, &schema.chain(makes.into_bytes()).collect::<Vec<_>>())?;
+        Ok::<_, SpiError>((first, undo))
+    })
+    .unwrap_or_else(|error| pgrx::error!("{error}"));
+    // A text has the form of a bytea.
+    let columns = [first.into_datum(), undo.as_slice().into_datum()];
+    // SAFETY: the columns have these types, and flake_convert caches nothing else.
+    let row = unsafe { row(call, [pg_sys::INT8OID, pg_sys::TEXTOID], columns) };
+    row.ok_or(Error::RowType { name: "record" }).or_raise()
+}
+
+const SCHEMA: &str =
+    "SELECT ARRAY[pg_catalog.quote_ident(nspname)] FROM pg_catalog.pg_namespace WHERE oid OPERATOR(pg_catalog.=) $1";
+
+/// What has to be so whatever the table contains.
+fn check(table: &str, layout: &Layout) {
+    if layout.has_tag() {
+        refuse(table, Obstacle::Tag { layout: layout.name().to_owned() });
+    }
+    if lock_timeout() == 0 {
+        refuse(table, Obstacle::NoTimeout);
+    }
+    if keeps_its_snapshot() {
+        refuse(table, Obstacle::Isolation);
+    }
+}
+
+/// Makes an ID; returns the smallest one that may be made from then on.
+fn floor(table: &str, layout: &Layout) -> i64 {
+    let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), rand::random).or_raise();
+    match layout.floor(id) {
+        Err(CoreError::NotTimeOrdered { .. }) => {
+            refuse(table, Obstacle::Unordered { layout: layout.name().to_owned() })
+        }
+        floor => floor.or_raise(),
+    }
+}
+
+/// Raises an error if a key is not below the first ID; looks at those from a number on.
+fn require_below(
+    client: &mut SpiClient<'_>,
+    key: &Key,
+    layout: &Layout,
+    first: i64,
+    from: i64,
+) -> Result<(), SpiError> {
+    let (table, column) = (&key.table[..], &key.column[..]);
+    let query =
+        [b"SELECT pg_catalog.max(", column, b") FROM ", table, b" WHERE ", column, b" OPERATOR(pg_catalog.>=) $1"];
+    // Where a policy would hide rows, this raises an error.
+    let greatest = local_settings::with(&[(c"row_security", c"off")], || {
+        client.update(&command(query.concat()), None, &[from.into()])?.first().get::<i64>(1)
+    })?;
+    if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
+        let custom = catalog::names();
+        let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
+        let remedy = layout.remedy(greatest, clock::now(), AHEAD + MARGIN, BUILTIN.iter().chain(custom));
+        let layout = layout.name().to_owned();
+        refuse(&to_utf8_lossy(table), Obstacle::Above { layout, greatest, first, remedy });
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! Statements and queries in the database's encoding, whatever names contain.
+
+use std::ffi::CString;
+
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+use pgrx::spi::{SpiClient, SpiError};
+
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::local_settings;
+
+/// A row of texts.
+type Texts = Vec<Option<Vec<u8>>>;
+
+/// Acts where nothing is on the search_path, so that names are shown with their schemas.
+pub fn qualified<R>(act: impl FnOnce() -> R) -> R {
+    local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act)
+}
+
+/// A statement in the database's encoding.
+pub fn command(text: Vec<u8>) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// Runs a statement, with the settings of the caller.
+pub fn run(client: &mut SpiClient<'_>, text: Vec<u8>) -> Result<(), SpiError> {
+    client.update(&command(text), None, &[]).map(drop)
+}
+
+/// Rows of texts, in bytes of the database's encoding, of a query that returns arrays of text. It sees what was committed by now.
+pub fn rows(
+    client: &mut SpiClient<'_>,
+    query: impl AsRef<[u8]>,
+    arguments: &[DatumWithOid<'_>],
+) -> Result<Vec<Texts>, SpiError> {
+    let bytes = b"SELECT ARRAY(SELECT pg_catalog.convert_to(u.v, pg_catalog.getdatabaseencoding())
+                               FROM pg_catalog.unnest(q.v) WITH ORDINALITY u(v, n) ORDER BY u.n) FROM (";
+    let rows = client.update(&command([bytes, query.as_ref(), b") q(v)"].concat()), None, arguments)?;
+    rows.map(|row| {
+        let texts = row.get::<Array<'_, &[u8]>>(1)?;
+        Ok(texts.iter().flat_map(Array::iter).map(|text| text.map(<[u8]>::to_vec)).collect())
+    })
+    .collect()
+}
+
+/// The first texts of rows, in order, to be shown.
+pub fn names(rows: Vec<Texts>) -> Vec<String> {
+    let mut names: Vec<_> =
+        rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())).collect();
+    names.sort_unstable();
+    names
+}
