@@ -99,12 +99,11 @@ fn put(writer: &impl Writer, new: Ledger) {
         }
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
-        match new.announced() {
-            i64::MIN => {}
-            instant if is_recalled => shared.announced.store(instant, Ordering::SeqCst),
-            instant => {
-                shared.announced.fetch_max(instant, Ordering::SeqCst);
-            }
+        // Before the ledger is in force: who sees the recall sees the lower instant.
+        if is_recalled {
+            shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);
+        } else if new.announced() != i64::MIN {
+            shared.announced.fetch_max(new.announced(), Ordering::SeqCst);
         }
         state.ledger = Some(new);
         shared.window.write(new.window(), new.era);
@@ -118,7 +117,10 @@ struct Looked {
 }
 
 /// Returns the marks that a page holds.
-fn marks_of(page: &Page) -> Result<Marks, Fault> {
+///
+/// # Errors
+/// They are unreadable.
+pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
         None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
         Some(bytes) => match Marks::decode(bytes) {
@@ -209,10 +211,9 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
             if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
                 mark.used = mark.used.united(&known.used, now);
             }
-            new.bound = new.bound.united(ledger.bound);
+            new.bind(ledger.bound);
             new.set(mark);
-            // After pg_upgrade, the last value is all that says of horizons.
-            Change::Write(new.encode(None), new.until().max(new.bound.instant))
+            Change::Write(new.encode(None), new.last_value())
         })?;
         match outcome? {
             None => return Ok(()),
@@ -417,9 +418,9 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         }
     };
     let shared = host.shared();
-    shared.announced.fetch_min(from, Ordering::SeqCst);
-    // In this order: who sees the recall sees the lower instant.
     shared.recalls.fetch_add(1, Ordering::SeqCst);
+    // What was announced in the open stretch is not taken back.
+    let from = from.max(shared.announced.load(Ordering::SeqCst));
     shared.last_seen.fetch_min(from, Ordering::AcqRel);
     Ok((from, is_new, bound))
 }
