@@ -35,6 +35,10 @@ impl Play {
                 world.have_committed(rows, record);
             }
         }
+        if let Some(xid) = transaction.xid.filter(|_| !commits) {
+            host.step("is about to roll back");
+            self.world().machines[at].wal.write(self.time(), Record::Abort(xid));
+        }
         host.step("ends its transaction");
         {
             let mut world = self.world();
@@ -49,6 +53,7 @@ impl Play {
             }
             if let Some(rows) = transaction.rows.filter(|_| commits) {
                 world.become_visible(at, rows);
+                world.come_after(at, rows);
             }
         }
         session.past.end(host, transaction.xid.filter(|_| commits));
@@ -170,6 +175,7 @@ impl Play {
             world.machines[at].procs.ended(one.xid);
             if commits {
                 world.become_visible(at, one.row);
+                world.come_after(at, one.row);
             }
         }
         host.step("gives up the locks of what was prepared");

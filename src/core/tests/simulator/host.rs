@@ -22,6 +22,8 @@ pub enum Trouble {
     Disk,
     /// As many transactions are prepared as can be.
     NoRoom,
+    /// Nothing was published for a snapshot.
+    NothingPublished,
     /// There is no horizon now.
     NoHorizon(Refusal),
     /// The extension does not exist, or another transaction is about to drop it.
