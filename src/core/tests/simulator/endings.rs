@@ -13,7 +13,8 @@ use crate::wal::Record;
 impl Play {
     /// A session's transaction ends.
     pub fn end_transaction(&self, host: &Hosted, session: &mut Session, commits: bool) {
-        let Some(transaction) = session.transaction.take() else { return };
+        let Some(mut transaction) = session.transaction.take() else { return };
+        transaction.xid = transaction.xid.or(host.xid);
         let at = host.at;
         let commits = commits && !transaction.is_read_only && (transaction.is_creator || transaction.xid.is_some());
         if commits {

@@ -78,12 +78,16 @@ impl HorizonHost for Hosted {
 
     fn use_up_a_number(&mut self) {
         self.step("takes a number that it does not need");
-        let (world, time) = (&self.play, self.play.time());
-        let xid = world.world().machines[self.at].procs.assign();
+        let xid = {
+            let procs = &mut self.play.world().machines[self.at].procs;
+            // The transaction gets one before its subtransaction does.
+            self.xid = self.xid.or_else(|| Some(procs.assign()));
+            procs.assign()
+        };
         self.step("is about to give it back");
-        world.world().machines[self.at].wal.write(time, Record::Abort(xid));
+        self.play.world().machines[self.at].wal.write(self.play.time(), Record::Abort(xid));
         self.step("gives it back");
-        world.world().machines[self.at].procs.ended(xid);
+        self.play.world().machines[self.at].procs.ended(xid);
     }
 
     fn carry(&self, xid: u64, bound: i64) {

@@ -72,6 +72,8 @@ pub struct Hosted {
     pub control: Arc<Control>,
     /// The extension as only this transaction sees it, which has dropped and created it.
     pub private: Option<Arc<Page>>,
+    /// The number of the transaction that publishes a horizon.
+    pub xid: Option<u64>,
 }
 
 impl Hosted {

@@ -76,22 +76,26 @@ impl World {
     }
 
     /// A session is told a horizon for a snapshot that was taken on a standby when it had replayed so many records.
-    pub fn returned_replayed(&mut self, (at, slot): (usize, usize), database: usize, instant: i64, replayed: usize) {
-        let number = self.machines[at].wal.numbers[database];
+    pub fn returned_replayed(
+        &mut self,
+        (at, slot): (usize, usize),
+        database: usize,
+        (instant, replayed): (i64, usize),
+        time: i64,
+    ) {
+        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
+        // Its publisher may not have come to its end yet.
+        let new = Horizon { instant, number, record: 0, time, database, only_as: None, order: 0, by };
         let is_it = |one: &&Horizon| one.number == number && one.instant == instant;
         let is_valid = |one: &Horizon| !self.machines.iter().any(|by| horizon_that_was_taken_back(&by.taken_back, one));
-        let all = self.machines.iter().flat_map(|machine| &machine.published).filter(is_it);
-        let mut all = all.peekable();
-        if all.peek().is_none() {
-            return self.fail(format!("a standby returns a horizon that nobody has published: {}", time(instant)));
-        }
-        let Some(horizon) = all.find(|one| is_valid(one)).cloned() else { return };
-        let horizon = Horizon { by: (self.name(at), slot), ..horizon };
+        let mut all = self.machines.iter().flat_map(|machine| &machine.published).filter(is_it).peekable();
+        let valid = if all.peek().is_some() { all.find(|one| is_valid(one)).cloned() } else { Some(new) };
+        let Some(horizon) = valid.map(|horizon| Horizon { by, ..horizon }) else { return };
         let commits = self.machines[at].wal.records[replayed..].iter();
         let rows = commits.filter_map(|(_, record)| if let Record::Commit(_, row) = record { *row } else { None });
         let mut rows = rows.map(|row| &self.rows[row]);
         let lost_row = rows.find(|row| row.number == number && row.end <= instant);
-        let sentence = lost_row.map(|row| lost(row, &horizon, horizon.by.0));
+        let sentence = lost_row.map(|row| lost(row, &horizon, by.0));
         self.machines[at].replayed.push(horizon);
         if let Some(sentence) = sentence {
             self.fail(sentence);

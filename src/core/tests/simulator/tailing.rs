@@ -112,14 +112,17 @@ impl Play {
     fn publish_in(&self, host: &mut Hosted, session: &mut Session) -> Result<i64, Trouble> {
         loop {
             host.step("is about to publish");
+            host.xid = host.xid.or_else(|| session.transaction.as_ref()?.xid);
             let look = {
                 let mut world = self.world();
                 let order = world.moment();
-                let own = session.transaction.as_ref().and_then(|transaction| transaction.xid);
-                world.machines[host.at].look(host.slot, own, order, false)
+                world.machines[host.at].look(host.slot, host.xid, order, false)
             };
-            self.number(host, session);
-            if let Some(horizon) = published::publish(host, &session.past, &look)? {
+            let horizon = published::publish(host, &session.past, &look);
+            if let Some(transaction) = &mut session.transaction {
+                transaction.xid = host.xid;
+            }
+            if let Some(horizon) = horizon? {
                 return Ok(horizon);
             }
         }
@@ -129,7 +132,8 @@ impl Play {
     fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
         host.step("has its snapshot on a standby");
         let horizon = published::replayed(look, || host.page())?.ok_or(Trouble::NothingPublished)?;
-        self.world().returned_replayed((host.at, host.slot), database, horizon, replayed);
+        let (who, time) = ((host.at, host.slot), self.time());
+        self.world().returned_replayed(who, database, (horizon, replayed), time);
         Ok(horizon)
     }
 
