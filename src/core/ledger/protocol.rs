@@ -98,7 +98,9 @@ fn put(writer: &impl Writer, new: Ledger) {
             state.opened_at = state.opened_at.max(if opens_at == i64::MAX { i64::MIN } else { opens_at });
         }
         let shared = writer.shared();
-        let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
+        let is_recalled = state.ledger.is_some_and(|old| {
+            old.bound.recalls < new.bound.recalls || new.announced() < old.announced()
+        });
         // Before the ledger is in force: who sees the recall sees the lower instant.
         if is_recalled {
             shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);

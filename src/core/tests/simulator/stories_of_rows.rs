@@ -180,3 +180,19 @@ fn a_published_horizon_that_is_taken_back() {
         }
     }
 }
+
+/// A copy of the file knows of a horizon that was taken back since.
+#[test]
+fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
+    goes_well([on(
+        A,
+        [
+            Event::Step { by: 30 * SECOND },
+            ASK,
+            Event::SaveFile,
+            Event::SetRight,
+            Event::Accept { slot: 1, stop: None },
+            Event::RestoreFile,
+        ],
+    )]);
+}
