@@ -420,6 +420,11 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         }
     };
     let shared = host.shared();
+    host.lock(|state| {
+        // Beyond what binds lies only what was announced by a clock that was read before.
+        let bound = state.ledger.map_or(now, |ledger| if ledger.is_open { ledger.until } else { ledger.bound.instant });
+        shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
+    });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
     // What was announced in the open stretch is not taken back.
     let from = from.max(shared.announced.load(Ordering::SeqCst));

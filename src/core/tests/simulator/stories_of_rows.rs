@@ -196,3 +196,18 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
         ],
     )]);
 }
+
+/// The same while somebody publishes it.
+#[test]
+fn a_horizon_that_is_taken_back_while_it_is_published() {
+    for stop in 1..64 {
+        goes_well([
+            on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
+            on(A, [Event::Publish { slot: 1, stop: Some(stop) }, Event::SetRight]),
+            on(A, [Event::Accept { slot: 0, stop: None }, Event::GoOn { slot: 1, stop: None }, wait(0)]),
+            on(B, [follow(FIRST), LOOK, Event::Ask { slot: 0, stop: None }]),
+            on(A, [micro(0), wait(0), micro(0)]),
+            on(B, [REPLAY]),
+        ]);
+    }
+}
