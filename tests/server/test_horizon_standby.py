@@ -19,6 +19,7 @@ from standing_clock import running
 from waiting import Background, wait_until
 
 ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
+FAULTS = ["pause", "resume", "restart", "crash", "restart cascaded"]
 PREPARES = "max_prepared_transactions=64"
 NONE = psycopg.errors.ObjectNotInPrerequisiteState
 BELOW = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id < flake_min(flake_horizon(), 'twitter')"
@@ -348,12 +349,9 @@ def test_load(own_servers):
     primary = own_servers(PREPARES, "max_wal_size=4GB")
     tailing.prepare(primary)
     standbys = standbys_of(primary, own_servers)
-    rounds = ["pause", "resume", "restart"], ["crash", "restart cascaded"]
-    rows, lost = 0, 0
-    for number in range(10**6):
-        if number and rows >= ROWS:
-            break
-        more = load(primary, standbys, rounds[number % 2])
+    rows, lost = load(primary, standbys, FAULTS)
+    while rows < ROWS:
+        more = load(primary, standbys, FAULTS)
         rows, lost = rows + more[0], lost + more[1]
     more = load(primary, standbys, ["promote"])
     print(f"{rows + more[0]} rows; those who read by ID on standbys have lost {lost + more[1]}")
