@@ -20,8 +20,7 @@ pub fn of_query() -> Option<QuerySnapshot> {
             return None;
         }
         let snapshot = pg_sys::GetActiveSnapshot();
-        let is_usual = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
-            && (*snapshot).copied;
+        let is_usual = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && (*snapshot).copied;
         is_usual.then_some(QuerySnapshot(snapshot))
     }
 }

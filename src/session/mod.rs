@@ -21,8 +21,8 @@ use self::generators::Attempt;
 use self::stores::{In, join, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
-use crate::postgres::{recovery, report};
 use crate::postgres::transaction::is_in_worker;
+use crate::postgres::{recovery, report};
 use crate::{clock, ledger, settings};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.

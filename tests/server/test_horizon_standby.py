@@ -323,7 +323,7 @@ def load(primary, standbys, faults):
         "pause": lambda: [server.sql("SELECT pg_wal_replay_pause()") for server in standbys.values()] and None,
         "resume": lambda: [server.sql("SELECT pg_wal_replay_resume()") for server in standbys.values()] and None,
         "restart": lambda: standbys["standby"].restart(mode="immediate"),
-        "restart cascaded": lambda: standbys["cascaded"].restart(),
+        "restart cascaded": standbys["cascaded"].restart,
         "crash": lambda: primary.restart(mode="immediate"),
     }
     with Background() as background:
@@ -332,7 +332,7 @@ def load(primary, standbys, faults):
             background.threads[-1].start()
         tailers = list(tailers_of(standbys))
         found = tailing.run(primary, SECONDS, [steps[fault] for fault in faults], tailers, 0, settle)
-    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} horizons published; {', '.join(faults)}")
+    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} horizons; {', '.join(faults)}")
     for tailer, seen in found.seen.items():
         print(f"  {tailer.name:28} {seen}")
     for name, lag in lags.items():

@@ -98,9 +98,8 @@ fn put(writer: &impl Writer, new: Ledger) {
             state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         }
         let shared = writer.shared();
-        let is_lowered = state.ledger.is_some_and(|old| {
-            old.bound.recalls < new.bound.recalls || new.announced() < old.announced()
-        });
+        let is_lowered =
+            state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls || new.announced() < old.announced());
         // Before the ledger is in force: who sees the recall sees the lower instant.
         if is_lowered {
             shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);

@@ -57,7 +57,16 @@ fn every_point_at_which_a_reader_on_a_standby_stops() {
         let before = choices.of(befores().len());
         let looks = choices.of(2) == 1;
         let end = if before == 2 { FINISH } else { END };
-        let others = [(A, OTHER), (A, PUBLISH), (A, end), (B, REPLAY), (B, Event::Promote), (B, OTHER), (B, FINISH), (B, PUBLISH)];
+        let others = [
+            (A, OTHER),
+            (A, PUBLISH),
+            (A, end),
+            (B, REPLAY),
+            (B, Event::Promote),
+            (B, OTHER),
+            (B, FINISH),
+            (B, PUBLISH),
+        ];
         let mut events = on(A, [PASS, PUBLISH]);
         events.extend(on(B, [follow(FIRST)]));
         events.extend(on(A, befores()[before].clone()));
