@@ -244,8 +244,8 @@ class Load(Background):
 
 
 def run(server, seconds, faults=(), tailers=TAILERS, recorders=RECORDERS, settle=lambda server: None):
-    """Loads the tables for so long, while the faults happen one after another; says what came of it. A fault may return the server
-    that is written from then on. `settle` waits for standbys of that. The tables are empty afterwards."""
+    """Loads the tables for so long, while the faults happen one after another; says what came of it. A fault may return the
+    server that is written from then on. `settle` waits for standbys of that. The tables are empty afterwards."""
     context = multiprocessing.get_context("fork")
     # Those who record write too, so they stop first.
     recorded, stopped = context.Event(), context.Event()

@@ -1,7 +1,7 @@
 """A standby returns horizons that its primary has published: who reads below them there sees every row once and in order.
 
-FLAKE_TEST_SECONDS says how long the load lasts, FLAKE_TAILING_ROWS until how many rows there were; `scripts/test tailing` shows what
-each tailer has seen.
+FLAKE_TEST_SECONDS says how long the load lasts, FLAKE_TAILING_ROWS until how many rows there were; `scripts/test tailing` shows
+what each tailer has seen.
 """
 
 import contextlib
