@@ -342,6 +342,12 @@ CREATE FUNCTION flake_horizon() RETURNS timestamptz
 COMMENT ON FUNCTION flake_horizon() IS
     'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
 
+CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
+COMMENT ON FUNCTION flake_publish_horizon() IS
+    'has standbys of this server return the present horizon of this database, once they have replayed it; returns it';
+
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
@@ -376,8 +382,8 @@ GRANT EXECUTE ON FUNCTION
     flake_instant(date),
     flake_layout_validator(text[], oid),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_ids_per_second(text), flake_generators(), flake_stats(),
-    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_cover(bigint, text),
-    flake_open()
+    flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
+    flake_cover(bigint, text), flake_open()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;

@@ -7,6 +7,13 @@ WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_ca
 COMMENT ON FUNCTION flake_horizon() IS
     'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';
 
+CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
+COMMENT ON FUNCTION flake_publish_horizon() IS
+    'has standbys of this server return the present horizon of this database, once they have replayed it; returns it';
+GRANT EXECUTE ON FUNCTION flake_publish_horizon() TO PUBLIC;
+
 COMMENT ON COLUMN flake_open.since IS
     'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 

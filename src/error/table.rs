@@ -154,10 +154,9 @@ pub fn row(error: &Error) -> Row {
             "Check the ID, its layout, and the clock. If this is what you want, pass force => true."),
 
         // Horizons.
-        HorizonInRecovery => row!(ERRCODE_READ_ONLY_SQL_TRANSACTION,
-            "A standby does not know which transactions of the primary may still commit rows.",
-            "Store flake_min(flake_horizon()) in a table on the primary, and read here what is below the value that this \
-             server has replayed."),
+        NothingPublished => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "A standby returns horizons that its primary has published; this snapshot is older than those that it has replayed.",
+            "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has replayed that."),
         HorizonInWorker => row!(ERRCODE_INVALID_TRANSACTION_STATE,
             "A statement has one horizon, which its leader asks for.",
             "Declare functions that call flake_horizon() PARALLEL RESTRICTED."),
@@ -165,8 +164,8 @@ pub fn row(error: &Error) -> Row {
             "A worker's part of the transaction ends before the transaction does.",
             "Declare functions that call flake_cover() PARALLEL RESTRICTED."),
         NoQuerySnapshot => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "A horizon belongs to the snapshot by which a query reads, taken since this server is no standby.",
-            "Ask in the query that reads the rows, in a transaction that began after a promotion."),
+            "A horizon belongs to the snapshot by which a query reads.",
+            "Ask in the query that reads the rows."),
         Horizon(Refusal::NotYet) => row!(ERRCODE_T_R_SERIALIZATION_FAILURE,
             "Since the start of the server nobody had asked for a horizon, and a transaction has committed meanwhile.",
             "Try again."),

@@ -57,8 +57,8 @@ pub enum Error {
     TooFarAhead { by: Duration, until: i64 },
 
     // Horizons.
-    #[error("cannot ask for a horizon during recovery")]
-    HorizonInRecovery,
+    #[error("no horizon is known for this snapshot")]
+    NothingPublished,
     #[error("cannot ask for a horizon in a parallel worker")]
     HorizonInWorker,
     #[error("there is no snapshot of a query to ask for its horizon")]

@@ -17,6 +17,11 @@ fn flake_horizon() -> TimestampWithTimeZone {
 }
 
 #[pg_extern(sql = "")]
+fn flake_publish_horizon() -> TimestampWithTimeZone {
+    from_instant(session::publish_horizon().or_raise())
+}
+
+#[pg_extern(sql = "")]
 fn flake_cover(id: i64, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     let tick = layout.unpack(id as u64).or_raise().tick;
@@ -38,4 +43,4 @@ fn flake_open() -> TableIterator<
     TableIterator::new(open.into_iter().map(row))
 }
 
-c_symbol!(flake_horizon, flake_cover, flake_open);
+c_symbol!(flake_horizon, flake_publish_horizon, flake_cover, flake_open);

@@ -201,6 +201,10 @@ impl HorizonHost for Backend {
         transaction::has_committed(xid as u32)
     }
 
+    fn use_up_a_number(&mut self) {
+        transaction::use_up_a_number();
+    }
+
     fn carry(&self, xid: u64, bound: i64) {
         prepared::carry(xid, bound);
     }

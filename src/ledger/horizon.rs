@@ -3,31 +3,54 @@
 use std::sync::atomic::Ordering;
 
 use flake_core::horizon::ask::ask;
+use flake_core::horizon::published;
+use pgrx::check_for_interrupts;
 
 use super::attach::attached;
 use super::backend::Backend;
+use super::mark::page;
 use super::segment::segment;
 use super::transactions::with_session;
 use crate::error::Error;
-use crate::postgres::{prepared, recovery, slot, snapshot, transaction};
+use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
+use crate::postgres::{prepared, recovery, slot, transaction};
 
-/// Returns whether this session may ask for horizons.
-pub fn check() -> Result<(), Error> {
-    if recovery::is_in_progress() {
-        return Err(Error::HorizonInRecovery);
-    }
+/// Returns the snapshot that a horizon is asked for.
+pub fn snapshot() -> Result<QuerySnapshot, Error> {
     // A worker has a copy of its leader's snapshot without the note, and could answer otherwise than the leader.
-    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { Ok(()) }
+    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { of_query().ok_or(Error::NoQuerySnapshot) }
+}
+
+/// Returns the highest published horizon of which a snapshot that was taken on a standby sees all.
+pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
+    published::replayed(snapshot, page::read)?.ok_or(Error::NothingPublished)
+}
+
+/// Publishes the present horizon for standbys; returns it.
+pub fn publish(mut backend: Backend) -> Result<i64, Error> {
+    check_versions(&backend)?;
+    loop {
+        let _latest = Latest::take();
+        if let Some(horizon) = with_session(|session| published::publish(&mut backend, session, &snapshot()?))? {
+            return Ok(horizon);
+        }
+        check_for_interrupts!();
+    }
 }
 
 /// Returns an instant below which no ID can appear any more in what this query or a later one sees.
-pub fn horizon(mut backend: Backend) -> Result<i64, Error> {
-    let snapshot = snapshot::of_query().ok_or(Error::NoQuerySnapshot)?;
+pub fn horizon(mut backend: Backend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
+    check_versions(&backend)?;
+    with_session(|session| ask(&mut backend, session, snapshot))
+}
+
+/// Returns whether this session shares the memory in which transactions say that they hold horizons.
+fn check_versions(backend: &Backend) -> Result<(), Error> {
     if let Some(header) = attached().and_then(|attachment| attachment.foreign) {
         return Err(Error::OtherVersion { found: header.version });
     }
     segment(backend.control()).map_err(|reason| Error::NoSlotMemory { reason })?;
-    with_session(|session| ask(&mut backend, session, &snapshot))
+    Ok(())
 }
 
 /// Returns whether horizons up to an instant may have been returned.

@@ -30,7 +30,8 @@ pub use self::attach::{counters, preload, system};
 pub use self::backend::Backend;
 pub use self::control::Counters;
 pub use self::horizon::{
-    OpenTransaction, check as check_horizon, horizon, is_announced, making_ids, open_transactions,
+    OpenTransaction, horizon, is_announced, making_ids, open_transactions, publish as publish_horizon,
+    replayed as replayed_horizon, snapshot,
 };
 pub use self::mark::page::hold as hold_page;
 pub use self::membership::{join, leave};

@@ -20,10 +20,37 @@ pub fn of_query() -> Option<QuerySnapshot> {
             return None;
         }
         let snapshot = pg_sys::GetActiveSnapshot();
-        let is_usual = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
-            && (*snapshot).copied
-            && !(*snapshot).takenDuringRecovery;
+        let is_usual = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && (*snapshot).copied;
         is_usual.then_some(QuerySnapshot(snapshot))
+    }
+}
+
+impl QuerySnapshot {
+    /// Returns whether it was taken on a standby. It has no list of running transactions then.
+    pub fn is_of_recovery(&self) -> bool {
+        // SAFETY: the snapshot is active.
+        unsafe { (*self.0).takenDuringRecovery }
+    }
+}
+
+/// A snapshot of the present moment, which is active until it is dropped.
+pub struct Latest;
+
+impl Latest {
+    /// Takes it.
+    pub fn take() -> Self {
+        // SAFETY: this is a transaction; what is pushed is popped, here or after an error by PostgreSQL.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+        Self
+    }
+}
+
+impl Drop for Latest {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: whatever was pushed after it was popped.
+            unsafe { pg_sys::PopActiveSnapshot() };
+        }
     }
 }
 

@@ -66,6 +66,20 @@ pub fn next_xid() -> u64 {
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
+/// Assigns a number that comes to its end at once, in the WAL too: a subtransaction that is rolled back has it. It may raise an
+/// error.
+pub fn use_up_a_number() {
+    // SAFETY: this is a transaction; what the end of the subtransaction changes is restored, as PL/pgSQL does.
+    unsafe {
+        let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::GetCurrentTransactionId();
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+    }
+}
+
 /// The transactions that this server knows.
 pub struct OfServer;
 

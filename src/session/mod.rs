@@ -21,8 +21,8 @@ use self::generators::Attempt;
 use self::stores::{In, join, with_generator};
 use self::wait::{Reason, Wait};
 use crate::error::Error;
-use crate::postgres::report;
 use crate::postgres::transaction::is_in_worker;
+use crate::postgres::{recovery, report};
 use crate::{clock, ledger, settings};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
@@ -44,8 +44,15 @@ pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> R
 
 /// Returns an instant below which no ID can appear any more in what this query or a later one sees.
 pub fn horizon() -> Result<i64, Error> {
-    ledger::check_horizon()?;
-    ledger::horizon(join()?)
+    let snapshot = ledger::snapshot()?;
+    if snapshot.is_of_recovery() { ledger::replayed_horizon(&snapshot) } else { ledger::horizon(join()?, &snapshot) }
+}
+
+/// Publishes the present horizon for standbys; returns it.
+pub fn publish_horizon() -> Result<i64, Error> {
+    recovery::refuse(c"flake_publish_horizon()");
+    ledger::snapshot()?;
+    ledger::publish_horizon(join()?)
 }
 
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is

@@ -96,6 +96,7 @@ class Tailer:
     pause: float = 0.0
     repeatable: bool = False  # snapshots that are older than the statement
     naive: bool = False  # without a horizon
+    server: object = None  # a standby of the one that is written
 
 
 @dataclasses.dataclass
@@ -202,15 +203,18 @@ class Load(Background):
         path = server.base / "elsewhere.sql"
         path.write_text(ELSEWHERE)
         self.add_clients("writer", 1, ["-f", path], "elsewhere")
-        self.add(recording.write_anew, server, self.ends)
+        self.add(recording.write_anew, self, self.ends)
 
     def add_clients(self, name, clients, scripts, dbname="postgres"):
         command = [bindir() / "pgbench", "-n", "-c", str(clients), "-T", "1", *map(str, scripts)]
-        environment = self.server.client_environment | {"PGAPPNAME": name, "PGDATABASE": dbname}
-        self.add(self.run, command, environment)
+        self.add(self.run, command, {"PGAPPNAME": name, "PGDATABASE": dbname})
 
-    def run(self, command, environment):
+    def connect(self):
+        return self.server.connect()
+
+    def run(self, command, names):
         while not self.ends.is_set():
+            environment = self.server.client_environment | names
             done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
             told = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
             self.unexpected.update(line for line in told if not EXPECTED.search(line))
@@ -239,28 +243,29 @@ class Load(Background):
             self.end_prepared(db, [gid for gid, in db.execute("SELECT gid FROM pg_prepared_xacts").fetchall()])
 
 
-def run(server, seconds, faults=()):
-    """Loads the tables for so long, while the faults happen one after another; says what came of it. The tables are empty
-    afterwards."""
+def run(server, seconds, faults=(), tailers=TAILERS, recorders=RECORDERS, settle=lambda server: None):
+    """Loads the tables for so long, while the faults happen one after another; says what came of it. A fault may return the
+    server that is written from then on. `settle` waits for standbys of that. The tables are empty afterwards."""
     context = multiprocessing.get_context("fork")
     # Those who record write too, so they stop first.
     recorded, stopped = context.Event(), context.Event()
 
-    def start(read, *arguments):
+    def start(server, read, *arguments):
         result, end = context.Pipe(duplex=False)
         process = context.Process(target=in_process, args=(read, (server, *arguments), end))
         process.start()
         return process, result
 
-    tailers = {tailer: start(tail, tailer, stopped) for tailer in TAILERS}
-    recorders = [start(recording.record, recorded) for _ in range(RECORDERS)]
+    tailers = {tailer: start(tailer.server or server, tail, tailer, stopped) for tailer in tailers}
+    recorders = [start(server, recording.record, recorded) for _ in range(recorders)]
     faults, begin = list(faults), time.monotonic()
     with Load(server) as load:
         while time.monotonic() < begin + seconds or faults:
             time.sleep(0.3)
             load.disturb()
             if faults and time.monotonic() > begin + seconds * (1 - len(faults) / (len(faults) + 1)):
-                faults.pop(0)()
+                load.server = faults.pop(0)() or load.server
+        server = load.server
         wait_until(lambda: server.value(f"SELECT count(*) FROM {min(TABLES)}") > LEAST)
     assert not load.unexpected, sorted(load.unexpected)[:5]
     recorded.set()
@@ -275,9 +280,11 @@ def run(server, seconds, faults=()):
 
     records = [one for process in recorders for one in end("a recorder", *process)]
     committed = {table: {id for id, in server.sql(f"SELECT id FROM {table}")} for table in TABLES}
+    settle(server)
     stopped.set()
     seen = {tailer: Seen.of(committed[tailer.table], *end(tailer.name, *process)) for tailer, process in tailers.items()}
     truth = {table: recording.Truth(server, table) for table in TABLES}
     bad = [one for one in records if not truth[one.table].agrees(one)]
     server.sql(f"TRUNCATE {', '.join(TABLES)}, parents, children")
+    settle(server)
     return Outcome(seen, sum(map(len, committed.values())), load.terminated, records, bad)

@@ -235,8 +235,9 @@ def test_being_woken(server):
 def test_a_consumer_on_a_standby(own_servers):
     read = python("A consumer on a standby", "read_on_standby")
     primary = with_outbox(own_servers())
-    primary.sql(recipe("A consumer on a standby")[0])
+    primary.sql("SELECT flake_publish_horizon()")
     standby = own_servers(standby_of=primary)
+    standby.wait_for_replay(primary)
     with writers(primary) as process, primary.connect() as there, standby.connect() as here:
         taken = read_on(primary, process, lambda last: read(there, here, last))
 
@@ -283,6 +284,27 @@ def test_several_nodes(own_servers):
     assert taken[0] == written(first)
     assert taken[1] == [id for id in written(second) if id not in set(taken[0])]
     second.sql("DROP SUBSCRIPTION events")
+
+
+def test_a_mark_in_the_stream_of_changes(own_servers):
+    """Those who take rows in the order of the stream take some in another order than that of their IDs."""
+    read = python("A mark in the stream of changes", "read_changes")
+    mark, = recipe("A mark in the stream of changes")
+    server = with_outbox(own_servers("wal_level=logical"))
+    server.sql("SELECT pg_create_logical_replication_slot('changes', 'test_decoding')")
+    waiting, came = [], []
+    with server.connect() as db, server.connect() as marker, writers(server) as process:
+
+        def step():
+            marker.execute(mark)
+            before = len(waiting)
+            complete = read(db, "changes", waiting)
+            came.extend(waiting[before:])
+            return complete
+
+        taken = consume(server, process, step)
+        taken += step()
+    assert taken == written(server) and not waiting
 
 
 @contextlib.contextmanager

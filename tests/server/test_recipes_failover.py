@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from standing_clock import stop_replaying
-from test_recipes import python, recipe, wait_until_complete, with_outbox, written
+from test_recipes import python, wait_until_complete, with_outbox, written
 from waiting import Background, wait_until
 
 READS = "A consumer on a standby"
@@ -20,8 +20,9 @@ def test_a_consumer_on_a_standby_that_is_promoted(own_servers):
     """It does not wait for what the old primary has written and the standby never gets."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers())
-    primary.sql("".join(recipe(READS)))
+    primary.sql("SELECT flake_publish_horizon()")
     standby = own_servers(standby_of=primary)
+    standby.wait_for_replay(primary)
     with primary.connect() as there, standby.connect() as here:
         there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 100)")
         wait_until_complete(primary)
@@ -44,9 +45,10 @@ def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
     """The old primary has committed the transaction, which the standby never gets to know; the new one commits it later."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers("max_prepared_transactions=5"))
-    primary.sql("".join(recipe(READS)))
+    primary.sql("SELECT flake_publish_horizon()")
     standby = own_servers(standby_of=primary)
     reader = own_servers(standby_of=standby) if reads_on == "a standby of it" else standby
+    reader.wait_for_replay(primary)
     with primary.connect() as there, reader.connect() as here:
         there.execute("BEGIN; INSERT INTO outbox (event) VALUES ('prepared'); PREPARE TRANSACTION 'two'")
         there.execute("INSERT INTO outbox SELECT FROM generate_series(1, 10)")

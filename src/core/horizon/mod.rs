@@ -9,6 +9,7 @@ pub mod ask;
 pub mod entries;
 pub mod host;
 pub mod prepared;
+pub mod published;
 pub mod transactions;
 
 use std::ops::RangeInclusive;

@@ -10,21 +10,24 @@
 //! | 24 | 16 | the bound of horizons: recalls, incarnation, instant |
 //! | 40 | 8 | until when folded marks have used time |
 //! | 48 | 72 | the file's part, of which 22 bytes are used |
-//! | 120 | 392 | room for later versions, which others keep as it is |
+//! | 120 | 8 | the number of published horizons |
+//! | 128 | 16 each | published horizons: the instant, the next number of a transaction |
+//! | 320 | 192 | room for later versions, which others keep as it is |
 //! | 512 | 24 each | marks: node, number of nodes, incarnation, start, until |
 //! | 4112 | 24 each | gaps: the mark's index, whether it is accepted, from, to |
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
+use super::marks::{Bound, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, Writer};
 use super::note::ExitNote;
 use super::used::{Free, Used};
 
 /// Bytes of the form: a page of PostgreSQL has room for it.
 pub const SIZE: usize = 8144;
 /// Bytes that later versions may use.
-pub const ROOM: usize = 392;
-const ROOM_AT: usize = 120;
+pub const ROOM: usize = MARKS_AT - ROOM_AT;
+const PUBLISHED_AT: usize = 128;
+const ROOM_AT: usize = PUBLISHED_AT + MAX_PUBLISHED * 16;
 const MAGIC: [u8; 4] = *b"FLKM";
 const VERSION: u16 = 1;
 const MARKS_AT: usize = 512;
@@ -112,6 +115,11 @@ impl Marks {
             put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
             put(&mut bytes, 69, [file.waits.into()]);
         }
+        put(&mut bytes, 120, (self.published.len() as u64).to_le_bytes());
+        for (at, one) in (PUBLISHED_AT..).step_by(16).zip(&self.published) {
+            put(&mut bytes, at, one.horizon.to_le_bytes());
+            put(&mut bytes, at + 8, one.next.to_le_bytes());
+        }
         put(&mut bytes, ROOM_AT, self.room);
         for (index, Mark { by, used }) in self.listed.iter().enumerate() {
             let at = MARKS_AT + index * 24;
@@ -159,9 +167,13 @@ impl Marks {
             return Err(Unreadable::Newer(u16_at(bytes, 4)));
         }
         let (listed, gaps) = (usize::from(u16_at(bytes, 16)), usize::from(u16_at(bytes, 18)));
-        if listed > MAX_MARKS || gaps > MAX_GAPS {
+        let published = u64_at(bytes, 120);
+        if listed > MAX_MARKS || gaps > MAX_GAPS || published > MAX_PUBLISHED as u64 {
             return Err(Unreadable::Damaged);
         }
+        let published = (PUBLISHED_AT..).step_by(16).take(published as usize);
+        let published =
+            published.map(|at| Published { horizon: i64_at(bytes, at), next: u64_at(bytes, at + 8) }).collect();
         let gaps: Vec<(u16, Free)> = (0..gaps)
             .map(|index| {
                 let at = GAPS_AT + index * 24;
@@ -190,6 +202,6 @@ impl Marks {
             waits: bytes[69] != 0,
             exit_note: None,
         });
-        Ok((Self { listed, folded, bound, room: get(bytes, ROOM_AT) }, file))
+        Ok((Self { listed, folded, bound, published, room: get(bytes, ROOM_AT) }, file))
     }
 }

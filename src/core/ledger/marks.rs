@@ -7,6 +7,8 @@ use crate::share::Node;
 
 /// How many nodes are listed. When there is no room for another, the lowest marks count for every node.
 pub const MAX_MARKS: usize = 150;
+/// How many published horizons a page keeps.
+pub const MAX_PUBLISHED: usize = 12;
 /// How much later a server may have gone on than another one has heard, in microseconds.
 pub const MARGIN: i64 = 2_000_000;
 
@@ -54,6 +56,15 @@ impl Bound {
     }
 }
 
+/// A horizon of the primary, for the snapshots of standbys. Only pages have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// The instant.
+    pub horizon: i64,
+    /// A number that no transaction had when the horizon's snapshot had been taken.
+    pub next: u64,
+}
+
 /// The content of a file or a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
@@ -62,13 +73,16 @@ pub struct Marks {
     pub(super) folded: Option<Used>,
     /// Horizons.
     pub bound: Bound,
+    /// Horizons for standbys, the latest last.
+    pub published: Vec<Published>,
     /// Bytes that a later version keeps in the room for it.
     pub(super) room: [u8; super::block::ROOM],
 }
 
 impl Default for Marks {
     fn default() -> Self {
-        Self { listed: Vec::new(), folded: None, bound: Bound::NONE, room: [0; super::block::ROOM] }
+        let room = [0; super::block::ROOM];
+        Self { listed: Vec::new(), folded: None, bound: Bound::NONE, published: Vec::new(), room }
     }
 }
 
@@ -100,6 +114,11 @@ impl Marks {
     /// Returns the end of all time that any node has used.
     pub fn until(&self) -> i64 {
         self.listed.iter().map(|mark| &mark.used).chain(&self.folded).map(Used::until).max().unwrap_or(i64::MIN)
+    }
+
+    /// The instant that the sequence's last value repeats: after pg_upgrade, it is all that says of horizons.
+    pub fn last_value(&self) -> i64 {
+        self.until().max(self.bound.instant)
     }
 
     /// Returns what these marks say to a server: its own node's mark, those under another number of nodes, as any worker may have
@@ -140,8 +159,16 @@ impl Marks {
         if let Some(folded) = &other.folded {
             self.fold_in(*folded);
         }
-        self.bound = self.bound.united(other.bound);
+        self.bind(other.bound);
         self.fold(except);
+    }
+
+    /// Adds up to where horizons bind servers. What was published before a recall does not count.
+    pub fn bind(&mut self, bound: Bound) {
+        if bound.recalls > self.bound.recalls {
+            self.published.clear();
+        }
+        self.bound = self.bound.united(bound);
     }
 
     /// Replaces a node's own mark. The caller has taken in what was there.

@@ -98,12 +98,13 @@ fn put(writer: &impl Writer, new: Ledger) {
             state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         }
         let shared = writer.shared();
-        let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
-        let instant = new.announced();
-        if is_recalled && instant > i64::MIN {
-            shared.announced.store(instant, Ordering::SeqCst);
+        let is_lowered =
+            state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls || new.announced() < old.announced());
+        // Before the ledger is in force: who sees the recall sees the lower instant.
+        if is_lowered {
+            shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);
         } else {
-            shared.announced.fetch_max(instant, Ordering::SeqCst);
+            shared.announced.fetch_max(new.announced(), Ordering::SeqCst);
         }
         state.ledger = Some(new);
         shared.window.write(new.window(), new.era);
@@ -117,7 +118,10 @@ struct Looked {
 }
 
 /// Returns the marks that a page holds.
-fn marks_of(page: &Page) -> Result<Marks, Fault> {
+///
+/// # Errors
+/// They are unreadable.
+pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
         None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
         Some(bytes) => match Marks::decode(bytes) {
@@ -208,10 +212,9 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
             if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
                 mark.used = mark.used.united(&known.used, now);
             }
-            new.bound = new.bound.united(ledger.bound);
+            new.bind(ledger.bound);
             new.set(mark);
-            // After pg_upgrade, the last value is all that says of horizons.
-            Change::Write(new.encode(None), new.until().max(new.bound.instant))
+            Change::Write(new.encode(None), new.last_value())
         })?;
         match outcome? {
             None => return Ok(()),
@@ -411,9 +414,14 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         }
     };
     let shared = host.shared();
-    shared.announced.fetch_min(from, Ordering::SeqCst);
-    // In this order: who sees the recall sees the lower instant.
+    host.lock(|state| {
+        // Beyond what binds lies only what was announced by a clock that was read before.
+        let bound = state.ledger.map_or(now, |ledger| if ledger.is_open { ledger.until } else { ledger.bound.instant });
+        shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
+    });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
+    // What was announced in the open stretch is not taken back.
+    let from = from.max(shared.announced.load(Ordering::SeqCst));
     shared.last_seen.fetch_min(from, Ordering::AcqRel);
     Ok((from, is_new, bound))
 }

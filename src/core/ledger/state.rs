@@ -216,21 +216,22 @@ impl Ledger {
         Ok((new, Window { from: from.max(self.floor), until: until.min(self.until), skip: self.window().skip }))
     }
 
-    /// Returns the ledger that goes on at the present clock although later IDs, or horizons of other servers, exist; the same if
-    /// nothing keeps it from that.
+    /// Returns the ledger that goes on at the present clock although later IDs, or horizons, exist; the same if nothing keeps it
+    /// from that for longer than the open stretch lasts.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
         let mut new = *self;
         let is_present = self.is_open && self.from <= now && now < self.until;
-        if !is_present {
-            // Also of generators that have begun above a time that was not accepted.
-            new.close();
-            new.used = self.used.accepting(now);
-            new.known_since = now;
+        if is_present && self.announced() <= now {
+            return new;
         }
+        // Also of generators that have begun above a time that was not accepted. In a new era no ID is made before the page of
+        // its database says that horizons were taken back.
+        new.close();
+        new.used = self.used.accepting(now);
+        new.known_since = now;
         new.announced = self.announced.min(now);
-        let is_own = self.bound.incarnation == self.me.incarnation;
-        if self.bound.instant > now && !(is_present && is_own) {
+        if self.bound.instant > now {
             new.bound = Bound { recalls: self.bound.recalls + 1, instant: now, incarnation: self.me.incarnation };
         }
         new

@@ -1,12 +1,12 @@
 //! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
 
 use flake_core::ledger::block::{FilePart, ROOM, SIZE, Unreadable};
-use flake_core::ledger::marks::{Bound, MAX_MARKS, Mark, Marks, Writer};
+use flake_core::ledger::marks::{Bound, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, Writer};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-const ROOM_AT: usize = 120;
+const ROOM_AT: usize = 320;
 
 fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
     let by = Writer { node: (id, 1000), incarnation: id + 5, start: id + 9 };
@@ -29,6 +29,7 @@ fn some() -> (Marks, FilePart) {
     ));
     marks.set(mark(3, i64::MIN, &[]));
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
+    marks.published = vec![Published { horizon: -9, next: 1 << 33 }; MAX_PUBLISHED];
     (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, exit_note: None })
 }
 
@@ -57,7 +58,7 @@ fn damaged_bytes_are_not_read() {
         assert_eq!(Marks::decode(&whole[..at]), Err(Unreadable::Damaged));
     }
     assert_eq!(Marks::decode(&[0; SIZE]), Err(Unreadable::Damaged));
-    for (at, count) in [(16, MAX_MARKS as u16 + 1), (18, 200)] {
+    for (at, count) in [(16, MAX_MARKS as u16 + 1), (18, 200), (120, MAX_PUBLISHED as u16 + 1)] {
         let mut impossible = whole.clone();
         impossible[at..at + 2].copy_from_slice(&count.to_le_bytes());
         assert_eq!(Marks::decode(&sealed(impossible)), Err(Unreadable::Damaged));

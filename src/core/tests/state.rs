@@ -164,6 +164,7 @@ fn accepting_the_clock_takes_horizons_back() {
         assert_eq!(bound.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
         assert_eq!((accepted.bound.recalls, accepted.announced()), (3, NOON));
+        assert!(!accepted.is_open && accepted.era > bound.era);
         assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), NOON);
     }
     // Another one's is below this one's, and binds all the same.

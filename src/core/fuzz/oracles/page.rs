@@ -35,6 +35,7 @@ pub fn page(data: &[u8]) {
         let part: Option<FilePart> = file.clone().filter(|_| choices.flag());
         let (again, _) = Marks::decode(&marks.encode(part.as_ref())).expect("what is written is read");
         assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.used.contains(&mark.used)));
+        assert_eq!(again.published, marks.published);
         marks = again;
     }
 }

@@ -125,7 +125,8 @@ impl Chance {
     fn tailing(&mut self) -> Event {
         let slot = self.slot();
         match self.below(24) {
-            0..6 => Event::Ask { slot, stop: self.stop() },
+            0..5 => Event::Ask { slot, stop: self.stop() },
+            5 => Event::Publish { slot, stop: self.stop() },
             6..8 => Event::Look { slot },
             8..10 => Event::Begin { slot },
             10 => Event::Write { slot },
@@ -137,6 +138,17 @@ impl Chance {
             21 => Event::Step { by: -(self.below(3000) as i64) },
             22 => Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: self.stop() },
             _ => Event::GoOn { slot, stop: self.stop() },
+        }
+    }
+
+    /// What a reader does on a standby.
+    fn on_standby(&mut self) -> Event {
+        let slot = self.slot();
+        match self.below(6) {
+            0 => Event::Look { slot },
+            1 => Event::End { slot, commits: true, stop: None },
+            2 => Event::GoOn { slot, stop: self.stop() },
+            _ => Event::Ask { slot, stop: self.stop() },
         }
     }
 
@@ -250,6 +262,8 @@ impl Chance {
         for _ in 0..self.below(25) {
             let event = match self.below(4) {
                 0 => (1, Event::Replay { most: self.below(6) }),
+                1 if tails && self.is(4) => (1, self.on_standby()),
+                1 if tails && self.is(4) => (0, Event::Publish { slot: self.slot(), stop: self.stop() }),
                 1 if tails => (0, self.tailing()),
                 _ => (0, self.use_of()),
             };
@@ -266,6 +280,9 @@ impl Chance {
             if self.is(3) {
                 events.push((1, Event::Replay { most: 1 }));
             }
+        }
+        if tails {
+            events.push((1, self.on_standby()));
         }
         events.push((1, Event::Promote));
         for _ in 0..self.below(12) {

@@ -13,7 +13,8 @@ use crate::wal::Record;
 impl Play {
     /// A session's transaction ends.
     pub fn end_transaction(&self, host: &Hosted, session: &mut Session, commits: bool) {
-        let Some(transaction) = session.transaction.take() else { return };
+        let Some(mut transaction) = session.transaction.take() else { return };
+        transaction.xid = transaction.xid.or(host.xid);
         let at = host.at;
         let commits = commits && !transaction.is_read_only && (transaction.is_creator || transaction.xid.is_some());
         if commits {
@@ -35,6 +36,10 @@ impl Play {
                 world.have_committed(rows, record);
             }
         }
+        if let Some(xid) = transaction.xid.filter(|_| !commits) {
+            host.step("is about to roll back");
+            self.world().machines[at].wal.write(self.time(), Record::Abort(xid));
+        }
         host.step("ends its transaction");
         {
             let mut world = self.world();
@@ -49,6 +54,7 @@ impl Play {
             }
             if let Some(rows) = transaction.rows.filter(|_| commits) {
                 world.become_visible(at, rows);
+                world.come_after(at, rows);
             }
         }
         session.past.end(host, transaction.xid.filter(|_| commits));
@@ -170,6 +176,7 @@ impl Play {
             world.machines[at].procs.ended(one.xid);
             if commits {
                 world.become_visible(at, one.row);
+                world.come_after(at, one.row);
             }
         }
         host.step("gives up the locks of what was prepared");

@@ -95,6 +95,13 @@ impl Play {
         tell!(world, "server {}: session {slot} has IDs start above {}: {result:?}", world.name(at), time(instant));
     }
 
+    /// Whether a session can read, on a standby too.
+    pub fn can_read(&self, at: usize, slot: usize) -> bool {
+        let world = self.world();
+        let machine = &world.machines[at];
+        machine.is_up && machine.wal.databases[machine.database[slot]].0.is_some()
+    }
+
     /// Whether a session can call functions of operators, in a transaction of its own.
     pub fn can_operate(&self, at: usize, slot: usize) -> bool {
         let world = self.world();

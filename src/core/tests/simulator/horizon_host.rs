@@ -76,6 +76,20 @@ impl HorizonHost for Hosted {
         self.play.world().machines[self.at].wal.records.iter().any(is_its)
     }
 
+    fn use_up_a_number(&mut self) {
+        self.step("takes a number that it does not need");
+        let xid = {
+            let procs = &mut self.play.world().machines[self.at].procs;
+            // The transaction gets one before its subtransaction does.
+            self.xid = self.xid.or_else(|| Some(procs.assign()));
+            procs.assign()
+        };
+        self.step("is about to give it back");
+        self.play.world().machines[self.at].wal.write(self.play.time(), Record::Abort(xid));
+        self.step("gives it back");
+        self.play.world().machines[self.at].procs.ended(xid);
+    }
+
     fn carry(&self, xid: u64, bound: i64) {
         self.step("takes a lock that carries its bound");
         self.play.world().machines[self.at].procs.carried.push((xid, bound));

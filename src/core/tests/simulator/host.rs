@@ -23,6 +23,8 @@ pub enum Trouble {
     Disk,
     /// As many transactions are prepared as can be.
     NoRoom,
+    /// Nothing was published for a snapshot.
+    NothingPublished,
     /// There is no horizon now.
     NoHorizon(Refusal),
     /// The extension does not exist, or another transaction is about to drop it.
@@ -71,6 +73,8 @@ pub struct Hosted {
     pub control: Arc<Control>,
     /// The extension as only this transaction sees it, which has dropped and created it.
     pub private: Option<Arc<Page>>,
+    /// The number of the transaction that publishes a horizon.
+    pub xid: Option<u64>,
 }
 
 impl Hosted {

@@ -10,7 +10,7 @@ use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::host::{Shared, State};
 
 use crate::disk::File;
-use crate::procs::{MOST_PREPARED, Procs};
+use crate::procs::{Look, MOST_PREPARED, Procs};
 use crate::rows::Horizon;
 use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
@@ -82,6 +82,10 @@ pub struct Machine {
     pub procs: Procs,
     /// The horizons that its history has returned.
     pub horizons: Vec<Horizon>,
+    /// Those that it has published in its pages.
+    pub published: Vec<Horizon>,
+    /// Those that it has returned to snapshots from when it was a standby.
+    pub replayed: Vec<Horizon>,
     /// How often its clock began to be accepted, and was.
     pub acceptances: u64,
     /// When, and by its clock; its file tells.
@@ -127,6 +131,8 @@ impl Machine {
             recreating: None,
             procs: Procs::recovered(&Wal::default()),
             horizons: Vec::new(),
+            published: Vec::new(),
+            replayed: Vec::new(),
             acceptances: 0,
             taken_back: Vec::new(),
         }
@@ -134,6 +140,15 @@ impl Machine {
 
     pub fn offset(&self) -> i64 {
         self.offset.load(Ordering::Relaxed)
+    }
+
+    /// Takes a snapshot.
+    pub fn look(&mut self, slot: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
+        if self.recovers() {
+            Look::of_replayed(&self.wal, order, is_of_transaction)
+        } else {
+            self.procs.look(slot, own, order, is_of_transaction)
+        }
     }
 
     pub fn recovers(&self) -> bool {

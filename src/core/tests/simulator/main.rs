@@ -13,6 +13,7 @@ mod endings;
 mod exemptions;
 mod exhaustive;
 mod exhaustive_rows;
+mod exhaustive_standby;
 mod functions;
 mod horizon_host;
 mod host;

@@ -135,6 +135,10 @@ impl Play {
         if machine.exists && !machine.is_up {
             machine.is_up = true;
             machine.memory = Memory::new(preloads.then_some(clock));
+            if !machine.recovers() {
+                let record = machine.wal.write(self.time(), Record::Start(machine.procs.next));
+                machine.wal.flush(record);
+            }
             tell!(world, "server {} starts", world.name(at));
         }
     }

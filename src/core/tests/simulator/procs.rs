@@ -65,6 +65,7 @@ impl Procs {
                     new.carried.retain(|one| one.0 != xid);
                     new.next = new.next.max(xid + 1);
                 }
+                Record::Start(next) => new.next = new.next.max(next),
                 _ => {}
             }
         }
@@ -93,7 +94,8 @@ impl Procs {
         let xmin = running.iter().copied().chain(own).fold(xmax, u64::min);
         self.oldest[slot] = self.oldest[slot].min(xmin);
         let running = running.into_iter().map(|xid| xid as u32).collect();
-        Look { xmin, xmax, running, seen: self.seen.len(), order, is_of_transaction, note: Cell::new(None) }
+        let seen = self.seen.len();
+        Look { xmin, xmax, running, seen, replayed: None, order, is_of_transaction, note: Cell::new(None) }
     }
 }
 
@@ -119,10 +121,45 @@ pub struct Look {
     running: Vec<u32>,
     /// How many of the rows that have become visible since the server started it sees.
     pub seen: usize,
+    /// How many records had been replayed, if it was taken on a standby.
+    pub replayed: Option<usize>,
     /// When it was taken.
     pub order: u64,
     is_of_transaction: bool,
     note: Cell<Option<i64>>,
+}
+
+impl Look {
+    /// Takes a snapshot on a standby, which knows of transactions what its log says.
+    pub fn of_replayed(wal: &Wal, order: u64, is_of_transaction: bool) -> Self {
+        let (mut known, mut latest_ended, mut running) = (FIRST, FIRST - 1, Vec::new());
+        let mut prepared = Vec::new();
+        for (_, record) in &wal.records {
+            let (xid, ends) = match *record {
+                Record::Prepare { xid, .. } => (xid, false),
+                Record::Commit(xid, _) | Record::Abort(xid) if xid >= FIRST => (xid, true),
+                Record::Start(next) => {
+                    running.retain(|xid| prepared.contains(xid));
+                    (known, latest_ended) = (known.max(next), latest_ended.max(next - 1));
+                    continue;
+                }
+                _ => continue,
+            };
+            // Numbers that it has not heard of may run.
+            running.extend(known..=xid);
+            known = known.max(xid + 1);
+            if ends {
+                running.retain(|&other| other != xid);
+                latest_ended = latest_ended.max(xid);
+            } else {
+                prepared.push(xid);
+            }
+        }
+        let xmax = latest_ended + 1;
+        let xmin = running.into_iter().fold(xmax, u64::min);
+        let (seen, replayed, note) = (0, Some(wal.records.len()), Cell::new(None));
+        Self { xmin, xmax, running: Vec::new(), seen, replayed, order, is_of_transaction, note }
+    }
 }
 
 impl QuerySnapshot for Look {

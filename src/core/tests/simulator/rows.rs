@@ -1,6 +1,7 @@
 //! What must never happen either: a lost row. Its ID lies below a horizon that was returned, and it becomes visible after the
 //! snapshot that the horizon was returned for.
 
+use crate::exemptions::horizon_that_was_taken_back;
 use crate::oracle::time;
 use crate::play::{Play, World};
 use crate::procs::Procs;
@@ -54,6 +55,51 @@ impl World {
         let row = &mut self.rows[rows];
         row.end = row.end.min(end);
         rows
+    }
+
+    /// A row becomes visible on a server that has returned horizons as a standby, after the snapshots of these.
+    pub fn come_after(&mut self, at: usize, row: usize) {
+        let rows = &self.rows[row];
+        let is_lost = |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant;
+        if let Some(horizon) = self.machines[at].replayed.iter().find(is_lost) {
+            let sentence = lost(rows, horizon, self.name(at));
+            self.fail(sentence);
+        }
+    }
+
+    /// A session has published a horizon.
+    pub fn publish(&mut self, (at, slot): (usize, usize), database: usize, instant: i64, time: i64) {
+        let (by, order) = ((self.name(at), slot), self.moment());
+        let machine = &mut self.machines[at];
+        let number = machine.wal.numbers[database];
+        machine.published.push(Horizon { instant, number, record: 0, time, database, only_as: None, order, by });
+    }
+
+    /// A session is told a horizon for a snapshot that was taken on a standby when it had replayed so many records.
+    pub fn returned_replayed(
+        &mut self,
+        (at, slot): (usize, usize),
+        database: usize,
+        (instant, replayed): (i64, usize),
+        time: i64,
+    ) {
+        let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
+        // Its publisher may not have come to its end yet.
+        let new = Horizon { instant, number, record: 0, time, database, only_as: None, order: 0, by };
+        let is_it = |one: &&Horizon| one.number == number && one.instant == instant;
+        let is_valid = |one: &Horizon| !self.machines.iter().any(|by| horizon_that_was_taken_back(&by.taken_back, one));
+        let mut all = self.machines.iter().flat_map(|machine| &machine.published).filter(is_it).peekable();
+        let valid = if all.peek().is_some() { all.find(|one| is_valid(one)).cloned() } else { Some(new) };
+        let Some(horizon) = valid.map(|horizon| Horizon { by, ..horizon }) else { return };
+        let commits = self.machines[at].wal.records[replayed..].iter();
+        let rows = commits.filter_map(|(_, record)| if let Record::Commit(_, row) = record { *row } else { None });
+        let mut rows = rows.map(|row| &self.rows[row]);
+        let lost_row = rows.find(|row| row.number == number && row.end <= instant);
+        let sentence = lost_row.map(|row| lost(row, &horizon, by.0));
+        self.machines[at].replayed.push(horizon);
+        if let Some(sentence) = sentence {
+            self.fail(sentence);
+        }
     }
 
     /// The rows of a transaction that has committed become visible on a server.
@@ -129,11 +175,16 @@ impl Play {
     /// The clock of a server is about to be accepted, or was: horizons ahead of what it said then do not count. Returns that.
     pub fn take_horizons_back(&self, at: usize, known: Option<i64>) -> i64 {
         let time = self.time();
-        let machine = &mut self.world().machines[at];
+        let mut world = self.world();
+        let machine = &mut world.machines[at];
         machine.acceptances += 1;
         let now = known.unwrap_or(i64::MAX).min(time + machine.offset());
         machine.taken_back.push((time, now));
         machine.horizons.retain(|horizon| horizon.instant <= now);
+        let taken_back = [(time, now)];
+        for machine in &mut world.machines {
+            machine.replayed.retain(|horizon| !horizon_that_was_taken_back(&taken_back, horizon));
+        }
         now
     }
 }

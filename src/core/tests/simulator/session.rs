@@ -108,6 +108,7 @@ impl Play {
                 offset: Arc::clone(&machine.offset),
                 control: Arc::default(),
                 private: transaction.private.take(),
+                xid: None,
             };
             (session, host)
         };

@@ -74,6 +74,7 @@ fn simpler(event: Event) -> Vec<Event> {
         }
         Event::Cover { slot, ago, stop: Some(_) } => Some(Event::Cover { slot, ago, stop: None }),
         Event::Ask { slot, stop: Some(_) } => Some(Event::Ask { slot, stop: None }),
+        Event::Publish { slot, stop: Some(_) } => Some(Event::Publish { slot, stop: None }),
         Event::Recreate { slot, stop: Some(_) } => Some(Event::Recreate { slot, stop: None }),
         Event::StartAbove { slot, ahead, stop: Some(_) } => Some(Event::StartAbove { slot, ahead, stop: None }),
         _ => None,

@@ -8,7 +8,7 @@ use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
 use crate::rows::Horizon;
-use crate::wal::DATABASES;
+use crate::wal::{DATABASES, Record};
 use flake_core::ledger::marks::Marks;
 
 impl World {
@@ -43,11 +43,14 @@ impl Play {
             return;
         }
         let records = world.machines[upstream].wal.records[from..upto].to_vec();
-        let wal = &mut world.machines[at].wal;
         for (time, record) in records {
-            wal.write(time, record);
+            let row = if let Record::Commit(_, row) = record { row } else { None };
+            world.machines[at].wal.write(time, record);
+            if let Some(row) = row {
+                world.come_after(at, row);
+            }
         }
-        wal.flushed = upto;
+        world.machines[at].wal.flushed = upto;
         tell!(world, "server {} replays {} records of server {}", world.name(at), upto - from, world.name(upstream));
     }
 
@@ -147,6 +150,7 @@ impl Play {
         machine.saved = None;
         machine.promises.clear();
         machine.horizons.clear();
+        machine.replayed.clear();
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
         let allowed = if allows { ", and may make IDs in recovery" } else { "" };
         let (name, source) = (world.name(at), world.name(source));

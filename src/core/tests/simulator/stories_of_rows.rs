@@ -107,3 +107,107 @@ fn a_file_that_was_written_before_the_page_was_looked_at() {
         on(A, [START, make(1), Event::Ask { slot: 0, stop: None }]),
     ]);
 }
+
+const LOOK: Event = Event::Look { slot: 0 };
+const PUBLISH: Event = Event::Publish { slot: 1, stop: None };
+
+fn micro(slot: usize) -> Event {
+    Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: None }
+}
+
+fn end(slot: usize, stop: Option<u16>) -> Event {
+    Event::End { slot, commits: true, stop }
+}
+
+/// The standby has what nobody has read yet, by a snapshot from before a horizon was published or from after.
+#[test]
+fn a_standby_returns_what_was_published() {
+    let read = [LOOK, Event::Ask { slot: 0, stop: None }, end(0, None)];
+    let world = goes_well([
+        on(A, [PASS, PUBLISH, micro(0)]),
+        on(B, [follow(FIRST)]),
+        on(B, read),
+        on(A, [Event::Begin { slot: 0 }, micro(0), micro(1), PUBLISH]),
+        on(B, [REPLAY]),
+        on(B, read),
+    ]);
+    assert_eq!(world.machines[B].replayed.len(), 2, "however long a transaction is open");
+}
+
+/// Of two transactions that commit, the one with the higher number is in the log first, and not shown yet when a horizon is asked
+/// for by a snapshot that sees the other one's end.
+#[test]
+fn a_snapshot_between_two_commits() {
+    for stop in 1..16 {
+        goes_well([
+            on(A, [PASS, PUBLISH]),
+            on(B, [follow(FIRST)]),
+            on(A, [Event::Begin { slot: 1 }, micro(1), Event::Begin { slot: 0 }, micro(0), end(0, Some(stop))]),
+            on(B, [REPLAY, LOOK]),
+            on(A, [end(1, None), PUBLISH, Event::GoOn { slot: 0, stop: None }]),
+            on(B, [REPLAY, Event::Ask { slot: 0, stop: None }]),
+        ]);
+    }
+}
+
+/// A snapshot of the standby sees the last number as ended, and one before it as prepared.
+#[test]
+fn a_snapshot_that_is_older_than_a_published_horizon() {
+    let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
+    goes_well([
+        on(A, [PASS, Event::Begin { slot: 0 }, micro(0), Event::Prepare { slot: 0, stop: None }, micro(0), PUBLISH]),
+        on(B, [follow(FIRST)]),
+        on(A, [micro(0)]),
+        on(B, [REPLAY, LOOK]),
+        on(A, [finish, PUBLISH]),
+        on(B, [REPLAY, Event::Ask { slot: 0, stop: None }]),
+    ]);
+}
+
+/// The clock of the primary was ahead when a horizon was published, and is accepted when it is right; in another database too.
+#[test]
+fn a_published_horizon_that_is_taken_back() {
+    for database in [0, 1] {
+        for ahead in [SECOND, 60 * SECOND] {
+            goes_well([
+                on(A, [PASS, make(0), Event::Step { by: ahead }, PUBLISH, Event::SetRight]),
+                on(A, [Event::Connect { slot: 0, database }, Event::Accept { slot: 0, stop: None }]),
+                on(A, [Event::Connect { slot: 0, database: 0 }, wait(0), PUBLISH]),
+                on(B, [follow(FIRST), LOOK, Event::Ask { slot: 0, stop: None }]),
+                on(A, [micro(0), wait(0), micro(0)]),
+                on(B, [REPLAY]),
+            ]);
+        }
+    }
+}
+
+/// A copy of the file knows of a horizon that was taken back since.
+#[test]
+fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
+    goes_well([on(
+        A,
+        [
+            Event::Step { by: 30 * SECOND },
+            ASK,
+            Event::SaveFile,
+            Event::SetRight,
+            Event::Accept { slot: 1, stop: None },
+            Event::RestoreFile,
+        ],
+    )]);
+}
+
+/// The same while somebody publishes it.
+#[test]
+fn a_horizon_that_is_taken_back_while_it_is_published() {
+    for stop in 1..64 {
+        goes_well([
+            on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
+            on(A, [Event::Publish { slot: 1, stop: Some(stop) }, Event::SetRight]),
+            on(A, [Event::Accept { slot: 0, stop: None }, Event::GoOn { slot: 1, stop: None }, wait(0)]),
+            on(B, [follow(FIRST), LOOK, Event::Ask { slot: 0, stop: None }]),
+            on(A, [micro(0), wait(0), micro(0)]),
+            on(B, [REPLAY]),
+        ]);
+    }
+}

@@ -33,6 +33,7 @@ pub enum Event {
     Accept { slot: usize, stop: Option<u16> },
     StartAbove { slot: usize, ahead: i64, stop: Option<u16> },
     Ask { slot: usize, stop: Option<u16> },
+    Publish { slot: usize, stop: Option<u16> },
     Pass { by: i64 },
     Step { by: i64 },
     SetRight,
@@ -78,7 +79,8 @@ impl Event {
             | Self::Recreate { slot, .. }
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
-            | Self::Ask { slot, .. } => Needs::Session(slot),
+            | Self::Ask { slot, .. }
+            | Self::Publish { slot, .. } => Needs::Session(slot),
             Self::Restart { .. }
             | Self::Stop { ending: Ending::InOrder }
             | Self::NewDatabase { .. }
@@ -130,6 +132,7 @@ impl Play {
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
             Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),
+            Event::Publish { slot, stop } => self.publish(at, slot, stop),
             Event::Pass { by } => {
                 self.pass(by);
                 tell!(self.world(), "{} pass", seconds(by));

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use flake_core::horizon::ask;
-use flake_core::ledger::host::Server;
+use flake_core::horizon::{ask, published};
+use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 
 use crate::host::{Hosted, Trouble};
@@ -16,14 +16,14 @@ use crate::session::Session;
 impl Play {
     /// A session begins a transaction that reads by one snapshot.
     pub fn look(&self, at: usize, slot: usize) {
-        if !self.can_operate(at, slot) || !self.is_outside(at, slot) {
+        if !self.can_read(at, slot) || !self.is_outside(at, slot) {
             return;
         }
         self.begin_transaction(at, slot);
         let mut world = self.world();
         let order = world.moment();
         let machine = &mut world.machines[at];
-        let look = machine.procs.look(slot, None, order, true);
+        let look = machine.look(slot, None, order, true);
         if let Some(transaction) = machine.sessions[slot].as_mut().and_then(|session| session.transaction.as_mut()) {
             transaction.look = Some(look);
         }
@@ -59,7 +59,7 @@ impl Play {
 
     /// A horizon is asked for, and returned if the session comes to an answer.
     pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
-        if !self.can_operate(at, slot) {
+        if !self.can_read(at, slot) {
             return None;
         }
         let horizon = Cell::new(None);
@@ -90,10 +90,57 @@ impl Play {
         let mut world = self.world();
         let order = world.moment();
         let own = transaction.and_then(|transaction| transaction.xid);
-        world.machines[host.at].procs.look(host.slot, own, order, false)
+        world.machines[host.at].look(host.slot, own, order, false)
+    }
+
+    /// The horizon is published for standbys.
+    pub fn publish(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
+        if !self.can_operate(at, slot) {
+            return;
+        }
+        let result = self.act((at, slot), stop, |host, session| {
+            self.join(host, session)?;
+            let (database, horizon) = (session.database, self.publish_in(host, session)?);
+            self.world().publish((host.at, host.slot), database, horizon, self.time());
+            Ok(())
+        });
+        let mut world = self.world();
+        tell!(world, "server {}: session {slot} publishes the horizon: {result:?}", world.name(at));
+    }
+
+    /// It reads by a snapshot of its own, whatever the transaction reads by.
+    fn publish_in(&self, host: &mut Hosted, session: &mut Session) -> Result<i64, Trouble> {
+        loop {
+            host.step("is about to publish");
+            host.xid = host.xid.or_else(|| session.transaction.as_ref()?.xid);
+            let look = {
+                let mut world = self.world();
+                let order = world.moment();
+                world.machines[host.at].look(host.slot, host.xid, order, false)
+            };
+            let horizon = published::publish(host, &session.past, &look);
+            if let Some(transaction) = &mut session.transaction {
+                transaction.xid = host.xid;
+            }
+            if let Some(horizon) = horizon? {
+                return Ok(horizon);
+            }
+        }
+    }
+
+    /// What a snapshot from when the server was a standby is told.
+    fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
+        host.step("has its snapshot on a standby");
+        let horizon = published::replayed(look, || host.page())?.ok_or(Trouble::NothingPublished)?;
+        let (who, time) = ((host.at, host.slot), self.time());
+        self.world().returned_replayed(who, database, (horizon, replayed), time);
+        Ok(horizon)
     }
 
     fn answer(&self, host: &mut Hosted, session: &mut Session, look: &Look) -> Result<i64, Trouble> {
+        if let Some(replayed) = look.replayed {
+            return self.replayed(host, session.database, look, replayed);
+        }
         host.step("has its snapshot");
         self.join(host, session)?;
         let acceptances = self.world().machines[host.at].acceptances;

@@ -16,8 +16,10 @@ pub enum Record {
     Commit(u64, Option<usize>),
     /// One that was prepared, and the instant that it carries.
     Prepare { xid: u64, row: usize, database: usize, bound: i64 },
-    /// One that was prepared, and is rolled back.
+    /// One that is rolled back.
     Abort(u64),
+    /// The server has started: of the transactions before this number, only prepared ones run.
+    Start(u64),
     /// A database is created, with this number.
     Database(usize, usize),
     /// The extension of a database is this from now on.

@@ -1,0 +1,87 @@
+//! Horizons that a primary publishes in the page of a database, for the snapshots of standbys that have replayed them.
+//!
+//! 1. A horizon is published with N: a number that no transaction had when the horizon's snapshot had been taken.
+//! 2. A snapshot that was taken in recovery may use it if it sees that a transaction from N on has ended, or that all before N
+//!    have. Either way what had ended for the horizon's snapshot was replayed before, so the snapshot sees all rows below it.
+//! 3. A number from N on has come to its end in the log before the horizon is there, so whoever finds it can use it at once,
+//!    whatever else is open.
+
+use super::Snapshot;
+use super::ask::ask;
+use super::host::{HorizonHost, QuerySnapshot};
+use super::transactions::SessionTransactions;
+use crate::ledger::host::{Change, Fault, Page};
+use crate::ledger::marks::{MAX_PUBLISHED, Published};
+use crate::ledger::protocol::marks_of;
+
+/// Publishes the horizon of a snapshot that was just taken, and returns it, or a later one that is there. Returns none if
+/// horizons were taken back meanwhile: then it has to be done again.
+pub fn publish<H: HorizonHost>(
+    host: &mut H,
+    session: &SessionTransactions,
+    snapshot: &impl QuerySnapshot,
+) -> Result<Option<i64>, H::Error> {
+    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.bound.recalls));
+    let new = Published { horizon: ask(host, session, snapshot)?, next: host.next_xid() };
+    host.use_up_a_number();
+    let mut outcome = Ok(None);
+    host.change_page(|page| {
+        let mut marks = match marks_of(page) {
+            Ok(marks) if marks.bound.recalls == recalls && page.bytes.is_some() => marks,
+            found => {
+                outcome = found.map(|_| None);
+                return Change::Keep;
+            }
+        };
+        let is_new = add(&mut marks.published, new);
+        outcome = Ok(marks.published.last().map(|one| one.horizon));
+        if is_new { Change::Write(marks.encode(None), marks.last_value()) } else { Change::Keep }
+    })?;
+    Ok(outcome?)
+}
+
+/// Returns the highest horizon that a snapshot which was taken in recovery may use; none if there is none yet.
+pub fn replayed<E: From<Fault>>(
+    snapshot: &impl QuerySnapshot,
+    page: impl FnOnce() -> Result<Page, E>,
+) -> Result<Option<i64>, E> {
+    if let Some(known) = snapshot.note() {
+        return Ok(Some(known));
+    }
+    let marks = marks_of(&page()?)?;
+    let horizon = highest(&marks.published, &snapshot.transactions());
+    if let Some(horizon) = horizon {
+        snapshot.set_note(horizon);
+    }
+    Ok(horizon)
+}
+
+/// Returns the highest horizon of which a snapshot sees all.
+pub fn highest(published: &[Published], snapshot: &Snapshot<'_>) -> Option<i64> {
+    let sees_all = |one: &&Published| snapshot.xmax > one.next || snapshot.xmin >= one.next;
+    published.iter().filter(sees_all).map(|one| one.horizon).max()
+}
+
+/// Adds a horizon, unless one is there that is as high and that as many snapshots may use. Returns whether it was added.
+///
+/// The later ones are closer together than the earlier ones, so that a snapshot of any age finds one that is not much older
+/// than itself, however often horizons are published.
+pub fn add(published: &mut Vec<Published>, new: Published) -> bool {
+    if published.iter().any(|one| one.horizon >= new.horizon && one.next <= new.next) {
+        return false;
+    }
+    published.retain(|one| one.horizon > new.horizon || one.next < new.next);
+    published.push(new);
+    published.sort_unstable_by_key(|one| one.horizon);
+    if published.len() > MAX_PUBLISHED {
+        published.remove(least_needed(published));
+    }
+    true
+}
+
+/// Returns the index of the one whose neighbors are the closest together, as seen from the latest. The ends stay.
+fn least_needed(published: &[Published]) -> usize {
+    let age = |at: usize| published[published.len() - 1].horizon.abs_diff(published[at].horizon) as f64;
+    let growth = |&at: &usize| age(at - 1) / age(at + 1).max(1.0);
+    (1..published.len() - 1).min_by(|one, other| growth(one).total_cmp(&growth(other))).unwrap_or(0)
+}

@@ -1,0 +1,83 @@
+//! Which published horizons are kept, and which of them a snapshot may use.
+
+use flake_core::horizon::Snapshot;
+use flake_core::horizon::published::{add, highest};
+use flake_core::ledger::marks::{Bound, MAX_PUBLISHED, Marks, Published};
+use proptest::prelude::*;
+
+fn one(horizon: i64, next: u64) -> Published {
+    Published { horizon, next }
+}
+
+fn snapshot(xmin: u64, xmax: u64) -> Snapshot<'static> {
+    Snapshot { xmin, xmax, running: &[] }
+}
+
+#[test]
+fn a_snapshot_sees_that_a_later_transaction_has_ended_or_all_earlier_ones() {
+    let published = [one(10, 100), one(20, 200), one(30, 300)];
+    let of = |xmin, xmax| highest(&published, &snapshot(xmin, xmax));
+    assert_eq!(of(50, 99), None);
+    assert_eq!(of(50, 100), None, "number 99 has ended, and an earlier one may run");
+    assert_eq!(of(50, 101), Some(10));
+    assert_eq!(of(100, 100), Some(10), "all before number 100 have ended");
+    assert_eq!((of(50, 201), of(200, 200), of(199, 200)), (Some(20), Some(20), Some(10)));
+    assert_eq!(of(1 << 40, 1 << 40), Some(30));
+    assert_eq!(highest(&[], &snapshot(5, 5)), None);
+}
+
+#[test]
+fn one_that_is_as_high_and_that_more_snapshots_may_use_is_enough() {
+    let mut published = vec![one(10, 100)];
+    assert!(!add(&mut published, one(10, 101)) && !add(&mut published, one(9, 100)));
+    assert_eq!(published, [one(10, 100)]);
+    // Two who publish at once.
+    assert!(add(&mut published, one(30, 102)) && add(&mut published, one(20, 101)));
+    assert_eq!(published, [one(10, 100), one(20, 101), one(30, 102)]);
+    assert!(add(&mut published, one(40, 101)));
+    assert_eq!(published, [one(10, 100), one(40, 101)]);
+}
+
+/// However often horizons are published, also by somebody who does nothing else.
+#[test]
+fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
+    for every in [100, 10_000, 1_000_000] {
+        let mut published = Vec::new();
+        for count in 1..=100_000 {
+            add(&mut published, one(count * every, count as u64));
+            assert!(published.len() <= MAX_PUBLISHED);
+        }
+        let newest = 100_000 * every;
+        assert_eq!(published.last(), Some(&one(newest, 100_000)));
+        for age in (0..17).map(|power| every << power).take_while(|age| *age < newest) {
+            let taken = ((newest - age) / every) as u64;
+            let found = highest(&published, &snapshot(taken, taken)).unwrap();
+            assert!(newest - found <= 8 * age, "published every {every}, age {age}: {}", newest - found);
+        }
+    }
+}
+
+#[test]
+fn what_was_published_before_a_recall_does_not_count() {
+    let mut marks = Marks::default();
+    marks.published.push(one(10, 100));
+    marks.bind(Bound { recalls: 0, instant: 50, incarnation: 3 });
+    assert_eq!(marks.published.len(), 1);
+    marks.bind(Bound { recalls: 1, instant: 5, incarnation: 3 });
+    assert_eq!((marks.published.len(), marks.bound.recalls), (0, 1));
+}
+
+proptest! {
+    /// What is kept is in order, so nobody is given a lower one for seeing more.
+    #[test]
+    fn who_sees_more_is_given_a_higher_one(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
+        let mut published = Vec::new();
+        for &(horizon, next) in &all {
+            add(&mut published, one(horizon, next));
+            prop_assert!(published.len() <= MAX_PUBLISHED);
+            prop_assert!(published.is_sorted_by(|one, other| one.horizon < other.horizon && one.next < other.next));
+        }
+        prop_assert!(highest(&published, &snapshot(0, xmax)) <= highest(&published, &snapshot(0, xmax + 1)));
+        prop_assert_eq!(published.last().map(|one| one.horizon), all.iter().map(|one| one.0).max());
+    }
+}

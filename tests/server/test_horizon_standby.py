@@ -1,0 +1,357 @@
+"""A standby returns horizons that its primary has published: who reads below them there sees every row once and in order.
+
+FLAKE_TEST_SECONDS says how long the load lasts, FLAKE_TAILING_ROWS until how many rows there were; `scripts/test tailing` shows
+what each tailer has seen.
+"""
+
+import contextlib
+import os
+import threading
+import time
+
+import psycopg
+import pytest
+
+import tailing
+from conftest import SECONDS
+from horizon import OUTBOX, insert, one, passes
+from standing_clock import running
+from waiting import Background, wait_until
+
+ROWS = int(os.environ.get("FLAKE_TAILING_ROWS", "0"))
+FAULTS = ["pause", "resume", "restart", "crash", "restart cascaded"]
+PREPARES = "max_prepared_transactions=64"
+NONE = psycopg.errors.ObjectNotInPrerequisiteState
+BELOW = "SELECT array_agg(id ORDER BY id) FROM outbox WHERE id < flake_min(flake_horizon(), 'twitter')"
+REPEATABLE = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
+
+def publish(db):
+    return one(db, "SELECT flake_publish_horizon()::text")
+
+
+def publish_above(db, id):
+    """Nothing holds the horizon below this ID."""
+    assert passes(db, id)
+    return publish(db)
+
+
+def with_standby(own_servers, *settings):
+    primary = own_servers(PREPARES, *settings)
+    primary.sql(OUTBOX)
+    return primary, own_servers(PREPARES, standby_of=primary)
+
+
+def below(standby, primary):
+    standby.wait_for_replay(primary)
+    return standby.value(BELOW)
+
+
+def test_what_was_published_is_returned(own_servers):
+    """Nothing is before. Then it is what the primary has returned, also where a transaction is open that was before."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as writer, primary.connect() as slow, primary.connect() as open:
+        first = insert(writer)
+        with pytest.raises(NONE) as raised:
+            below(standby, primary)
+        assert "flake_publish_horizon()" in raised.value.diag.message_hint
+        open.execute("BEGIN; CREATE TABLE open ()")
+        published = publish_above(writer, first)
+        standby.wait_for_replay(primary)
+        assert standby.sql("SELECT flake_horizon()::text, flake_horizon()::text") == [(published, published)]
+        assert below(standby, primary) == [first]
+        slow.execute("BEGIN")
+        held = insert(slow)
+        later = insert(writer)
+        assert publish(writer) == publish(writer) > published
+        assert below(standby, primary) == [first]
+        slow.execute("COMMIT")
+        assert below(standby, primary) == [first], "although the row is there"
+        publish_above(writer, later)
+        assert below(standby, primary) == [first, held, later]
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match=r"flake_publish_horizon\(\)"):
+            standby.sql("SELECT flake_publish_horizon()")
+
+
+@pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
+def test_it_is_published_at_once_in_any_transaction(own_servers, how):
+    """And for a snapshot of that moment, not of the transaction. The transaction's own IDs hold it."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as db, primary.connect() as writer:
+        db.execute(REPEATABLE if how == "repeatable" else "BEGIN")
+        db.execute("SELECT FROM outbox")
+        first = insert(writer)
+        assert passes(writer, first)
+        if how == "by a trigger":
+            db.execute("""CREATE FUNCTION publish() RETURNS trigger LANGUAGE plpgsql AS
+                          $$ BEGIN PERFORM flake_publish_horizon(); RETURN NULL; END $$;
+                          CREATE TRIGGER publish AFTER INSERT ON outbox EXECUTE FUNCTION publish(); COMMIT; BEGIN""")
+        elif how == "prepared":
+            db.execute("CREATE TABLE written ()")
+            publish(db)
+            db.execute("PREPARE TRANSACTION 'one'")
+        own = insert(db) if how != "prepared" else insert(writer)
+        if how != "prepared":
+            publish(db)
+        if how == "rolled back":
+            db.execute("ROLLBACK")
+        assert below(standby, primary) == [first]
+        if how != "rolled back":
+            db.execute("ROLLBACK PREPARED 'one'" if how == "prepared" else "COMMIT")
+            publish_above(writer, own)
+            assert below(standby, primary) == [first, own]
+
+
+def test_an_older_snapshot_is_not_told_what_it_does_not_see(own_servers):
+    """Its rows came after; it is told an earlier one, also after many others were published since."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as writer, primary.connect() as slow, standby.connect() as old, standby.connect() as older:
+        older.execute(f"{REPEATABLE}; SELECT FROM outbox")
+        first = insert(writer)
+        publish_above(writer, first)
+        slow.execute("BEGIN")
+        held = insert(slow)
+        later = insert(writer)
+        standby.wait_for_replay(primary)
+        old.execute(f"{REPEATABLE}; SELECT FROM outbox")
+        slow.execute("COMMIT")
+        for _ in range(100):
+            publish_above(writer, later)
+        assert below(standby, primary) == [first, held, later]
+        assert one(old, BELOW) == [first]
+        with pytest.raises(NONE):
+            one(older, BELOW)
+
+
+def test_many_subtransactions(own_servers):
+    """More than a snapshot lists."""
+    primary, standby = with_standby(own_servers)
+    savepoints = "; ".join(f"SAVEPOINT s{n}; INSERT INTO outbox DEFAULT VALUES" for n in range(150))
+    with primary.connect() as writer, primary.connect() as slow, standby.connect() as old:
+        first = insert(writer)
+        slow.execute(f"BEGIN; {savepoints}; ROLLBACK TO s100")
+        last = insert(writer)
+        publish(writer)
+        assert below(standby, primary) == [first]
+        old.execute(f"{REPEATABLE}; SELECT FROM outbox")
+        slow.execute("COMMIT")
+        publish_above(writer, last)
+        assert len(below(standby, primary)) == 102
+        assert one(old, BELOW) == [first]
+
+
+def test_a_commit_that_waits_for_a_synchronous_standby(own_servers):
+    """The standby shows it before the primary does, which counts it as running."""
+    primary, standby = with_standby(own_servers)
+    primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    primary.reload()
+    with primary.connect(options="-c synchronous_commit=local") as db, primary.connect() as waiting:
+        committer = threading.Thread(target=waiting.execute, args=("INSERT INTO outbox DEFAULT VALUES",))
+        committer.start()
+        wait_until(lambda: primary.sql("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        later = insert(db)
+        publish(db)
+        assert below(standby, primary) is None
+        assert len(standby.sql("SELECT FROM outbox")) == 2
+        primary.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        primary.reload()
+        committer.join()
+        publish_above(db, later)
+        assert len(below(standby, primary)) == 2
+
+
+def test_a_snapshot_that_outlives_the_promotion(own_servers):
+    """What is committed afterwards is not below its horizon, even if that is published then."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as writer, standby.connect() as old:
+        first = insert(writer)
+        publish_above(writer, first)
+        writer.execute("BEGIN; INSERT INTO outbox DEFAULT VALUES; PREPARE TRANSACTION 'two'")
+        last = insert(writer)
+        publish(writer)
+        standby.wait_for_replay(primary)
+        old.execute(f"{REPEATABLE}; SELECT FROM outbox")
+        primary.stop("immediate")
+        standby.promote()
+        assert one(old, BELOW) == [first]
+        with standby.connect() as db:
+            assert one(db, BELOW) == [first]
+            db.execute("COMMIT PREPARED 'two'")
+            publish_above(db, insert(db))
+            assert len(one(db, BELOW)) == 4 and one(old, BELOW) == [first]
+            old.execute("COMMIT")
+            assert one(old, BELOW) == one(db, BELOW) and last in one(db, BELOW)
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
+def test_no_id_below_what_a_standby_has_returned(own_servers, number):
+    """Its clock is behind that of the old primary."""
+    primary = own_servers("flake.node_count=2", clock=running(10))
+    primary.sql(OUTBOX)
+    standby = own_servers("flake.node_count=2", f"flake.node_id={number}", standby_of=primary, clock=running(6))
+    with primary.connect() as writer:
+        insert(writer)
+        publish(writer)
+    standby.wait_for_replay(primary)
+    returned = standby.value("SELECT flake_min(flake_horizon(), 'twitter')")
+    primary.stop("immediate")
+    standby.promote()
+    assert standby.value("SELECT flake_min(clock_timestamp(), 'twitter') < %s", returned)
+    with standby.connect() as db:
+        db.execute("SET flake.max_clock_wait = '1min'")
+        assert insert(db) >= returned
+
+
+@pytest.mark.parametrize("ahead", [1, 3600])
+def test_what_was_taken_back_is_not_returned(own_servers, ahead):
+    """In another database than the one in which the clock is accepted, too."""
+    primary = own_servers(clock=running(0))
+    primary.sql("CREATE DATABASE other")
+    names = ["postgres", "other"]
+    with contextlib.ExitStack() as opened:
+        dbs = [opened.enter_context(primary.connect(dbname=name)) for name in names]
+        for db in dbs:
+            db.execute(f"SET flake.max_clock_wait = '1min'; CREATE EXTENSION IF NOT EXISTS flake; {OUTBOX}")
+            insert(db)
+        standby = own_servers(standby_of=primary)
+        readers = [opened.enter_context(standby.connect(dbname=name)) for name in names]
+        primary.set_clock(running(ahead))
+        high = [one(db, f"SELECT '{publish(db)}'::timestamptz") for db in dbs]
+        primary.set_clock(running(0.5))
+        dbs[0].execute("SELECT flake_accept_clock()")
+        for db in dbs:
+            insert(db)
+            publish(db)
+        standby.wait_for_replay(primary)
+        told = [one(db, "SELECT flake_horizon()") for db in readers]
+        if ahead == 3600:
+            assert [told[n] < high[n] for n in range(2)] == [True, True]
+        low = [one(db, "SELECT flake_min(%s, 'twitter')", horizon) for db, horizon in zip(readers, told, strict=True)]
+        assert [insert(db) >= low[n] for n, db in enumerate(dbs)] == [True, True]
+
+
+def test_somebody_publishes_all_the_time(own_servers):
+    """A role without any right: a snapshot from before finds one all the same, and nothing grows."""
+    primary, standby = with_standby(own_servers)
+    primary.sql("CREATE ROLE nobody LOGIN")
+    with primary.connect() as writer, standby.connect() as old, primary.connect(user="nobody") as hostile:
+        first = insert(writer)
+        publish_above(writer, first)
+        standby.wait_for_replay(primary)
+        time.sleep(0.1)
+        old.execute(f"{REPEATABLE}; SELECT FROM outbox")
+        last = insert(writer)
+        hostile.execute("DO $$ BEGIN FOR n IN 1..3000 LOOP PERFORM flake_publish_horizon(); END LOOP; END $$")
+        assert below(standby, primary) == [first, last]
+        assert one(old, BELOW) == [first]
+        assert primary.value("SELECT pg_relation_size('flake_mark')") == 16384
+
+
+class Lag:
+    """How old what a standby returns is, and what it has replayed."""
+
+    QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
+                      extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
+
+    def __init__(self, server):
+        self.server, self.of_horizon, self.of_replay = server, [], []
+
+    def sample(self, ends):
+        while not ends.wait(0.02):
+            with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
+                while not ends.wait(0.02):
+                    horizon, replay = db.execute(self.QUERY).fetchone()
+                    self.of_horizon.append(horizon)
+                    self.of_replay.append(replay or 0)
+
+    def __str__(self):
+        def told(all):
+            all = sorted(all)
+            return "none" if not all else f"{1000 * all[len(all) // 2]:.0f} ms, 99 % {1000 * all[len(all) * 99 // 100]:.0f} ms"
+
+        return f"horizon {told(self.of_horizon)}; replay {told(self.of_replay)}"
+
+
+class Publisher:
+    """Publishes horizons on whichever server is the primary."""
+
+    EVERY = 0.05
+
+    def __init__(self, server):
+        self.server, self.count = server, 0
+
+    def run(self, ends):
+        while not ends.is_set():
+            server = self.server
+            with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
+                while not ends.wait(self.EVERY) and server is self.server:
+                    publish(db)
+                    self.count += 1
+            ends.wait(self.EVERY)
+
+
+def standbys_of(primary, own_servers):
+    standby = own_servers(PREPARES, standby_of=primary)
+    cascaded = own_servers(PREPARES, standby_of=standby)
+    delayed = own_servers(PREPARES, "recovery_min_apply_delay=300ms", standby_of=standby)
+    return {"standby": standby, "cascaded": cascaded, "delayed": delayed}
+
+
+def tailers_of(standbys):
+    Tailer = tailing.Tailer
+    for name, server in standbys.items():
+        yield Tailer(f"{name}, naive", server=server, pause=0.001, naive=True)
+        yield Tailer(name, server=server)
+        yield Tailer(f"{name}, sno, old snapshots", "of_sno", pause=0.005, repeatable=True, server=server)
+
+
+def load(primary, standbys, faults):
+    publisher, lags = Publisher(primary), {name: Lag(server) for name, server in standbys.items()}
+
+    def settle(server):
+        for standby in standbys.values():
+            if standby is not server:
+                standby.wait_for_replay(server)
+
+    def promote():
+        primary.stop("immediate")
+        standbys["standby"].promote()
+        publisher.server = standbys["standby"]
+        return publisher.server
+
+    steps = {"promote": promote} | {
+        "pause": lambda: [server.sql("SELECT pg_wal_replay_pause()") for server in standbys.values()] and None,
+        "resume": lambda: [server.sql("SELECT pg_wal_replay_resume()") for server in standbys.values()] and None,
+        "restart": lambda: standbys["standby"].restart(mode="immediate"),
+        "restart cascaded": standbys["cascaded"].restart,
+        "crash": lambda: primary.restart(mode="immediate"),
+    }
+    with Background() as background:
+        for run in [publisher.run, *(lag.sample for lag in lags.values())]:
+            background.add(run, background.ends)
+            background.threads[-1].start()
+        tailers = list(tailers_of(standbys))
+        found = tailing.run(primary, SECONDS, [steps[fault] for fault in faults], tailers, 0, settle)
+    print(f"\n{found.rows} rows, {found.terminated} sessions terminated, {publisher.count} horizons; {', '.join(faults)}")
+    for tailer, seen in found.seen.items():
+        print(f"  {tailer.name:28} {seen}")
+    for name, lag in lags.items():
+        print(f"  lag of {name:21} {lag}")
+    assert found.rows > tailing.LEAST and publisher.count
+    for tailer, seen in found.seen.items():
+        assert tailer.naive or seen == tailing.Seen(0, 0, 0, 0, seen.rows), tailer
+    return found.rows, sum(seen.lost for tailer, seen in found.seen.items() if tailer.naive)
+
+
+def test_load(own_servers):
+    """Replay is paused, servers crash and restart, and in the end a standby takes over: those that read below the horizon miss
+    nothing. What the others miss is chance."""
+    primary = own_servers(PREPARES, "max_wal_size=4GB")
+    tailing.prepare(primary)
+    standbys = standbys_of(primary, own_servers)
+    rows, lost = load(primary, standbys, FAULTS)
+    while rows < ROWS:
+        more = load(primary, standbys, FAULTS)
+        rows, lost = rows + more[0], lost + more[1]
+    more = load(primary, standbys, ["promote"])
+    print(f"{rows + more[0]} rows; those who read by ID on standbys have lost {lost + more[1]}")
