@@ -29,4 +29,11 @@ CREATE OR REPLACE VIEW flake_layouts AS
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs a session of this server can make in a second; NULL if it makes none';
 
+CREATE FUNCTION flake_take("row" anyelement, positions regclass, consumer text, most integer) RETURNS SETOF anyelement
+    VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
+COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
+    'returns the next rows of a table below the horizon, and moves the consumer''s position over them; runs as the caller';
+GRANT EXECUTE ON FUNCTION flake_take(anyelement, regclass, text, integer) TO PUBLIC;
+
 SELECT flake_record_mark();

@@ -16,4 +16,5 @@ mod next;
 mod node;
 mod rate;
 mod stats_view;
+mod take;
 mod time;
