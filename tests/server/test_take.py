@@ -86,15 +86,14 @@ def test_each_row_comes_once_and_in_order(db):
 
 def test_rows_that_are_not_below_the_horizon_stay(server, db):
     """Not even the first one of the tick in which it lies."""
-    db.execute("DELETE FROM outbox")
     with server.session() as writer:
-        writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (1)")
+        writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
         db.execute("INSERT INTO outbox SELECT flake_min(flake_horizon(), 'twitter'), 0")
-        db.execute("INSERT INTO outbox SELECT flake_next('twitter'), 2")
-        assert events(db) == []
+        db.execute("INSERT INTO outbox SELECT flake_next('twitter'), 12")
+        assert events(db) == list(range(1, 11))
         writer.execute("COMMIT")
     wait_until_complete(server)
-    assert events(db) == [0, 1, 2]
+    assert events(db) == [0, 11, 12]
 
 
 def test_rows_are_as_the_table_has_them(server, db):
@@ -236,6 +235,25 @@ def test_a_position_that_is_dropped_meanwhile(server, db):
         db.execute("COMMIT")
         with pytest.raises(psycopg.errors.UndefinedObject):
             waiting.end()
+
+
+def test_another_table_that_gets_the_name_meanwhile(server, db):
+    """A schema can be renamed while a consumer waits for its turn."""
+    server.sql("""CREATE SCHEMA a; ALTER TABLE outbox SET SCHEMA a""")
+    take = TAKE.replace("outbox", "a.outbox")
+    with server.session() as other:
+        db.execute("BEGIN")
+        assert events(db, take.replace("100", "1")) == [1]
+        waiting = Waiting(server, other, lambda other: events(other, take))
+        server.sql("""ALTER SCHEMA a RENAME TO b; CREATE SCHEMA a;
+                      CREATE TABLE a.outbox (small smallint, id bigint PRIMARY KEY DEFAULT flake_next('twitter'));
+                      INSERT INTO a.outbox DEFAULT VALUES; SELECT pg_sleep(0.01)""")
+        server.sql("SELECT pg_sleep(0.01)")
+        db.execute("COMMIT")
+        with pytest.raises(psycopg.errors.WrongObjectType):
+            waiting.end()
+    assert events(db, take.replace("a.outbox", "b.outbox")) == list(range(2, 11))
+    server.sql("DROP SCHEMA a, b CASCADE")
 
 
 def test_a_function_whose_snapshot_is_older(server, db):
