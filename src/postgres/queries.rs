@@ -92,7 +92,8 @@ unsafe fn rows<const N: usize>() -> Vec<Row<N>> {
         let row = |row: usize| {
             std::array::from_fn(|column| {
                 let mut is_null = false;
-                let value = pg_sys::SPI_getbinval(*table.vals.add(row), table.tupdesc, column as c_int + 1, &raw mut is_null);
+                let value =
+                    pg_sys::SPI_getbinval(*table.vals.add(row), table.tupdesc, column as c_int + 1, &raw mut is_null);
                 (!is_null).then_some(value)
             })
         };

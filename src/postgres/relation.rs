@@ -28,7 +28,10 @@ pub fn is_table(relation: pg_sys::Oid) -> bool {
 /// Returns whether row security decides which rows of a table the present role sees.
 pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation and the role up in the catalog.
-    unsafe { pg_sys::check_enable_rls(relation, pg_sys::Oid::INVALID, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
+    unsafe {
+        pg_sys::check_enable_rls(relation, pg_sys::Oid::INVALID, true)
+            == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+    }
 }
 
 /// Returns its quoted name with that of its schema, in the encoding of the database; none if it has been dropped.

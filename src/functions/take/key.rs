@@ -44,7 +44,8 @@ pub struct Key {
 /// Returns the key of a table; none if no column is one, or several are.
 pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<Key> {
     let functions = Spi::connect(|client| functions(client, flake.oid)).unwrap_or_else(|error| pgrx::error!("{error}"));
-    let (columns, _) = queries.execute::<4>(COLUMNS, &[(pg_sys::OIDOID, table.into()), (pg_sys::OIDOID, flake.schema.into())]);
+    let (columns, _) =
+        queries.execute::<4>(COLUMNS, &[(pg_sys::OIDOID, table.into()), (pg_sys::OIDOID, flake.schema.into())]);
     let mut keys = columns.into_iter().filter_map(|[column, kind, is_sno, default]| {
         // SAFETY: the query returns columns of these types, and its rows live as long as the connection.
         let (column, kind, is_sno, default) = unsafe {
@@ -76,12 +77,11 @@ fn made_by(functions: &HashMap<u32, String>, default: &[u8]) -> Option<Option<St
     }
     let text = String::from_utf8_lossy(default);
     let tree = Tree::read(&text);
-    let mut made = tree.nodes("FUNCEXPR").filter_map(|call| {
-        match functions.get(&tree.number(call, "funcid")?)?.as_str() {
+    let mut made =
+        tree.nodes("FUNCEXPR").filter_map(|call| match functions.get(&tree.number(call, "funcid")?)?.as_str() {
             "flake_next" => Some(layout(&tree, call, 0).map(Some)),
             "sno_next" => Some(Some(None)),
             _ => None,
-        }
-    });
+        });
     made.next().filter(|_| made.next().is_none())?
 }

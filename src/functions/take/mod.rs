@@ -30,8 +30,7 @@ fn flake_take(
     most: Option<i32>,
     call: pg_sys::FunctionCallInfo,
 ) {
-    let (positions, consumer, most) =
-        (given(positions, "positions"), given(consumer, "consumer"), given(most, "most"));
+    let (positions, consumer, most) = (given(positions, "positions"), given(consumer, "consumer"), given(most, "most"));
     if most < 1 {
         raise(Error::BadMost { most });
     }
@@ -109,7 +108,8 @@ fn is_true(value: Option<pg_sys::Datum>) -> bool {
 
 /// The name of a relation in an error.
 fn shown(relation: pg_sys::Oid) -> String {
-    to_utf8_lossy(&relation::quoted_name(relation).unwrap_or_else(|| relation.to_u32().to_string().into_bytes())).into_owned()
+    to_utf8_lossy(&relation::quoted_name(relation).unwrap_or_else(|| relation.to_u32().to_string().into_bytes()))
+        .into_owned()
 }
 
 c_symbol!(flake_take);
