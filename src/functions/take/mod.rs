@@ -83,7 +83,7 @@ fn flake_take(
             }
             for [row, _] in rows {
                 // SAFETY: as the types say.
-                row.into_iter().for_each(|row| unsafe { set.push(*row) });
+                row.iter().for_each(|row| unsafe { set.push(*row) });
             }
             last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
         });
