@@ -502,8 +502,11 @@ def test_row_security_of_the_table(server, db):
 
 
 def test_row_security_that_comes_meanwhile(server, db):
+    """The consumer knows the type of the rows, which it would otherwise look up under a lock of the table."""
     with role(server) as consumer:
         db.execute("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
+        assert len(events(consumer)) == 10
+        db.execute("UPDATE positions SET last = NULL")
         db.execute("BEGIN; ALTER TABLE outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON outbox USING (event = '3')")
         waiting = Waiting(server, consumer, events)
         db.execute("COMMIT")
@@ -579,3 +582,20 @@ def test_names_in_other_encodings(server, encoding):
             db.execute(f"""DO $$ BEGIN
                 EXECUTE format('SELECT FROM flake_take(NULL::%I, %L, %L, 1)', {name}, 'positions', 'x'); END $$""")
         assert "has no position for table public." in error.value.diag.message_primary
+
+
+def test_a_clock_that_is_behind_after_a_restart(own_servers):
+    """Where nobody remembers the horizon, the position may be above it until the clock is there. No row is lost by that."""
+    server = own_servers(clock="2030-01-01 00:00:10")
+    server.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
+                   INSERT INTO outbox (event) VALUES (1); INSERT INTO positions VALUES ('mailer', 'outbox')""")
+    server.set_clock("2030-01-01 00:00:11")
+    with server.connect() as there:
+        assert events(there) == [1]
+    server.restart(mode="immediate", while_stopped=lambda: server.set_clock("2030-01-01 00:00:08"))
+    with server.connect() as there:
+        refused(there, "55000")
+        server.set_clock("2030-01-01 00:00:20")
+        there.execute("INSERT INTO outbox (event) VALUES (2)")
+        server.set_clock("2030-01-01 00:00:21")
+        assert events(there) == [2]
