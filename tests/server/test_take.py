@@ -600,3 +600,21 @@ def test_a_clock_that_is_behind_after_a_restart(own_servers):
         there.execute("INSERT INTO outbox (event) VALUES (2)")
         server.set_clock(at(21))
         assert events(there) == [2]
+
+
+def test_a_clock_that_was_ahead(own_servers):
+    """After flake_accept_clock, rows come below the position, which would never be taken."""
+    server = server_at_0(own_servers)
+    server.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)")
+    server.set_clock(at(3600))
+    server.sql("INSERT INTO outbox (event) VALUES (1); INSERT INTO positions VALUES ('mailer', 'outbox')")
+    server.set_clock(at(3601))
+    with server.connect() as there:
+        assert events(there) == [1]
+        server.set_clock(at(10))
+        there.execute("SELECT flake_accept_clock()")
+        there.execute("INSERT INTO outbox (event) VALUES (2)")
+        server.set_clock(at(20))
+        refused(there, "55000")
+        there.execute("UPDATE positions SET last = NULL")
+        assert events(there) == [2]
