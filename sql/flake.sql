@@ -354,6 +354,12 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
     'returns an ID that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
 
+CREATE FUNCTION flake_take("row" anyelement, positions regclass, consumer text, most integer) RETURNS SETOF anyelement
+    VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
+COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
+    'returns the next rows of a table below the horizon, and moves the consumer''s position over them; runs as the caller';
+
 CREATE FUNCTION flake_open(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_open';
@@ -383,7 +389,7 @@ GRANT EXECUTE ON FUNCTION
     flake_layout_validator(text[], oid),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_open()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;

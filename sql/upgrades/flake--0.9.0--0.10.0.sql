@@ -121,4 +121,11 @@ COMMENT ON FUNCTION flake_during_support(internal) IS
 COMMENT ON FUNCTION sno_during_support(internal) IS
     'planner support for sno_during and sno_timestamp: the range of snos';
 
+CREATE FUNCTION flake_take("row" anyelement, positions regclass, consumer text, most integer) RETURNS SETOF anyelement
+    VOLATILE PARALLEL UNSAFE ROWS 100
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
+COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
+    'returns the next rows of a table below the horizon, and moves the consumer''s position over them; runs as the caller';
+GRANT EXECUTE ON FUNCTION flake_take(anyelement, regclass, text, integer) TO PUBLIC;
+
 SELECT flake_record_mark();

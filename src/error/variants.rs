@@ -74,6 +74,30 @@ pub enum Error {
     #[error("cannot cover an ID in a parallel worker")]
     CoverInWorker,
 
+    // Taking rows.
+    #[error("argument \"{name}\" must not be null")]
+    NullArgument { name: &'static str },
+    #[error("number of rows must be positive")]
+    BadMost { most: i32 },
+    #[error("function that returns a set of rows was called where no set is expected")]
+    NoSetExpected,
+    #[error("cannot take rows in a transaction with one snapshot")]
+    TakeByOldSnapshot,
+    #[error("rows can be taken from tables only")]
+    NoTable,
+    #[error("row security of table {table} applies to the present role")]
+    RowSecurity { table: String },
+    #[error("table {table} has no key to take its rows by")]
+    NoKey { table: String },
+    #[error("positions in {positions} are not of the type of the key")]
+    PositionType { positions: String, is_sno: bool },
+    #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
+    NoPosition { consumer: String, table: String, positions: String },
+    #[error("position is above the horizon of table {table}")]
+    PositionAboveHorizon { table: String },
+    #[error("position in {positions} was not moved")]
+    NotMoved { positions: String },
+
     // Privileges.
     #[error("must be superuser to call {function}")]
     NotSuperuser { function: &'static str },

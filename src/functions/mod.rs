@@ -18,4 +18,5 @@ mod next;
 mod node;
 mod rate;
 mod stats_view;
+mod take;
 mod time;

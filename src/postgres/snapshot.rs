@@ -4,7 +4,7 @@
 use flake_core::horizon::{Snapshot, host};
 use pgrx::pg_sys;
 
-use super::transaction::next_xid;
+use super::transaction::{has_one_snapshot, next_xid};
 
 /// Marks a snapshot that has a note.
 const STAMP: u32 = 0x464c_4b48;
@@ -69,13 +69,11 @@ impl host::QuerySnapshot for QuerySnapshot {
 
     /// The actions of foreign keys read by newer snapshots in between.
     fn is_of_transaction(&self) -> bool {
-        // SAFETY: it reads a variable of this process. A transaction with one snapshot has it by now, and is only told it again.
-        let of_transaction = unsafe {
-            if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
-                return false;
-            }
-            Self(pg_sys::GetTransactionSnapshot())
-        };
+        if !has_one_snapshot() {
+            return false;
+        }
+        // SAFETY: such a transaction has its snapshot by now, and is only told it again.
+        let of_transaction = unsafe { Self(pg_sys::GetTransactionSnapshot()) };
         self.transactions() == of_transaction.transactions()
     }
 

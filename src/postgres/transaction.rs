@@ -54,6 +54,12 @@ pub fn xid() -> Option<u64> {
     (xid != 0).then_some(xid)
 }
 
+/// Returns whether all queries of the present transaction read by one snapshot.
+pub fn has_one_snapshot() -> bool {
+    // SAFETY: it reads a variable of this process.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+}
+
 /// Sleeps for a millisecond, for somebody who was stopped to go on. It can be canceled.
 pub fn nap() {
     check_for_interrupts!();

@@ -23,6 +23,8 @@ FOR_SNO = [
     (r"flake_cover\((.*?), 'twitter'\)", r"flake_cover(\1::sno)"),
     (r"flake_node\(id, 'twitter'\)", "flake_node(id)"),
     (r"\b(id|last|position|upto|low|high) bigint\b", r"\1 sno"),
+    (r"flake_timestamp\((.*), 'twitter'\)", r"sno_timestamp(\1)"),
+    (r"COALESCE\(last, 0\)", "COALESCE(last, '2222222222222222')"),
     (r"DEFAULT 0\b", "DEFAULT '2222222222222222'"),
     (r"COALESCE\(max\(upto\), 0\)", "COALESCE(max(upto), '2222222222222222')"),
 ]

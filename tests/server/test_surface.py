@@ -80,6 +80,7 @@ OTHERS = [
     "SELECT ({sno})::uuid", "SELECT min(s), max(s), count(DISTINCT s) FROM (VALUES (({sno})::sno), ({sno})) v(s)",
     "SELECT octet_length(sno_in(textout({text}))::text)",
     "SELECT flake_layout_validator(ARRAY['definition=' || left(({jsonb})::text, 1000000)], 'pg_foreign_server'::regclass)",
+    "SELECT count(*) FROM flake_take(NULL::pg_class, ({oid})::oid, ({text})::text, ({integer})::integer)",
     "SELECT count(*) FROM flake_layouts", "SELECT count(*) FROM flake_check()", "SELECT count(*) FROM flake_stats",
     "SELECT flake_timestamp({bigint}, {text}), flake_timestamp({bigint}, {text})",
 ]  # fmt: skip

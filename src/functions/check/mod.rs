@@ -1,7 +1,7 @@
 //! flake_check: what an operator wants to know before and after a change. It changes nothing, and nobody needs privileges.
 
 mod bounds;
-mod calls;
+pub(super) mod calls;
 mod finding;
 mod layouts;
 mod memory;

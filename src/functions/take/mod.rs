@@ -1,0 +1,115 @@
+//! flake_take: the next rows of a table, and the position of a consumer, which moves over them.
+//!
+//! Everything is done by queries of the caller's. Each has a newer snapshot than the locks before it, so it sees the position
+//! that it waited for, and no table as it was before it was rewritten; horizon and rows are of one snapshot.
+#![allow(unsafe_code, reason = "a function of any type, with rows as PostgreSQL has them")]
+
+mod key;
+mod texts;
+
+use pgrx::prelude::*;
+use pgrx::{AnyElement, IntoDatum};
+
+use self::texts::Texts;
+use crate::error::{Error, raise};
+use crate::postgres::call::Call;
+use crate::postgres::encoding::to_utf8_lossy;
+use crate::postgres::entry_point::c_symbol;
+use crate::postgres::queries::Queries;
+use crate::postgres::result_set::ResultSet;
+use crate::postgres::{extension, relation, transaction};
+
+/// How much of a consumer's name an error shows, in bytes.
+const SHOWN: usize = 100;
+
+#[pg_extern(sql = "")]
+fn flake_take(
+    _row: Option<AnyElement>,
+    positions: Option<pg_sys::Oid>,
+    consumer: Option<&[u8]>,
+    most: Option<i32>,
+    call: pg_sys::FunctionCallInfo,
+) {
+    let (positions, consumer, most) = (given(positions, "positions"), given(consumer, "consumer"), given(most, "most"));
+    if most < 1 {
+        raise(Error::BadMost { most });
+    }
+    if transaction::has_one_snapshot() {
+        raise(Error::TakeByOldSnapshot);
+    }
+    // SAFETY: it looks at the node of the running call.
+    let row = unsafe { pg_sys::get_fn_expr_argtype((*call).flinfo, 0) };
+    let Some(table) = relation::of_row_type(row) else { raise(Error::NoTable) };
+    relation::lock_to_read(table);
+    if !relation::is_table(table) {
+        raise(Error::NoTable);
+    }
+    if relation::hides_rows(table) {
+        raise(Error::RowSecurity { table: shown(table) });
+    }
+    // SAFETY: it is declared to return a set of what its first argument is.
+    let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
+    let no_position = || -> ! {
+        let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
+        raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
+    };
+    Queries::run(|queries| {
+        let flake = extension::find(c"flake");
+        let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
+        let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
+        if key::type_of_positions(queries, positions) != Some(key.kind) {
+            raise(Error::PositionType { positions: shown(positions), is_sno: key.layout.is_none() });
+        }
+        let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
+        let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
+
+        // Who finds nothing locks nothing, and so needs no transaction ID.
+        let (found, _) = queries.execute::<2>(&texts.look, &of);
+        let Some([is_above, is_any]) = found.first() else { no_position() };
+        if is_true(*is_above) {
+            raise(Error::PositionAboveHorizon { table: shown(table) });
+        }
+        if !is_true(*is_any) {
+            return;
+        }
+        if queries.execute::<0>(&texts.lock, &of).1 == 0 {
+            no_position();
+        }
+        let mut last = None;
+        queries.for_each(&texts.rows, &[of[0], of[1], (pg_sys::INT4OID, datum(most))], |rows, types| {
+            // The names could be those of other relations by now, in a schema that was renamed.
+            if types != [row, key.kind] {
+                raise(Error::NoTable);
+            }
+            for [row, _] in rows {
+                // SAFETY: as the types say.
+                row.iter().for_each(|row| unsafe { set.push(*row) });
+            }
+            last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
+        });
+        let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;
+        if !last.is_none_or(is_moved) {
+            raise(Error::NotMoved { positions: shown(positions) });
+        }
+    });
+}
+
+fn given<T>(argument: Option<T>, name: &'static str) -> T {
+    argument.unwrap_or_else(|| raise(Error::NullArgument { name }))
+}
+
+fn datum(value: impl IntoDatum) -> pg_sys::Datum {
+    value.into_datum().unwrap_or(pg_sys::Datum::null())
+}
+
+fn is_true(value: Option<pg_sys::Datum>) -> bool {
+    value.is_some_and(|value| value.value() & 0xff != 0)
+}
+
+/// The name of a relation in an error.
+fn shown(relation: pg_sys::Oid) -> String {
+    to_utf8_lossy(&relation::quoted_name(relation).unwrap_or_else(|| relation.to_u32().to_string().into_bytes()))
+        .into_owned()
+}
+
+c_symbol!(flake_take);

@@ -1,0 +1,79 @@
+//! The queries of flake_take.
+
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+use pgrx::spi::quote_literal;
+
+use super::key::Key;
+use crate::postgres::relation;
+
+/// $1 is the consumer, $2 the table. All names are qualified, as the caller's search_path is in force.
+pub struct Texts {
+    /// Whether the position is above the horizon, and whether a row is between them.
+    pub look: CString,
+    pub lock: CString,
+    /// The rows and their keys, $3 at most.
+    pub rows: CString,
+    /// Moves the position to $3.
+    pub go_on: CString,
+}
+
+const LOOK: &str = "
+    SELECT p.last OPERATOR({operators}.>) {bound},
+           EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
+    FROM {positions} p WHERE {of}";
+const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
+/// The name of the whole row could be that of a column, but for the cast.
+const ROWS: &str = "
+    SELECT (t.*)::{table}, t.{key} FROM {table} t
+    WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
+    ORDER BY t.{key} LIMIT $3";
+const GO_ON: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
+
+const OF: &str = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";
+
+impl Texts {
+    /// Returns none if a relation has been dropped.
+    pub fn new(schema: pg_sys::Oid, key: &Key, table: pg_sys::Oid, positions: pg_sys::Oid) -> Option<Self> {
+        let flake = &relation::quoted_schema(schema)?[..];
+        let (operators, bound, last) = match &key.layout {
+            Some(layout) => (
+                &b"pg_catalog"[..],
+                fill(
+                    "{flake}.flake_min({flake}.flake_horizon(), {layout}::pg_catalog.text)",
+                    &[("flake", flake), ("layout", quote_literal(layout).as_bytes())],
+                ),
+                fill("COALESCE(p.last, '-9223372036854775808'::pg_catalog.int8)", &[]),
+            ),
+            None => (
+                flake,
+                fill("{flake}.sno_min({flake}.flake_horizon())", &[("flake", flake)]),
+                fill("COALESCE(p.last, '2222222222222222'::{flake}.sno)", &[("flake", flake)]),
+            ),
+        };
+        let (table, positions) = (relation::quoted_name(table)?, relation::quoted_name(positions)?);
+        let names = [
+            ("operators", operators),
+            ("bound", &bound),
+            ("last", &last),
+            ("table", &table),
+            ("positions", &positions),
+            ("key", &key.column),
+            ("of", OF.as_bytes()),
+        ];
+        let text = |template| CString::new(fill(template, &names)).ok();
+        Some(Self { look: text(LOOK)?, lock: text(LOCK)?, rows: text(ROWS)?, go_on: text(GO_ON)? })
+    }
+}
+
+/// Fills names in a text, in the encoding of the database.
+fn fill(template: &str, names: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut parts = template.split('{');
+    let mut text = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for (name, rest) in parts.filter_map(|part| part.split_once('}')) {
+        text.extend(names.iter().find(|(of, _)| *of == name).map_or(&b""[..], |(_, value)| value));
+        text.extend(rest.bytes());
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! Queries of which each reads by a new snapshot and sees what the ones before have written. pgrx's own read by the snapshot of
+//! the calling query, unless the transaction has an ID.
+#![allow(unsafe_code, reason = "PostgreSQL's server programming interface")]
+
+use std::ffi::{CStr, c_int, c_long};
+use std::ptr;
+
+use pgrx::pg_sys;
+
+/// How many rows are fetched at a time.
+const CHUNK: c_long = 1000;
+
+/// A parameter of a query: its type and its value.
+pub type Parameter = (pg_sys::Oid, pg_sys::Datum);
+
+/// A row; NULL is none.
+pub type Row<const N: usize> = [Option<pg_sys::Datum>; N];
+
+/// A connection to the interface. After an error, PostgreSQL closes it.
+pub struct Queries(());
+
+impl Queries {
+    /// Acts with a connection. Nothing that queries return lives longer.
+    pub fn run<R>(act: impl FnOnce(&Self) -> R) -> R {
+        // SAFETY: the connection is closed unless an error leaves from `act`.
+        unsafe { pg_sys::SPI_connect() };
+        let result = act(&Self(()));
+        // SAFETY: as above.
+        unsafe { pg_sys::SPI_finish() };
+        result
+    }
+
+    /// Returns the rows of a query that has N columns, or none; and how many it has returned, changed or locked.
+    pub fn execute<const N: usize>(&self, query: &CStr, parameters: &[Parameter]) -> (Vec<Row<N>>, u64) {
+        let (mut types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
+        // SAFETY: both lists are as long as the parameters, of which none is NULL. Whatever fails raises an error.
+        unsafe {
+            let (count, types, values) = (types.len() as c_int, types.as_mut_ptr(), values.as_mut_ptr());
+            pg_sys::SPI_execute_with_args(query.as_ptr(), count, types, values, ptr::null(), false, 0);
+            (rows(), pg_sys::SPI_processed)
+        }
+    }
+
+    /// Calls a function with the rows of a query that has N columns, and with their types; the rows live as long as the call.
+    pub fn for_each<const N: usize>(
+        &self,
+        query: &CStr,
+        parameters: &[Parameter],
+        mut act: impl FnMut(&[Row<N>], [pg_sys::Oid; N]),
+    ) {
+        let (mut types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
+        // SAFETY: as in `execute`. A cursor has a table of rows, if only of none, until it is freed.
+        unsafe {
+            let (count, types, values) = (types.len() as c_int, types.as_mut_ptr(), values.as_mut_ptr());
+            let (name, nulls) = (ptr::null(), ptr::null());
+            let cursor = pg_sys::SPI_cursor_open_with_args(name, query.as_ptr(), count, types, values, nulls, false, 0);
+            loop {
+                pg_sys::SPI_cursor_fetch(cursor, true, CHUNK);
+                let (rows, table) = (rows(), pg_sys::SPI_tuptable);
+                if !rows.is_empty() {
+                    let column_type = |column| pg_sys::SPI_gettypeid((*table).tupdesc, column as c_int + 1);
+                    act(&rows, std::array::from_fn(column_type));
+                }
+                pg_sys::SPI_freetuptable(table);
+                if rows.len() < CHUNK as usize {
+                    break;
+                }
+            }
+            pg_sys::SPI_cursor_close(cursor);
+        }
+    }
+
+    /// Copies a value, so that it lives longer than the connection.
+    pub fn keep(&self, of: pg_sys::Oid, value: pg_sys::Datum) -> pg_sys::Datum {
+        let (mut length, mut is_by_value) = (0, false);
+        // SAFETY: the value is of this type; there is a connection.
+        unsafe {
+            pg_sys::get_typlenbyval(of, &raw mut length, &raw mut is_by_value);
+            pg_sys::SPI_datumTransfer(value, is_by_value, length.into())
+        }
+    }
+}
+
+/// The rows that the last query has returned.
+///
+/// # Safety
+/// It must have N columns, or none.
+unsafe fn rows<const N: usize>() -> Vec<Row<N>> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let Some(table) = pg_sys::SPI_tuptable.as_ref() else { return Vec::new() };
+        let row = |row: usize| {
+            std::array::from_fn(|column| {
+                let mut is_null = false;
+                let value =
+                    pg_sys::SPI_getbinval(*table.vals.add(row), table.tupdesc, column as c_int + 1, &raw mut is_null);
+                (!is_null).then_some(value)
+            })
+        };
+        (0..table.numvals as usize).map(row).collect()
+    }
+}

@@ -1,0 +1,89 @@
+"""flake_take as it is pasted from docs/tailing.md, of each layout that has an order and of sno, under load: two processes of one
+consumer, of which each crashes now and then, and another consumer take each row once, in order."""
+
+import concurrent.futures
+import random
+import re
+import subprocess
+import threading
+import time
+
+import psycopg
+import pytest
+
+from conftest import SECONDS, bindir
+from tailing import SLEEP
+from test_pasted import ORDERED, pasted
+from test_recipes import PAGE, recipe
+from waiting import wait_until
+
+CREATE, TAKE, _, LAG = recipe("A consumer in two lines")
+OUTBOX = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
+WRITES = f"""
+INSERT INTO outbox DEFAULT VALUES;
+BEGIN; INSERT INTO outbox DEFAULT VALUES; SELECT {SLEEP}; INSERT INTO outbox DEFAULT VALUES; COMMIT;
+BEGIN; INSERT INTO outbox DEFAULT VALUES; SAVEPOINT a; INSERT INTO outbox DEFAULT VALUES; ROLLBACK TO a; SELECT {SLEEP}; ROLLBACK;
+"""
+
+
+class Consumer:
+    """Takes rows, in several sessions at once; what was rolled back is not taken."""
+
+    def __init__(self, server, take, crashes):
+        self.server, self.take, self.crashes, self.taken = server, take, crashes, []
+
+    def step(self, db):
+        db.execute("BEGIN")
+        ids = [row[0] for row in db.execute(self.take).fetchall()]
+        if random.random() < self.crashes:
+            db.execute("ROLLBACK")
+            return None
+        # Whoever has rows has the turn until it commits.
+        self.taken += ids
+        db.execute("COMMIT")
+        return ids
+
+    def run(self, stopped):
+        with self.server.connect() as db:
+            while not stopped.is_set() or self.step(db) != []:
+                self.step(db)
+                time.sleep(random.random() * 0.01)
+
+
+@pytest.mark.parametrize("layout", [*ORDERED, "sno"])
+def test_each_row_once_and_in_order(own_servers, layout):
+    server = own_servers()
+    server.sql(pasted(OUTBOX, layout) + pasted(CREATE, layout))
+    server.sql("INSERT INTO positions VALUES ('auditor', 'outbox')")
+    script = server.base / "writes.sql"
+    script.write_text(WRITES)
+    command = [bindir() / "pgbench", "-n", "-c", "4", "-T", str(SECONDS), "-f", script]
+    writing = subprocess.Popen(command, env=server.client_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    mailer, auditor = Consumer(server, TAKE, 0.3), Consumer(server, TAKE.replace("mailer", "auditor"), 0)
+    stopped = threading.Event()
+    horizon = pasted("flake_min(flake_horizon(), 'twitter')", layout)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(consumer.run, stopped) for consumer in (mailer, mailer, auditor)]
+        try:
+            writing.wait()
+            wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM outbox"))
+        finally:
+            stopped.set()
+        [job.result() for job in jobs]
+    assert writing.returncode == 0
+    written = [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
+    assert len(written) > 10
+    assert auditor.taken == written
+    assert mailer.taken == written
+    assert server.sql(pasted(LAG, layout).strip().rstrip(";") + " ORDER BY name") == [("auditor", None), ("mailer", None)]
+    server.sql("UPDATE positions SET last = NULL")
+    assert all(lag.total_seconds() > 0 for _, lag in server.sql(pasted(LAG, layout)))
+
+
+@pytest.mark.parametrize("layout", ["uniqueid", "seata"])
+def test_layouts_without_order(own_servers, layout):
+    server = own_servers()
+    server.sql(pasted(OUTBOX, layout) + CREATE + "INSERT INTO outbox DEFAULT VALUES")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="not ordered by time"):
+        server.sql(TAKE)
+    assert server.value("SELECT last FROM positions") is None
