@@ -43,7 +43,7 @@ def test_django(empty_database):
     "program, expected",
     [
         ("with_pg.mjs", ["string 1000", "bigint true true", REFUSED]),
-        ("with_postgres.mjs", ["bigint 1000", "bigint true true", REFUSED]),
+        ("with_postgres.mjs", ["string 1000", "bigint true true", REFUSED]),
         ("with_knex.mjs", ["string 1000", "true", REFUSED]),
         ("with_kysely.mjs", ["string 1000", "true", REFUSED]),
     ],

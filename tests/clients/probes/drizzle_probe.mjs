@@ -13,14 +13,15 @@ const id = () => bigint({ mode: setUp ? "bigint" : "number" });
 const native = setUp ? BigInt : Number;
 const kept = pgTable("kept", { n: integer().primaryKey(), id: id(), many: id().array(), document: jsonb() });
 const made = pgTable("made", { id: id().primaryKey().default(sql`flake_next('twitter')`), item: text() });
+const manyRows = pgTable("many", { id: id().primaryKey().default(sql`flake_next('twitter')`), item: text() });
 const pool = new pg.Pool();
 const db = drizzle(pool);
 const found = async (table, id) => (await db.select({ count: count() }).from(table).where(eq(table.id, id)))[0].count;
 let n = 0;
 
 await report({
-  keep: async (text) => {
-    const values = { n: ++n, id: native(text), many: [native(text), null] };
+  keep: async (id, other) => {
+    const values = { n: ++n, id: native(id), many: [native(id), other && native(other)] };
     const [row] = await db.insert(kept).values(values).returning();
     return [row.id, row.many, await found(kept, row.id)];
   },
@@ -35,6 +36,8 @@ await report({
     const [row] = await db.insert(made).values({}).returning();
     return [row.id, await found(made, row.id)];
   },
+  insert: (rows) => db.insert(manyRows).values(rows).returning(),
+  select: () => db.select().from(manyRows),
   fail: () => db.execute(sql`SELECT flake_timestamp(${"-1"}::bigint)`),
 });
 await pool.end();

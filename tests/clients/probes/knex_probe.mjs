@@ -11,8 +11,8 @@ const knex = Knex({ client: "pg", connection: {} });
 const count = async (table, id) => (await knex(table).count().where({ id }))[0].count;
 
 await report({
-  keep: async (id) => {
-    const [row] = await knex("kept").insert({ id, many: [id, null] }).returning(["id", "many"]);
+  keep: async (id, other) => {
+    const [row] = await knex("kept").insert({ id, many: [id, other] }).returning(["id", "many"]);
     return [row.id, row.many, await count("kept", row.id)];
   },
   keepNull: async () => (await knex("kept").insert({ id: null }).returning("id"))[0].id,
@@ -25,6 +25,8 @@ await report({
     const [{ id }] = await knex("made").insert({ item: null }).returning("id");
     return [id, await count("made", id)];
   },
+  insert: (rows) => knex("many").insert(rows).returning("id"),
+  select: () => knex("many"),
   fail: () => knex.raw("SELECT flake_timestamp(?::bigint)", ["-1"]),
 });
 await knex.destroy();

@@ -13,8 +13,8 @@ const count = async (table, id) =>
 const insert = (table, values) => db.insertInto(table).values(values);
 
 await report({
-  keep: async (id) => {
-    const row = await insert("kept", { id, many: [id, null] }).returning(["id", "many"]).executeTakeFirst();
+  keep: async (id, other) => {
+    const row = await insert("kept", { id, many: [id, other] }).returning(["id", "many"]).executeTakeFirst();
     return [row.id, row.many, await count("kept", row.id)];
   },
   keepNull: async () => (await insert("kept", { id: null }).returning("id").executeTakeFirst()).id,
@@ -27,6 +27,8 @@ await report({
     const { id } = await insert("made", { item: null }).returning("id").executeTakeFirst();
     return [id, await count("made", id)];
   },
+  insert: (rows) => insert("many", rows).returning("id").execute(),
+  select: () => db.selectFrom("many").selectAll().execute(),
   fail: () => sql`SELECT flake_timestamp(${"-1"}::bigint)`.execute(db),
 });
 await db.destroy();

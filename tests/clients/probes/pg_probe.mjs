@@ -12,8 +12,8 @@ const row = async (query, ...parameters) => (await db.query(query, parameters)).
 const count = async (table, id) => (await row(`SELECT count(*) FROM ${table} WHERE id = $1`, id)).count;
 
 await report({
-  keep: async (id) => {
-    const kept = await row("INSERT INTO kept (id, many) VALUES ($1, $2) RETURNING id, many", id, [id, null]);
+  keep: async (id, other) => {
+    const kept = await row("INSERT INTO kept (id, many) VALUES ($1, $2) RETURNING id, many", id, [id, other]);
     return [kept.id, kept.many, await count("kept", kept.id)];
   },
   keepNull: async () => (await row("INSERT INTO kept (id) VALUES ($1) RETURNING id", null)).id,

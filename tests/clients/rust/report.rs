@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-/// Itself, an array of it and NULL, and how many rows were found by it.
+pub const HOLE: i64 = 42;
+
+/// Itself, an array of it and another one, and how many rows were found by it.
 pub type Kept = (i64, Vec<Option<i64>>, i64);
 
 pub fn ids() -> Vec<i64> {
@@ -11,6 +13,7 @@ pub fn ids() -> Vec<i64> {
 
 pub struct Report {
     pub kept: Vec<Kept>,
+    pub hole: Kept,
     pub null: Option<i64>,
     pub read: Vec<Value>,
     pub written: Vec<String>,
@@ -21,12 +24,11 @@ pub struct Report {
 impl Report {
     pub fn print(self) {
         let text = |id: Option<i64>| id.map(|id| id.to_string());
-        let kept = self.kept.into_iter().map(|(id, many, found)| {
-            json!([id.to_string(), many.into_iter().map(text).collect::<Vec<_>>(), found])
-        });
+        let strings = |(id, many, found): Kept| json!([id.to_string(), many.into_iter().map(text).collect::<Vec<_>>(), found]);
         println!("{}", json!({
             "type": std::any::type_name_of_val(&self.made.0),
-            "kept": kept.collect::<Vec<_>>(),
+            "kept": self.kept.into_iter().map(strings).collect::<Vec<_>>(),
+            "hole": strings(self.hole),
             "null": self.null,
             "read": self.read.iter().map(|document| document["id"].to_string()).collect::<Vec<_>>(),
             "written": self.written,
