@@ -77,6 +77,7 @@ class Database:
         return self.run("node", *command, directory=directory, **options)
 
     def drizzle_kit(self, *command):
+        """It succeeds, whatever goes wrong."""
         return self.node("node_modules/drizzle-kit/bin.cjs", *command)
 
     def rust(self, program, *arguments):
