@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from conftest import ROOT
+from loopback import port_of
 
 EXAMPLES = ROOT / "examples"
 PROBES = ROOT / "tests/clients/probes"
@@ -37,9 +38,7 @@ class Database:
 
     @property
     def environment(self):
-        host = str(self.server.dir).replace("/", "%2F")
-        named = {"PGDATABASE": self.name, "DATABASE_URL": f"postgres://postgres@{host}/{self.name}"}
-        return self.server.client_environment | named
+        return self.server.client_environment | {"PGDATABASE": self.name}
 
     def run(self, *command, directory, succeeds=True, **environment):
         """What it prints, with its errors."""
@@ -84,7 +83,21 @@ class Database:
         built = ROOT / "target/clients/debug" / program
         if not built.exists():
             pytest.skip("the crates of Rust's clients are not there and could not be had")
-        return self.run(str(built), *arguments, directory=ROOT)
+        host = str(self.server.dir).replace("/", "%2F")
+        return self.run(str(built), *arguments, directory=ROOT, DATABASE_URL=f"postgres://postgres@{host}/{self.name}")
+
+    def debian(self, program, *arguments):
+        """A program in one of the languages whose clients come from Debian."""
+        if not os.environ.get("FLAKE_DEBIAN_CLIENTS"):
+            pytest.skip("FLAKE_DEBIAN_CLIENTS is not set")
+        start = {".java": ["java", "-cp", "/usr/share/java/postgresql.jar"], ".go": ["go", "run"], ".rb": ["ruby"], ".php": ["php"]}
+        command = [*start[program.suffix], str(program), *arguments]
+        environment = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": str(ROOT / "target/clients/go")}
+        if program.suffix != ".java":
+            return self.run(*command, directory=ROOT, **environment)
+        with port_of(self.server) as port:
+            url = f"jdbc:postgresql://127.0.0.1:{port}/{self.name}?user=postgres"
+            return self.run(*command, directory=ROOT, JDBC_URL=url)
 
     def inserts(self, table):
         """How many statements have inserted into a table."""
