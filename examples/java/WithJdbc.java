@@ -4,19 +4,15 @@ import java.sql.*;
 
 class WithJdbc {
     public static void main(String[] arguments) throws SQLException {
-        // Rows of a batch go to the server in a few statements.
-        String url = System.getenv("JDBC_URL") + "&reWriteBatchedInserts=true";
-        try (Connection db = DriverManager.getConnection(url)) {
+        try (Connection db = DriverManager.getConnection(System.getenv("JDBC_URL"))) {
             db.createStatement().execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)");
 
-            // Many rows; each has the key of its place.
-            PreparedStatement insert = db.prepareStatement("INSERT INTO orders (item) VALUES (?)", new String[] {"id"});
-            for (int number = 0; number < 1000; number++) {
-                insert.setString(1, "cup " + number);
-                insert.addBatch();
-            }
-            insert.executeBatch();
-            ResultSet keys = insert.getGeneratedKeys();
+            // Many rows in one statement; their IDs increase. A batch that returns keys takes a statement for each row.
+            String[] items = new String[1000];
+            for (int number = 0; number < 1000; number++) items[number] = "cup " + number;
+            PreparedStatement insert = db.prepareStatement("INSERT INTO orders (item) SELECT unnest(?) RETURNING id");
+            insert.setArray(1, db.createArrayOf("text", items));
+            ResultSet keys = insert.executeQuery();
             Long[] ids = new Long[1000];
             for (int number = 0; keys.next(); number++) ids[number] = keys.getLong(1);
 

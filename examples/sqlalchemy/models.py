@@ -5,6 +5,7 @@ from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import UserDefinedType
 
+
 def flake_id():
     """A key that flake makes. The default is written as PostgreSQL shows it, so that Alembic sees no difference.
 

@@ -90,8 +90,9 @@ class Database:
         """A program in one of the languages whose clients come from Debian."""
         if not os.environ.get("FLAKE_DEBIAN_CLIENTS"):
             pytest.skip("FLAKE_DEBIAN_CLIENTS is not set")
-        start = {".java": ["java", "-cp", "/usr/share/java/postgresql.jar"], ".go": ["go", "run"], ".rb": ["ruby"], ".php": ["php"]}
-        command = [*start[program.suffix], str(program), *arguments]
+        java = ["java", "-cp", "/usr/share/java/postgresql.jar"]
+        start = {".java": java, ".go": ["go", "run"], ".rb": ["ruby"], ".php": ["php"]}[program.suffix]
+        command = [*start, str(program), *arguments]
         environment = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": str(ROOT / "target/clients/go")}
         if program.suffix != ".java":
             return self.run(*command, directory=ROOT, **environment)

@@ -1,6 +1,5 @@
-"""The clients that the tests know, with their versions, and what each makes of IDs as it is and set up as docs/clients.md says."""
+"""The clients that the tests know, and what each makes of IDs as it is and set up as docs/clients.md says."""
 
-import functools
 import json
 import re
 

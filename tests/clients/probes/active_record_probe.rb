@@ -42,7 +42,7 @@ end
 puts JSON.generate(
   kept: kept,
   hole: keep(42, nil),
-  null: null.reload[:id],
+  null: value("SELECT id FROM kept WHERE n = ?", null.n),
   read: texts.map { |text| JSON.parse(value("SELECT jsonb_build_object('id', CAST(? AS bigint))", text.to_i))["id"].to_s },
   written: texts.map { |text| value("SELECT document ->> 'id' FROM kept WHERE n = ?", Kept.create!(document: { id: text.to_i }).n) },
   made: [made.id.to_s, Made.where(id: made.id).count],

@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import asyncpg
+
 from report import HOLE, IDS, report
 
 

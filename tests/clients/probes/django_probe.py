@@ -4,10 +4,11 @@ django.setup()
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import DatabaseError, connection, models, transaction
+from django.db.models import Func, Value
 from django.db.models.fields.json import KT
-from report import HOLE, IDS, MANY, MODE, report
 
 from flake_django import FlakeField
+from report import HOLE, IDS, MANY, MODE, report
 
 
 class Kept(models.Model):
@@ -21,7 +22,7 @@ class Kept(models.Model):
 
 
 KEYS = {
-    "plain": lambda: models.BigIntegerField(primary_key=True, db_default=models.Func(models.Value("twitter"), function="flake_next")),
+    "plain": lambda: models.BigIntegerField(primary_key=True, db_default=Func(Value("twitter"), function="flake_next")),
     "set-up": lambda: FlakeField(primary_key=True),
     "identity": lambda: models.BigAutoField(primary_key=True),
 }
@@ -56,14 +57,15 @@ try:
 except DatabaseError as raised:
     error = type(raised).__name__, raised.__cause__.sqlstate
 hole, null = keep(HOLE, None), Kept.objects.create()
+documents = Kept.objects.filter(document__isnull=False).exclude(id=HOLE).order_by("n")
 objects = Many.objects.bulk_create(Many(item=str(number)) for number in range(MANY))
 items = dict(Many.objects.values_list("id", "item"))
 report(
     kept=kept,
     hole=hole,
     null=null.id,
-    read=[row.document["id"] for row in Kept.objects.filter(document__isnull=False).exclude(id=HOLE).order_by("n")],
-    written=list(Kept.objects.filter(document__isnull=False).exclude(id=HOLE).order_by("n").annotate(text=KT("document__id")).values_list("text", flat=True)),
+    read=[row.document["id"] for row in documents],
+    written=list(documents.annotate(text=KT("document__id")).values_list("text", flat=True)),
     made=(made.id, Made.objects.filter(id=made.id).count()),
     error=error,
     many=sum(items.get(object.id) == object.item for object in objects),

@@ -1,5 +1,6 @@
 import psycopg
 from psycopg.types.json import Jsonb
+
 from report import HOLE, IDS, SET_UP, report
 
 with psycopg.connect(autocommit=True) as db:

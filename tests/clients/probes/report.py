@@ -16,9 +16,9 @@ def text(id):
 
 
 def report(kept, hole, null, read, written, made, error, many=None):
-    """`kept` has what came back for each ID: itself, an array that has it twice, and how many rows were found by it; `hole` is the
-    same with an array of it and NULL. `many` is how many of the objects that an ORM has inserted at once have the key of their
-    row."""
+    """`kept` has what came back for each ID: itself, an array that has it twice, and how many rows were found by it; `hole` is
+    the same with an array of it and NULL. `many` is how many of the objects that an ORM has inserted at once have the key of
+    their row."""
     strings = lambda id, many, found: [text(id), list(map(text, many)), found]  # noqa: E731
     print(json.dumps({
         "type": type(made[0]).__name__,

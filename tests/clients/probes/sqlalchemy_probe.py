@@ -1,9 +1,10 @@
-from models import flake_id
-from report import HOLE, IDS, MANY, MODE, report
 from sqlalchemy import BigInteger, Identity, cast, create_engine, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from models import flake_id
+from report import HOLE, IDS, MANY, MODE, report
 
 
 class Base(DeclarativeBase):

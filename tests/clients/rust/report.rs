@@ -24,16 +24,20 @@ pub struct Report {
 impl Report {
     pub fn print(self) {
         let text = |id: Option<i64>| id.map(|id| id.to_string());
-        let strings = |(id, many, found): Kept| json!([id.to_string(), many.into_iter().map(text).collect::<Vec<_>>(), found]);
-        println!("{}", json!({
-            "type": std::any::type_name_of_val(&self.made.0),
-            "kept": self.kept.into_iter().map(strings).collect::<Vec<_>>(),
-            "hole": strings(self.hole),
-            "null": self.null,
-            "read": self.read.iter().map(|document| document["id"].to_string()).collect::<Vec<_>>(),
-            "written": self.written,
-            "made": [self.made.0.to_string(), self.made.1],
-            "error": self.error,
-        }));
+        let strings =
+            |(id, many, found): Kept| json!([id.to_string(), many.into_iter().map(text).collect::<Vec<_>>(), found]);
+        println!(
+            "{}",
+            json!({
+                "type": std::any::type_name_of_val(&self.made.0),
+                "kept": self.kept.into_iter().map(strings).collect::<Vec<_>>(),
+                "hole": strings(self.hole),
+                "null": self.null,
+                "read": self.read.iter().map(|document| document["id"].to_string()).collect::<Vec<_>>(),
+                "written": self.written,
+                "made": [self.made.0.to_string(), self.made.1],
+                "error": self.error,
+            })
+        );
     }
 }

@@ -15,7 +15,11 @@ async fn main() -> Result<(), sqlx::Error> {
             .bind(vec![Some(id), other])
             .fetch_one(&db)
             .await?;
-        kept.push((kept_id, many, query_scalar("SELECT count(*) FROM kept WHERE id = $1").bind(id).fetch_one(&db).await?));
+        kept.push((
+            kept_id,
+            many,
+            query_scalar("SELECT count(*) FROM kept WHERE id = $1").bind(id).fetch_one(&db).await?,
+        ));
         if id == HOLE {
             continue;
         }

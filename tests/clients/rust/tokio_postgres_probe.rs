@@ -10,7 +10,9 @@ async fn main() -> Result<(), Error> {
     tokio::spawn(connection);
     let (mut kept, mut read, mut written) = (vec![], vec![], vec![]);
     for (id, other) in ids().into_iter().map(|id| (id, Some(id))).chain([(HOLE, None)]) {
-        let row = db.query_one("INSERT INTO kept (id, many) VALUES ($1, $2) RETURNING id, many", &[&id, &vec![Some(id), other]]).await?;
+        let row = db
+            .query_one("INSERT INTO kept (id, many) VALUES ($1, $2) RETURNING id, many", &[&id, &vec![Some(id), other]])
+            .await?;
         let found = db.query_one("SELECT count(*) FROM kept WHERE id = $1", &[&id]).await?;
         kept.push((row.get(0), row.get(1), found.get(0)));
         if id == HOLE {

@@ -10,7 +10,9 @@ class Migration(migrations.Migration):
     dependencies = [("shop", "0001_initial")]
     operations = [
         CreateExtension("flake"),
-        migrations.AlterField("customer", "id", FlakeField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+        migrations.AlterField(
+            "customer", "id", FlakeField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")
+        ),
         migrations.RunSQL(
             "ALTER TABLE shop_customer ALTER id DROP IDENTITY IF EXISTS, ALTER id SET DEFAULT flake_next('twitter')"
         ),

@@ -1,6 +1,7 @@
 import django.db.models.deletion
-import flake_django
 from django.db import migrations, models
+
+import flake_django
 
 
 class Migration(migrations.Migration):
