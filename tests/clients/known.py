@@ -74,7 +74,7 @@ class Client:
         if self.is_orm:
             right["objects at once"] = report["many"] == MANY and database.inserts("many") <= MANY / 1000
         assert report["error"][1] == "22003", report["error"]
-        return {name for name, is_right in right.items() if is_right}, list(right)
+        return {name for name, is_right in right.items() if is_right}, list(right), report["error"][0]
 
 
 CLIENTS = [

@@ -97,6 +97,19 @@ def printed(database, *command):
     return re.sub(r"\s+", " ", database.drizzle_kit(*command))
 
 
+def test_active_record(database):
+    """Its schema has the default."""
+    database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
+    program = database.directory / "dump.rb"
+    program.write_text("""
+        require "active_record"
+        ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV["PGDATABASE"])
+        ActiveRecord::SchemaDumper.dump""")
+    schema = database.debian(program)
+    assert """create_table "orders", id: :bigint, default: -> { "flake_next('twitter'::text)" }, force: :cascade""" in schema
+    assert 'enable_extension "flake"' in schema and "flake_layouts" not in schema
+
+
 def test_pg_dump_of_a_table(database, empty_database):
     """Its default comes along; the extension has to be there."""
     database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")

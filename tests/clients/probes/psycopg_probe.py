@@ -4,7 +4,7 @@ from psycopg.types.json import Jsonb
 from report import HOLE, IDS, SET_UP, report
 
 with psycopg.connect(autocommit=True) as db:
-    # The binary protocol, where it is set up.
+    # Results are in the text format, or in the binary one.
     cursor = db.cursor(binary=SET_UP)
 
     def row(query, *parameters):

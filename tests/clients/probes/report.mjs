@@ -34,7 +34,7 @@ export async function report({ keep, keepNull, read, write, make, fail, insert, 
       read: (await each(read)).map(text),
       written: await each(write),
       made: [text(made), Number(found)],
-      error: [error.name, error.code],
+      error: [error.constructor.name, error.code],
       many: right,
     }),
   );
