@@ -24,7 +24,7 @@ export async function report({ keep, keepNull, read, write, make, fail, insert, 
     const items = new Map((await select()).map((row) => [row.id, row.item]));
     right = many.filter(({ item }, number) => items.get(keys[number]) === item).length;
   }
-  const error = await fail().catch((error) => error.cause ?? error);
+  const error = await fail().catch((error) => error);
   console.log(
     JSON.stringify({
       type: typeof made,
@@ -34,7 +34,7 @@ export async function report({ keep, keepNull, read, write, make, fail, insert, 
       read: (await each(read)).map(text),
       written: await each(write),
       made: [text(made), Number(found)],
-      error: [error.constructor.name, error.code],
+      error: [error.constructor.name, (error.cause ?? error).code],
       many: right,
     }),
   );
