@@ -9,8 +9,8 @@ from sqlalchemy.types import UserDefinedType
 def flake_id():
     """A key that flake makes. The default is written as PostgreSQL shows it, so that Alembic sees no difference.
 
-    By a sentinel, SQLAlchemy inserts a thousand objects in one statement. It wants a sequence for that, which is not created or
-    used if it is optional."""
+    By a sentinel, SQLAlchemy inserts a thousand objects in one statement. It wants a sequence for that, which is neither
+    created nor used if it is optional."""
     return mapped_column(
         BigInteger,
         Sequence("flake", optional=True),
