@@ -61,15 +61,20 @@ def test_django(empty_database):
     assert "    id = models.BigIntegerField(primary_key=True)\n" in printed
 
 
-def test_a_django_model_that_was_there_before(empty_database):
-    """Its rows keep their keys, and new ones get theirs from flake."""
+def test_django_models_that_were_there_before(empty_database):
+    """Their rows keep their keys and refer to each other, and new ones get theirs from flake."""
     django = ["-m", "django", "migrate", "--verbosity", "0", "shop"]
     empty_database.python("django", *django, "0001")
     empty_database.sql("INSERT INTO shop_customer (name) VALUES ('Ada'), ('Bob')")
+    empty_database.sql("INSERT INTO shop_order (customer_id, item) VALUES (2, 'tea')")
     empty_database.python("django", *django)
-    empty_database.sql("INSERT INTO shop_customer (name) VALUES ('Cleo')")
+    assert empty_database.sql("SELECT id, customer_id FROM shop_order") == [(1, 2)]
+    empty_database.sql("""
+        WITH new AS (INSERT INTO shop_customer (name) VALUES ('Cleo') RETURNING id)
+        INSERT INTO shop_order (customer_id, item) SELECT id, 'rice' FROM new""")
     keys = [key for key, in empty_database.sql("SELECT id FROM shop_customer ORDER BY id")]
     assert keys[:2] == [1, 2] and keys[2] > 2**60
+    assert empty_database.sql("SELECT id > 2^60, customer_id FROM shop_order WHERE item = 'rice'") == [(True, keys[2])]
 
 
 def test_drizzle_kit(empty_database):
