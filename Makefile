@@ -1,7 +1,7 @@
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, DESTDIR= a root for packagers.
 export PG_CONFIG DESTDIR
 
-.PHONY: all help setup install uninstall run stop test test-matrix test-engines soak mutants installcheck lint bench package package-test dist clean
+.PHONY: all help setup install uninstall run stop test test-matrix test-engines test-clients soak mutants installcheck lint bench package package-test dist clean
 
 all: ## build the extension; says what is missing and installs nothing
 	@scripts/build
@@ -33,6 +33,9 @@ test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missi
 
 test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips
 	@scripts/test engines
+
+test-clients: ## the examples of drivers, ORMs and their tools, and the table of docs/clients.md; says what it skips
+	@scripts/test clients
 
 soak: ## faults, load, plans, the simulator and failovers by engines, for some two hours
 	@scripts/test soak

@@ -42,8 +42,8 @@ if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 # What takes long to make and belongs to the machine. Root's home cannot be read by the user that root's servers run as.
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
 if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
-# Libraries for clients that only tests use.
-clients=$cache/clients
+# Libraries of other languages that only tests use, as examples/ names them; other versions get a directory of their own.
+clients=$cache/clients-$(cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null | cksum | cut -d ' ' -f 1)
 
 # Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {

@@ -159,7 +159,7 @@ def failure(test, programs):
         program, name = test.split("::", 1)
         command, environment = [programs[program], "--exact", name], OF_CORE
     else:
-        plugins = ["-p", "no:cacheprovider", *(["-p", "plugin"] if test.startswith("libraries/") else [])]
+        plugins = ["-p", "no:cacheprovider", *(["-p", "plugin"] if "/" in test.split("::")[0] else [])]
         named = f"{path_of(test)}::{test.split('::', 1)[1]}"
         command = [sys.executable, "-m", "pytest", *plugins, "-q", "-rs", "-x", named]
         environment = {

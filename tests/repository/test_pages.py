@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -14,6 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import mutants
 
 GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+LINKED = re.compile(r"\]\((\.\./examples/[^)]*\.\w+)\)")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -45,6 +47,25 @@ def test_files_that_are_named_exist(page):
         targets = set(re.findall(r"`make ([a-z-]+)`", text))
         for target in targets:
             subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+
+
+def is_part(code, file):
+    """Whether the lines are there, with another indentation too."""
+    lines, count = file.read_text().splitlines(), len(code.splitlines())
+    return any(textwrap.dedent("\n".join(lines[n : n + count])) == code.rstrip("\n") for n in range(len(lines)))
+
+
+def test_code_of_clients_is_from_the_examples():
+    """And each program of theirs is named."""
+    pages = [ROOT / "docs/clients.md", ROOT / "docs/json.md"]
+    named = {page: [(page.parent / path).resolve() for path in LINKED.findall(page.read_text())] for page in pages}
+    for page in pages:
+        quoted = [code for language, code in blocks(page) if language not in ("sql", "text")]
+        assert quoted
+        assert [code for code in quoted if not any(is_part(code, file) for file in named[page])] == []
+    programs = {file for file in (ROOT / "examples").rglob("*") if file.name.lower().startswith("with")}
+    assert len(programs) > 10
+    assert programs - {file for files in named.values() for file in files} == set()
 
 
 def anchors(page):

@@ -1,0 +1,26 @@
+"""Uses the models, after `django-admin migrate`."""
+
+import django
+
+django.setup()
+
+from django.contrib.auth.models import User
+from django.db import connection
+
+from shop.models import Customer, Order
+
+customer = Customer.objects.create(name="Ada")
+orders = Order.objects.bulk_create(Order(customer=customer, item=f"cup {number}") for number in range(1000))
+print(customer.pk, len({order.pk for order in orders}), customer.order_set.count())
+print([order.item for order in Order.objects.order_by("pk")] == [order.item for order in orders])
+
+# A table of Django's own, converted; its model has an AutoField.
+with connection.cursor() as cursor:
+    cursor.execute("""
+        ALTER TABLE auth_user_groups ALTER user_id TYPE bigint;
+        ALTER TABLE auth_user_user_permissions ALTER user_id TYPE bigint;
+        ALTER TABLE auth_user ALTER id DROP IDENTITY, ALTER id TYPE bigint, ALTER id SET DEFAULT flake_next('twitter')""")
+user = User.objects.create(username="ada")
+group = user.groups.create(name="shop")
+print(user.pk, group.pk, User.objects.get(pk=user.pk) == user)
+print(User.objects.get(groups=group) == user)
