@@ -44,8 +44,8 @@ pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
 /// # Safety
 /// As for [`sibling`].
 pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: as for `sibling`.
-    unsafe { pg_sys::get_opclass_family(pg_sys::GetDefaultOpClass(of, pg_sys::BTREE_AM_OID)) }
+    // SAFETY: the cache of types has a row for each, which stays.
+    unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
 }
 
 /// Returns whether the present role may call a function.
