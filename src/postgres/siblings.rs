@@ -44,7 +44,7 @@ pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
 /// # Safety
 /// As for [`sibling`].
 pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: as for `sibling`. The cache of types has it, where GetDefaultOpClass would scan a catalog.
+    // SAFETY: the cache of types has a row for each, which stays.
     unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
 }
 

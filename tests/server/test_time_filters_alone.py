@@ -128,6 +128,11 @@ def test_functions_of_others(server, db):
         db.execute(f"CREATE OR REPLACE FUNCTION other.flake_timestamp(bigint) RETURNS timestamptz {more}")
         assert "flake_since" not in plan(db, query.format("other.")) and "Index Cond" not in plan(db, query.format("other."))
     assert is_range(db, query.format(""))
+    # In flake's schema, with the support function of somebody else.
+    db.execute("""
+        CREATE FUNCTION a_timestamp(id bigint, layout text) RETURNS timestamptz STABLE LANGUAGE plpgsql
+            SUPPORT generate_series_int8_support AS 'BEGIN RETURN now(); END'""")
+    assert "Filter: (a_timestamp(" in plan(db, f"SELECT * FROM ids WHERE a_timestamp(id, 'twitter') >= {DAY}")
     db.execute("""
         CREATE OR REPLACE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
             IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS '$libdir/flake', 'flake_timestamp'""")
