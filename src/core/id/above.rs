@@ -31,7 +31,7 @@ impl Layout {
             return Remedy::StartAbove;
         }
         let is_above = |other: &&Self| {
-            other.generates() && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number)
+            other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number)
         };
         let names: Vec<_> = others.filter(is_above).map(|other| other.name().to_owned()).collect();
         match names.is_empty() {
