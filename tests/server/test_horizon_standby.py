@@ -309,9 +309,12 @@ def load(primary, standbys, faults):
     publisher, lags = Publisher(primary), {name: Lag(server) for name, server in standbys.items()}
 
     def settle(server):
+        # Nobody else writes now. A standby may have much to replay.
+        server.sql("CREATE TABLE settled (); DROP TABLE settled")
+        end = server.value("SELECT pg_current_wal_flush_lsn()")
         for standby in standbys.values():
             if standby is not server:
-                standby.wait_for_replay(server)
+                wait_until(lambda standby=standby: standby.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end), 900)
 
     def promote():
         primary.stop("immediate")
