@@ -214,7 +214,7 @@ pub fn row(error: &Error) -> Row {
         PositionAhead { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Rows below it may still come, and would never be taken. It is from another server or of another layout, or \
              flake_accept_clock has gone below it.",
-            "Set it to the last row that the consumer has taken, or wait until the clock is there."),
+            "Set it to the last row that the consumer has taken, or back to the time that flake_accept_clock has returned."),
         NotMoved { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "A trigger, a rule or a policy has kept it, so the rows would come again, or there are several such rows.",
             "Have a table with a primary key of name and source."),
