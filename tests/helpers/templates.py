@@ -31,7 +31,7 @@ CALLS = [
     ("flake_cover({bigint}, {layout})", f"{NUMBER} {NAME} 55000"),
     ("flake_cover({sno})", "55000"),
     ("flake_horizon()", "55000 40001", 2),
-    ("(SELECT count(*) FROM flake_take(NULL::fuzz.ids, {oid}, {text}, {integer}))", f"{NAME} 55000", 2),
+    ("(SELECT count(*) FROM flake_take(NULL::fuzz.ids, {oid}, {text}, {integer}))", f"{NAME} 22004 55000", 2),
     ("flake_layout_validator({text[]}, {oid})", NAME, 20),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
