@@ -213,10 +213,10 @@ pub fn row(error: &Error) -> Row {
         NoPosition { .. } => row!(ERRCODE_UNDEFINED_OBJECT,
             "It is a row with the name of the consumer, and the table as its source.",
             "For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox')."),
-        PositionAboveHorizon { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        PositionAhead { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Rows below it may still come, and would never be taken. It is from another server or of another layout, or \
              flake_accept_clock has gone below it.",
-            "Set it to the last row that the consumer has taken, or wait until the clock is there."),
+            "Set it to the last row that the consumer has taken, or back to the time that flake_accept_clock has returned."),
         NotMoved { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "A trigger, a rule or a policy has kept it, so the rows would come again, or there are several such rows.",
             "Have a table with a primary key of name and source."),

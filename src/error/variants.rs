@@ -93,8 +93,8 @@ pub enum Error {
     PositionType { positions: String, is_sno: bool },
     #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
     NoPosition { consumer: String, table: String, positions: String },
-    #[error("position is above the horizon of table {table}")]
-    PositionAboveHorizon { table: String },
+    #[error("position in table {table} is ahead of the clock")]
+    PositionAhead { table: String },
     #[error("position in {positions} was not moved")]
     NotMoved { positions: String },
 

@@ -65,9 +65,9 @@ fn flake_take(
 
         // Who finds nothing locks nothing, and so needs no transaction ID.
         let (found, _) = queries.execute::<2>(&texts.look, &of);
-        let Some([is_above, is_any]) = found.first() else { no_position() };
-        if is_true(*is_above) {
-            raise(Error::PositionAboveHorizon { table: shown(table) });
+        let Some([is_ahead, is_any]) = found.first() else { no_position() };
+        if is_true(*is_ahead) {
+            raise(Error::PositionAhead { table: shown(table) });
         }
         if !is_true(*is_any) {
             return;

@@ -10,7 +10,8 @@ use crate::postgres::relation;
 
 /// $1 is the consumer, $2 the table. All names are qualified, as the caller's search_path is in force.
 pub struct Texts {
-    /// Whether the position is above the horizon, and whether a row is between them.
+    /// Whether the position is ahead of the clock and of the horizon, which can go back a little; and whether a row is between
+    /// position and horizon.
     pub look: CString,
     pub lock: CString,
     /// The rows and their keys, $3 at most.
@@ -20,7 +21,7 @@ pub struct Texts {
 }
 
 const LOOK: &str = "
-    SELECT p.last OPERATOR({operators}.>) {bound},
+    SELECT p.last OPERATOR({operators}.>) {now},
            EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
     FROM {positions} p WHERE {of}";
 const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
@@ -37,25 +38,32 @@ impl Texts {
     /// Returns none if a relation has been dropped.
     pub fn new(schema: pg_sys::Oid, key: &Key, table: pg_sys::Oid, positions: pg_sys::Oid) -> Option<Self> {
         let flake = &relation::quoted_schema(schema)?[..];
-        let (operators, bound, last) = match &key.layout {
-            Some(layout) => (
-                &b"pg_catalog"[..],
+        let expression = |of: &str| match &key.layout {
+            Some(layout) => {
+                let layout = quote_literal(layout);
                 fill(
-                    "{flake}.flake_min({flake}.flake_horizon(), {layout}::pg_catalog.text)",
-                    &[("flake", flake), ("layout", quote_literal(layout).as_bytes())],
-                ),
-                fill("COALESCE(p.last, '-9223372036854775808'::pg_catalog.int8)", &[]),
-            ),
-            None => (
-                flake,
-                fill("{flake}.sno_min({flake}.flake_horizon())", &[("flake", flake)]),
-                fill("COALESCE(p.last, '2222222222222222'::{flake}.sno)", &[("flake", flake)]),
-            ),
+                    of,
+                    &[
+                        ("flake", flake),
+                        ("min", b"flake_min"),
+                        ("layout", format!(", {layout}::pg_catalog.text").as_bytes()),
+                    ],
+                )
+            }
+            None => fill(of, &[("flake", flake), ("min", b"sno_min")]),
         };
+        let bound = expression("{flake}.{min}({flake}.flake_horizon(){layout})");
+        let now = expression("{flake}.{min}(greatest({flake}.flake_horizon(), pg_catalog.clock_timestamp()){layout})");
+        let (operators, lowest) = match &key.layout {
+            Some(_) => (&b"pg_catalog"[..], "'-9223372036854775808'::pg_catalog.int8"),
+            None => (flake, "'2222222222222222'::{flake}.sno"),
+        };
+        let last = expression(&format!("COALESCE(p.last, {lowest})"));
         let (table, positions) = (relation::quoted_name(table)?, relation::quoted_name(positions)?);
         let names = [
             ("operators", operators),
             ("bound", &bound),
+            ("now", &now),
             ("last", &last),
             ("table", &table),
             ("positions", &positions),
