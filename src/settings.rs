@@ -54,8 +54,8 @@ pub fn define() {
     }
 }
 
-/// Returns `flake.node_id` and `flake.node_count` as the server's configuration sets them; the ledger knows what is in
-/// force. None if this session cannot know, because a client, a role or a database has set them for it.
+/// Returns `flake.node_id` and `flake.node_count` as the server's configuration sets them; the ledger knows which are
+/// in force. Returns none if a client, a role or a database has set them for this session, which hides the server's.
 pub fn node() -> Option<(u32, u32)> {
     let is_known = !NODE_ID.is_shadowed() && !NODE_COUNT.is_shadowed();
     is_known.then(|| (NODE_ID.value(), NODE_COUNT.value()))

@@ -31,7 +31,7 @@ pub use layout::definition::{Definition, FieldDefinition, RoleName};
 pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
-pub use layout::{LONGEST_NAME, Layout, SequenceRule};
+pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
 pub use ledger::slot::{FinalProgress, Progress, SlotProgress, Start};
 pub use ledger::window::Window;
 pub use share::{Node, Numbers, SHARE_RULE, Share, Slot};

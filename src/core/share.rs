@@ -60,11 +60,6 @@ impl Slot {
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
         if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
     }
-
-    /// How many slots there are.
-    pub const fn count(self) -> u32 {
-        self.count
-    }
 }
 
 /// `count` consecutive numbers beginning at `first`.

@@ -8,4 +8,4 @@ mod variants;
 pub use self::privilege::{monitor_only, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave, raise, warn};
 pub use self::table::row;
-pub use self::variants::{Error, FILE};
+pub use self::variants::Error;

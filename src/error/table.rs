@@ -3,6 +3,9 @@
 use std::io::ErrorKind;
 
 use flake_core::Error as CoreError;
+use flake_core::horizon::host::Refusal;
+use flake_core::ledger::block::Unreadable::{Damaged, Newer};
+use flake_core::ledger::host::Fault;
 use pgrx::PgSqlErrorCode::{self as State, *};
 
 use super::variants::Error;
@@ -16,13 +19,6 @@ pub struct Row {
 }
 
 const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
-const SEE_RANGES: &str = "The view flake_layouts shows the epoch and the last tick of every layout.";
-const SEE_TEXT_FORMS: &str = "The view flake_layouts shows the text form of every layout.";
-const PARTITIONS: &str = "Partitions from 32768 up are assigned automatically; those below are the caller's.";
-const DEFINITION: &str =
-    "A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.";
-const NEEDS_MARK: &str =
-    "flake makes IDs only while this file in the data directory can record the time that they use.";
 
 /// Creates a row; an empty hint is none.
 macro_rules! row {
@@ -56,7 +52,7 @@ pub fn row(error: &Error) -> Row {
 
         // Definitions.
         Core(CoreError::Definition { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
-            DEFINITION,
+            "A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.",
             "For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
         NotALayout => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
@@ -75,19 +71,16 @@ pub fn row(error: &Error) -> Row {
             "Undo the change, or create a layout with another name with flake_create_layout."),
 
         // Reading IDs.
-        Core(CoreError::ImpossibleId { too_wide: true, width, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
-            "Check that the ID was made with this layout."),
-        Core(CoreError::ImpossibleId { field: Some((name, found, must_be)), .. }) => row!(
-            ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("Its field \"{name}\" is {found}, but must be {must_be}."),
-            "Check that the ID was made with this layout."),
-        Core(CoreError::ImpossibleId { .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
-            "Its timestamp is later than any instant.",
+        Core(CoreError::ImpossibleId { too_wide, width, field, .. }) => row!(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+            match field {
+                _ if *too_wide => format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
+                Some((name, found, must_be)) => format!("Its field \"{name}\" is {found}, but must be {must_be}."),
+                None => "Its timestamp is later than any instant.".to_owned(),
+            },
             "Check that the ID was made with this layout."),
         Core(CoreError::MalformedText { fault, .. }) => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
             sentence(fault),
-            SEE_TEXT_FORMS),
+            "The view flake_layouts shows the text form of every layout."),
 
         // Making IDs from their parts.
         Core(CoreError::UnknownField { known, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
@@ -110,7 +103,7 @@ pub fn row(error: &Error) -> Row {
         // Time.
         Core(CoreError::InstantOutOfRange { at, first, end, .. }) => row!(ERRCODE_DATETIME_FIELD_OVERFLOW,
             format!("{} is not between {} and {}.", time(*at), time(*first), time(*end - 1)),
-            SEE_RANGES),
+            "The view flake_layouts shows the epoch and the last tick of every layout."),
         Core(CoreError::NotTimeOrdered { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "The order of its bits is not the order of time, so the IDs of a span of time are not a range.",
             "Use flake_timestamp(id, layout) instead, which can be indexed."),
@@ -171,10 +164,10 @@ pub fn row(error: &Error) -> Row {
         NoQuerySnapshot => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "A horizon belongs to the snapshot by which a query reads, taken since this server is no standby.",
             "Ask in the query that reads the rows, in a transaction that began after a promotion."),
-        HorizonNotYet => row!(ERRCODE_T_R_SERIALIZATION_FAILURE,
+        Horizon(Refusal::NotYet) => row!(ERRCODE_T_R_SERIALIZATION_FAILURE,
             "Since the start of the server nobody had asked for a horizon, and a transaction has committed meanwhile.",
             "Try again."),
-        ForeignSessions => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Horizon(Refusal::OtherVersion) => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Nobody can tell which of their IDs will be committed.",
             "Restart the server, so that all sessions use the same version."),
         NoSlotMemory { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -233,9 +226,9 @@ pub fn row(error: &Error) -> Row {
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
                 _ => ERRCODE_IO_ERROR,
             },
-            NEEDS_MARK,
+            "flake makes IDs only while this file in the data directory can record the time that they use.",
             "Check that the data directory is writable and its disk is not full."),
-        MarkCorrupted { .. } => row!(ERRCODE_DATA_CORRUPTED,
+        Mark(Fault::File(Damaged)) => row!(ERRCODE_DATA_CORRUPTED,
             "The file is damaged, or was cut off.",
             "Restore the file. You can delete it while the server is stopped, if the clock has not been set back since the last ID."),
         NoMarkSequence => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -244,10 +237,10 @@ pub fn row(error: &Error) -> Row {
         MarkNotLogged => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "Its changes would not reach standbys, nor survive a crash.",
             "Run ALTER SEQUENCE flake_mark SET LOGGED."),
-        MarkNewer { .. } | MarkPageNewer => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Mark(Fault::File(Newer(_)) | Fault::Page(Newer(_))) => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "This version cannot read which time was used.",
             "Install the version of flake that was in use, or a later one."),
-        MarkPageCorrupted => row!(ERRCODE_DATA_CORRUPTED,
+        Mark(Fault::Page(Damaged)) => row!(ERRCODE_DATA_CORRUPTED,
             "The page is damaged.",
             "If the clock has not been set back since the last ID was made, \
              ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without it."),
@@ -263,7 +256,7 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::SnoPart { part, max, made, .. }) => row!(
             if *made { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
             format!("The valid range is 0 to {max}."),
-            if *part == "partition" { PARTITIONS } else { "" }),
+            if *part == "partition" { "Partitions from 32768 up are assigned automatically; those below are the caller's." } else { "" }),
         SnoUuid => row!(ERRCODE_INVALID_TEXT_REPRESENTATION,
             "A uuid contains a sno as its 16 characters from 2 to 9 and a to x.",
             "Only a uuid that was cast from a sno can be cast back."),

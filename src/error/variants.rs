@@ -5,11 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::block::Unreadable;
 use flake_core::ledger::host::Fault;
-
-/// The file of the mark, in the data directory.
-pub const FILE: &str = "flake.mark";
 
 type Name = Cow<'static, str>;
 
@@ -18,6 +14,10 @@ type Name = Cow<'static, str>;
 pub enum Error {
     #[error(transparent)]
     Core(#[from] flake_core::Error),
+    #[error(transparent)]
+    Horizon(#[from] Refusal),
+    #[error(transparent)]
+    Mark(#[from] Fault),
 
     // Making IDs.
     #[error("count must not be negative")]
@@ -29,15 +29,14 @@ pub enum Error {
     /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
-
     /// The clock is behind a horizon, up to which nobody makes IDs any more.
     #[error("clock is behind a horizon that was returned")]
     ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration },
-
     /// The session has no IDs before this instant, when the next tick begins.
     #[error("next tick of layout \"{layout}\" is too far away")]
     LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration },
 
+    // Configuration.
     #[error("could not find shared memory for IDs: {reason}")]
     NoControlBlock { reason: String },
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
@@ -46,11 +45,9 @@ pub enum Error {
     /// Nor is anything in force that would replace them, and a session that only reads runs no background worker.
     #[error("number of nodes is not known before the first ID")]
     NodeNotInForce,
-
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 },
-
     /// A session cannot change what another version of the library keeps in memory.
     #[error("another version of the flake library is in use")]
     OtherVersion { found: u32 },
@@ -64,10 +61,6 @@ pub enum Error {
     HorizonInWorker,
     #[error("there is no snapshot of a query to ask for its horizon")]
     NoQuerySnapshot,
-    #[error("horizon is not known yet")]
-    HorizonNotYet,
-    #[error("there is no horizon because sessions have used another version of the flake library")]
-    ForeignSessions,
     #[error("could not find shared memory for this session: {reason}")]
     NoSlotMemory { reason: String },
     /// A horizon up to this instant may have been returned.
@@ -108,44 +101,15 @@ pub enum Error {
     Altered { layout: Name },
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
-
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]
     RowType { name: &'static str },
 
     // The mark.
-    #[error("could not {operation} file \"{file}\": {reason}")]
-    MarkFile { operation: &'static str, file: &'static str, reason: String, kind: std::io::ErrorKind },
-    #[error("file \"{file}\" contains no valid record")]
-    MarkCorrupted { file: &'static str },
+    #[error("could not {operation} file \"flake.mark\": {reason}")]
+    MarkFile { operation: &'static str, reason: String, kind: std::io::ErrorKind },
     #[error("sequence \"flake_mark\" of extension \"flake\" does not exist")]
     NoMarkSequence,
-    #[error("file \"{file}\" was written by a later version of the flake library")]
-    MarkNewer { file: &'static str },
     #[error("sequence \"flake_mark\" of extension \"flake\" is not logged")]
     MarkNotLogged,
-    #[error("second page of sequence \"flake_mark\" was written by a later version of the flake library")]
-    MarkPageNewer,
-    #[error("second page of sequence \"flake_mark\" contains no marks")]
-    MarkPageCorrupted,
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::NotYet => Self::HorizonNotYet,
-            Refusal::OtherVersion => Self::ForeignSessions,
-        }
-    }
-}
-
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::File(Unreadable::Damaged) => Self::MarkCorrupted { file: FILE },
-            Fault::File(Unreadable::Newer(_)) => Self::MarkNewer { file: FILE },
-            Fault::Page(Unreadable::Damaged) => Self::MarkPageCorrupted,
-            Fault::Page(Unreadable::Newer(_)) => Self::MarkPageNewer,
-        }
-    }
 }

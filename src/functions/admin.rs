@@ -5,7 +5,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use crate::error::{Error, OrRaise, warn};
-use crate::layouts::{by_name, catalog, custom};
+use crate::layouts::{by_name, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
 use crate::{ledger, session};
@@ -14,8 +14,8 @@ use crate::{ledger, session};
 #[pg_extern(sql = "")]
 fn flake_record_mark() {
     ledger::record_mark().or_raise();
-    for name in catalog::names() {
-        if built_in(&name).is_some() && matches!(custom::find(&name), Ok(Some(_))) {
+    for (name, layout) in custom::all() {
+        if built_in(&name).is_some() && layout.is_ok() {
             warn(Error::InsteadOfBuiltIn { layout: name.into() });
         }
     }

@@ -44,10 +44,9 @@ fn flake_create_layout(name: &[u8], definition: Json) {
 
 /// Warns of layouts that may make the same IDs as a new one, because no bit tells them apart; unless it is only another name.
 fn warn_of_overlaps(layout: &Layout) {
-    let custom = catalog::names();
-    let custom = custom.iter().filter(|name| **name != *layout.name()).take(MOST_COMPARED);
-    let custom = custom.filter_map(|name| custom::find(name).ok().flatten());
-    let others: Vec<_> = BUILTIN.iter().filter(|other| other.generates()).chain(custom).collect();
+    let custom = custom::all().filter(|(name, _)| name != layout.name()).take(MOST_COMPARED);
+    let custom = custom.filter_map(|(_, layout)| layout.ok());
+    let others: Vec<_> = BUILTIN.iter().filter(|other| other.generates).chain(custom).collect();
     if others.iter().any(|other| other.same_bits(layout)) {
         return;
     }

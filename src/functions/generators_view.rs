@@ -1,15 +1,16 @@
 //! The rows of the view flake_generators.
 
-use flake_core::sno::NAME;
-use flake_core::{Numbers, Share};
+use flake_core::{IdSource, Numbers};
 use pgrx::datum::{Interval, Range, RangeBound, TimestampWithTimeZone};
 use pgrx::prelude::*;
 
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
-use crate::session::delays::Delays;
+use crate::session::generators::SessionGenerator;
 use crate::session::stores::{LAYOUTS, SNOS, each};
+
+type Row = (String, Range<i64>, Range<i64>, i64, i64, i64, Option<TimestampWithTimeZone>, i64, i64, i64, Interval);
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -29,32 +30,27 @@ fn flake_generators() -> TableIterator<
         name!(waited, Interval),
     ),
 > {
-    let row = |layout: &str, share: &Share, last_tick: Option<i64>, issued: u64, delays: &Delays, drifts: u64| {
-        (
-            layout.to_owned(),
-            range(share.workers),
-            range(share.sequences),
-            share.size() as i64,
-            share.steps as i64,
-            share.ids_per_step as i64,
-            last_tick.map(from_instant),
-            issued as i64,
-            delays.overflow_waits as i64,
-            (delays.clock_steps + drifts) as i64,
-            interval::from_micros(delays.waited.as_micros() as i64),
-        )
-    };
-    let mut rows = each(&LAYOUTS, |own| {
-        let last_tick = own.resumable.generator.last_tick_start();
-        row(own.source().name(), own.share(), last_tick, own.resumable.issued(), &own.delays, 0)
-    });
-    rows.extend(each(&SNOS, |own| {
-        let generator = &own.resumable.generator;
-        // Most steps of the clock do not delay a sno, but they change its tick-tock bit.
-        let drifts = generator.progress().drifts;
-        row(&NAME, own.share(), generator.last_tick_start(), own.resumable.issued(), &own.delays, drifts)
-    }));
+    let mut rows = each(&LAYOUTS, row);
+    rows.extend(each(&SNOS, row));
     TableIterator::new(rows)
+}
+
+fn row<S: IdSource>(own: &SessionGenerator<S>) -> Row {
+    let (generator, share) = (&own.resumable.generator, own.share());
+    (
+        own.source().name().into_owned(),
+        range(share.workers),
+        range(share.sequences),
+        share.size() as i64,
+        share.steps as i64,
+        share.ids_per_step as i64,
+        generator.last_tick_start().map(from_instant),
+        own.resumable.issued() as i64,
+        own.delays.overflow_waits as i64,
+        // Most steps of the clock do not delay a sno, but they change its tick-tock bit.
+        (own.delays.clock_steps + generator.progress().drifts) as i64,
+        interval::from_micros(own.delays.waited.as_micros() as i64),
+    )
 }
 
 fn range(numbers: Numbers) -> Range<i64> {

@@ -5,9 +5,10 @@ use pgrx::AnyNumeric;
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
+use serde_json::{Value, json};
 
 use crate::error::warn;
-use crate::layouts::{catalog, custom};
+use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
@@ -22,17 +23,18 @@ fn flake_layouts() -> TableIterator<
         name!(tick, Interval),
         name!(bits, i32),
         name!(fields, JsonB),
-        name!(sequence, &'static str),
+        name!(sequence, String),
         name!(ids_per_tick, AnyNumeric),
         name!(ends_at, TimestampWithTimeZone),
         name!(sortable_until, Option<TimestampWithTimeZone>),
         name!(increasing, bool),
-        name!(text_form, &'static str),
+        name!(text_form, String),
         name!(generates, bool),
         name!(source, String),
     ),
 > {
-    let custom = custom_layouts();
+    // Of one whose definition somebody has changed there is nothing to show but a warning.
+    let custom: Vec<_> = custom::all().filter_map(|(_, layout)| layout.map_err(warn).ok()).collect();
     let is_replaced = |layout: &&Layout| custom.iter().any(|custom| custom.name() == layout.name());
     let built_in: Vec<&Layout> = BUILTIN.iter().filter(|layout| !is_replaced(layout)).collect();
     TableIterator::new(built_in.into_iter().chain(custom).map(|layout| {
@@ -43,28 +45,22 @@ fn flake_layouts() -> TableIterator<
             from_instant(layout.epoch()),
             interval::from_micros(layout.tick_length()),
             layout.width() as i32,
-            JsonB(serde_json::json!(fields)),
-            layout.rule().name(),
+            JsonB(json!(fields)),
+            name(&json!(layout.rule)),
             AnyNumeric::from(layout.ids_per_tick()),
             start_of(layout.last_tick()),
             layout.last_ordered_tick().map(start_of),
             layout.increases(),
-            layout.text().name(),
-            layout.generates(),
-            layout.source().to_owned(),
+            name(&json!(layout.text)),
+            layout.generates,
+            layout.source.to_string(),
         )
     }))
 }
 
-/// Returns the custom layouts. Of one whose definition somebody has changed there is nothing to show but a warning.
-fn custom_layouts() -> Vec<&'static Layout> {
-    let find = |name: &String| {
-        custom::find(name).unwrap_or_else(|error| {
-            warn(error);
-            None
-        })
-    };
-    catalog::names().iter().filter_map(find).collect()
+/// Returns the name that a value has in definitions.
+fn name(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 c_symbol!(flake_layouts);

@@ -13,7 +13,7 @@ use crate::postgres::slot;
 fn flake_ids_per_second(layout: &[u8]) -> Option<AnyNumeric> {
     let layout = by_name(layout);
     let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
-    layout.generates().then(|| AnyNumeric::from(share.ids_per_second(layout.tick_length())))
+    layout.generates.then(|| AnyNumeric::from(share.ids_per_second(layout.tick_length())))
 }
 
 c_symbol!(flake_ids_per_second);

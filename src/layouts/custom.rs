@@ -53,6 +53,14 @@ pub fn find(name: &str) -> Result<Option<&'static Layout>, Error> {
     parsed(name, definition).map(Some)
 }
 
+/// Returns the custom layouts by their names, in order.
+pub fn all() -> impl Iterator<Item = (String, Result<&'static Layout, Error>)> {
+    catalog::names().into_iter().filter_map(|name| {
+        let layout = find(&name).transpose()?;
+        Some((name, layout))
+    })
+}
+
 /// Returns the layout of a definition, which is parsed once for each name and definition.
 fn parsed(name: &str, definition: String) -> Result<&'static Layout, Error> {
     let key = (name.to_owned(), definition);

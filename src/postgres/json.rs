@@ -1,14 +1,14 @@
 //! jsonb arguments in a database of any encoding.
+#![allow(unsafe_code, reason = "pgrx reads jsonb only in UTF-8")]
 
 use std::ffi::CStr;
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::FromDatum;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::{PgLogLevel, PgSqlErrorCode, direct_function_call, function_name, pg_sys};
+use pgrx::{PgSqlErrorCode, direct_function_call, ereport, pg_sys};
 
 use super::encoding::to_utf8_lossy;
 
@@ -20,43 +20,36 @@ pub struct Json(pub String);
 const LONGEST: usize = 200_000;
 
 fn too_long(length: usize) {
-    let state = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
-    ErrorReport::new(state, "JSON is too long", function_name!())
-        .set_detail(format!("Its text has {length} bytes; flake reads at most {LONGEST}."))
-        .report(PgLogLevel::ERROR);
+    let detail = format!("Its text has {length} bytes; flake reads at most {LONGEST}.");
+    ereport!(ERROR, PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, "JSON is too long", detail);
 }
 
-#[allow(unsafe_code, reason = "pgrx reads jsonb only in UTF-8")]
-mod glue {
-    use super::*;
+// SAFETY: jsonb is PostgreSQL's type.
+unsafe impl SqlTranslatable for Json {
+    const TYPE_IDENT: &'static str = "jsonb";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("jsonb"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("jsonb")));
+}
 
-    // SAFETY: jsonb is PostgreSQL's type.
-    unsafe impl SqlTranslatable for Json {
-        const TYPE_IDENT: &'static str = "jsonb";
-        const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-        const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::literal("jsonb"));
-        const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Ok(ReturnsRef::One(SqlMappingRef::literal("jsonb")));
-    }
-
-    impl FromDatum for Json {
-        unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-            if is_null {
-                return None;
-            }
-            // SAFETY: jsonb_out takes a jsonb and returns a C string.
-            let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
-            if text.count_bytes() > LONGEST {
-                too_long(text.count_bytes());
-            }
-            Some(Self(to_utf8_lossy(text.to_bytes()).into_owned()))
+impl FromDatum for Json {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
+        if is_null {
+            return None;
         }
-    }
-
-    // SAFETY: as FromDatum.
-    unsafe impl<'f> ArgAbi<'f> for Json {
-        unsafe fn unbox_arg_unchecked(argument: Arg<'_, 'f>) -> Self {
-            // SAFETY: the functions that take one are STRICT, so it is not NULL.
-            unsafe { argument.unbox_arg_using_from_datum() }.unwrap_or(Self(String::new()))
+        // SAFETY: jsonb_out takes a jsonb and returns a C string.
+        let text: &CStr = unsafe { direct_function_call(pg_sys::jsonb_out, &[Some(datum)]) }?;
+        if text.count_bytes() > LONGEST {
+            too_long(text.count_bytes());
         }
+        Some(Self(to_utf8_lossy(text.to_bytes()).into_owned()))
+    }
+}
+
+// SAFETY: as FromDatum.
+unsafe impl<'f> ArgAbi<'f> for Json {
+    unsafe fn unbox_arg_unchecked(argument: Arg<'_, 'f>) -> Self {
+        // SAFETY: the functions that take one are STRICT, so it is not NULL.
+        unsafe { argument.unbox_arg_using_from_datum() }.unwrap_or(Self(String::new()))
     }
 }

@@ -21,7 +21,7 @@ pub struct Tree<'a>(Vec<Item<'a>>);
 /// The place of an item in a tree.
 pub type Place = usize;
 
-/// What a word is, unless it is a bracket.
+/// The meaning of a word that is no bracket.
 enum Next {
     /// The name of a node.
     Name,
@@ -72,7 +72,7 @@ impl<'a> Tree<'a> {
         (1..self.0.len()).filter(move |&place| self.text(place) == name)
     }
 
-    /// What lies directly below.
+    /// The items directly below.
     pub fn elements(&self, place: Place) -> impl Iterator<Item = Place> {
         let first = (place + 1 < self.0[place].end).then_some(place + 1);
         std::iter::successors(first, move |&last| Some(self.0[last].end).filter(|&next| next < self.0[place].end))
@@ -99,11 +99,6 @@ impl<'a> Tree<'a> {
         std::iter::successors(Some(self.0[place].above), above)
             .take_while(|&place| place > 0)
             .find(|&place| self.text(place) != "(")
-    }
-
-    /// The text that a constant is, behind its length of four bytes.
-    pub fn constant(&self, place: Place) -> Option<String> {
-        String::from_utf8(self.bytes(place)?.get(4..)?.to_vec()).ok()
     }
 
     /// The bytes of a constant.

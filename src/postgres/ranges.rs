@@ -10,20 +10,12 @@ use super::timestamptz::Timestamptz;
 /// side of the range, and leaves the range empty on the other.
 pub fn instants(range: &Range<TimestampWithTimeZone>) -> Option<(Bound<i64>, Bound<i64>)> {
     let (lower, upper) = (bound(range.lower()?), bound(range.upper()?));
-    if let Bound::Included(at) | Bound::Excluded(at) = lower
-        && at.is_infinity()
-    {
+    let is = |bound, end| matches!(bound, Bound::Included(at) | Bound::Excluded(at) if at == end);
+    if is(lower, Timestamptz::INFINITY) || is(upper, Timestamptz::NEGATIVE_INFINITY) {
         return None;
     }
-    if let Bound::Included(at) | Bound::Excluded(at) = upper
-        && at.is_negative_infinity()
-    {
-        return None;
-    }
-    let finite = |bound: Bound<Timestamptz>| match bound {
-        Bound::Included(at) | Bound::Excluded(at) if at.is_infinity() || at.is_negative_infinity() => Bound::Unbounded,
-        bound => bound.map(Timestamptz::instant),
-    };
+    let is_infinite = |bound| is(bound, Timestamptz::INFINITY) || is(bound, Timestamptz::NEGATIVE_INFINITY);
+    let finite = |bound: Bound<_>| if is_infinite(bound) { Bound::Unbounded } else { bound.map(Timestamptz::instant) };
     Some((finite(lower), finite(upper)))
 }
 

@@ -102,46 +102,38 @@ pub unsafe fn segment<T: Default, U: Default>(
 ) -> Result<(*mut T, *mut U), String> {
     // SAFETY: the segment is pinned before its handle is known, and has room for all. Its memory is aligned to pages. Without a
     // resource owner the mapping lasts until the session ends.
-    or_message(AssertUnwindSafe(|| unsafe {
-        let owner = ResourceOwnerGuard(pg_sys::CurrentResourceOwner);
+    unsafe {
+        let owner = pg_sys::CurrentResourceOwner;
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
-        let parts = |segment| arrays::<T, U>(pg_sys::dsm_segment_address(segment).cast(), slots);
-        let mut segment = std::ptr::null_mut();
-        if handle.load(Ordering::Acquire) == 0 {
-            segment = pg_sys::dsm_create(size_of_arrays::<T, U>(slots, others), 0);
-            let (first, second) = parts(segment);
-            fill(first, slots);
-            fill(second, others);
-            let created = pg_sys::dsm_segment_handle(segment);
-            if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                pg_sys::dsm_pin_segment(segment);
-            } else {
-                pg_sys::dsm_detach(segment);
-                segment = std::ptr::null_mut();
+        let parts = or_message(AssertUnwindSafe(|| {
+            let parts = |segment| arrays::<T, U>(pg_sys::dsm_segment_address(segment).cast(), slots);
+            let mut segment = std::ptr::null_mut();
+            if handle.load(Ordering::Acquire) == 0 {
+                segment = pg_sys::dsm_create(size_of_arrays::<T, U>(slots, others), 0);
+                let (first, second) = parts(segment);
+                fill(first, slots);
+                fill(second, others);
+                let created = pg_sys::dsm_segment_handle(segment);
+                if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                    pg_sys::dsm_pin_segment(segment);
+                } else {
+                    pg_sys::dsm_detach(segment);
+                    segment = std::ptr::null_mut();
+                }
             }
-        }
-        if segment.is_null() {
-            let handle = handle.load(Ordering::Acquire);
-            // An attempt that failed may have left its mapping, which keeps PostgreSQL from another one.
-            let left = pg_sys::dsm_find_mapping(handle);
-            if !left.is_null() {
-                pg_sys::dsm_detach(left);
+            if segment.is_null() {
+                let handle = handle.load(Ordering::Acquire);
+                // An attempt that failed may have left its mapping, which keeps PostgreSQL from another one.
+                let left = pg_sys::dsm_find_mapping(handle);
+                if !left.is_null() {
+                    pg_sys::dsm_detach(left);
+                }
+                segment = pg_sys::dsm_attach(handle);
             }
-            segment = pg_sys::dsm_attach(handle);
-        }
-        drop(owner);
-        if segment.is_null() { None } else { Some(parts(segment)) }
-    }))
-    .and_then(|parts| parts.ok_or_else(|| "the segment no longer exists".to_owned()))
-}
-
-/// Restores the current resource owner, also after an error.
-struct ResourceOwnerGuard(pg_sys::ResourceOwner);
-
-impl Drop for ResourceOwnerGuard {
-    fn drop(&mut self) {
-        // SAFETY: it was the current owner earlier in the same call.
-        unsafe { pg_sys::CurrentResourceOwner = self.0 }
+            if segment.is_null() { None } else { Some(parts(segment)) }
+        }));
+        pg_sys::CurrentResourceOwner = owner;
+        parts?.ok_or_else(|| "the segment no longer exists".to_owned())
     }
 }
 

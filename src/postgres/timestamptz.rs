@@ -14,20 +14,11 @@ const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 pub struct Timestamptz(i64);
 
 impl Timestamptz {
+    pub const INFINITY: Self = Self(i64::MAX);
+    pub const NEGATIVE_INFINITY: Self = Self(i64::MIN);
+
     pub const fn from_raw(raw: i64) -> Self {
         Self(raw)
-    }
-
-    pub const fn raw(self) -> i64 {
-        self.0
-    }
-
-    pub const fn is_infinity(self) -> bool {
-        self.0 == i64::MAX
-    }
-
-    pub const fn is_negative_infinity(self) -> bool {
-        self.0 == i64::MIN
     }
 
     /// Returns the timestamptz of an instant.
@@ -75,6 +66,6 @@ pub fn to_instant(at: TimestampWithTimeZone) -> i64 {
 
 /// Returns an instant as an SQL function's result.
 pub fn from_instant(instant: i64) -> TimestampWithTimeZone {
-    let at = Timestamptz::from_instant(instant).raw();
+    let at = Timestamptz::from_instant(instant).0;
     TimestampWithTimeZone::try_from(at).unwrap_or(TimestampWithTimeZone::positive_infinity())
 }

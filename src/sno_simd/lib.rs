@@ -10,7 +10,7 @@ use flake_core::Sno;
 #[inline]
 pub fn encode(sno: &Sno) -> [u8; 16] {
     #[cfg(target_arch = "x86_64")]
-    if vector::is_fast() {
+    if *vector::IS_FAST {
         let mut text = [0; 16];
         // SAFETY: the processor has the instructions.
         unsafe { vector::encode(sno, &mut text) };
@@ -23,7 +23,7 @@ pub fn encode(sno: &Sno) -> [u8; 16] {
 #[inline]
 pub fn decode(text: &[u8; 16]) -> Result<Sno, usize> {
     #[cfg(target_arch = "x86_64")]
-    if vector::is_fast() {
+    if *vector::IS_FAST {
         // SAFETY: the processor has the instructions.
         return unsafe { vector::decode(text) };
     }
@@ -33,27 +33,16 @@ pub fn decode(text: &[u8; 16]) -> Result<Sno, usize> {
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use std::arch::x86_64::*;
-    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::sync::LazyLock;
 
     use flake_core::Sno;
     use flake_core::sno::{DIGIT_BITS, first_invalid};
 
-    /// Returns whether the processor deposits and extracts bits fast. AMD's processors before Zen 3, which have no VAES, need
+    /// Whether the processor deposits and extracts bits fast. AMD's processors before Zen 3, which have no VAES, need
     /// dozens of cycles for it.
-    #[inline]
-    pub fn is_fast() -> bool {
-        static KNOWN: AtomicU8 = AtomicU8::new(0);
-        match KNOWN.load(Ordering::Relaxed) {
-            0 => {
-                let fast = is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("sse4.1")
-                    && is_x86_feature_detected!("vaes");
-                KNOWN.store(if fast { 2 } else { 1 }, Ordering::Relaxed);
-                fast
-            }
-            known => known == 2,
-        }
-    }
+    pub static IS_FAST: LazyLock<bool> = LazyLock::new(|| {
+        is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("vaes")
+    });
 
     /// Reverses the bytes of each half: words begin with their lowest byte, texts with their highest digit.
     #[inline]

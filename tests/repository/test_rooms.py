@@ -13,7 +13,7 @@ ROOMS = {
     SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
 }
 # Crates of their own, and programs of a crate.
-OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "benches", "fuzz"}}
+OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "fuzz"}}
 
 
 def paths(tree, prefix=()):

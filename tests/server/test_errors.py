@@ -107,6 +107,17 @@ def test_input(server, sql, expected):
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
+@pytest.mark.parametrize("tag", [-1, 16])
+def test_tags(server, tag):
+    with server.connect() as db:
+        db.execute("BEGIN")
+        fields = '[{"name": "t", "bits": 41, "role": "timestamp"}, {"name": "kind", "bits": 4, "role": "tag"}]'
+        db.execute("SELECT flake_create_layout('tagged', %s)", (f'{{"like": "twitter", "fields": {fields}}}',))
+        with pytest.raises(psycopg.Error) as error:
+            db.execute("SELECT flake_next('tagged', %s)", (tag,))
+        check(error, "22023", f'tag {tag} is out of range for layout "tagged"', "The valid range is 0 to 15.", FIELDS)
+
+
 @pytest.mark.parametrize("call", ["flake_next(NULL)", "flake_decode(NULL::bigint)", "flake_decode(1, NULL)", "flake_min(NULL)",
                                   "flake_timestamp(NULL)", "flake_max(NULL)", "flake_timestamp(-1, NULL)",
                                   "flake_make(NULL, '{}')", "flake_encode(NULL)", "flake_node(1, NULL)", "flake_node(NULL::sno)", "flake_parse('x', NULL)",

@@ -2,13 +2,13 @@
 //!
 //! 1. The clock is announced before the bounds are read.
 //! 2. The slots are read before the prepared transactions: one that is prepared is there before it leaves its slot.
-//! 3. What was prepared before the server started is learned before the first horizon.
+//! 3. Transactions that were prepared before the server started are learned before the first horizon.
 
 use std::sync::atomic::{Ordering, fence};
 
 use super::entries::{add_prepared, with_prepared};
 use super::host::{HorizonHost, QuerySnapshot, Refusal};
-use super::prepared::{self, Prepared};
+use super::prepared::{self, Prepared, Transactions};
 use super::transactions::SessionTransactions;
 use super::{NONE, Snapshot, widened};
 use crate::ledger::protocol;
@@ -89,10 +89,7 @@ fn check_learned<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<()
     if snapshot.xmin >= first {
         return Ok(());
     }
-    let has_committed = |&xid: &u64| {
-        use super::prepared::Transactions;
-        !host.known().is_running(xid) && host.has_committed(xid)
-    };
+    let has_committed = |&xid: &u64| !host.known().is_running(xid) && host.has_committed(xid);
     let committed: Vec<u64> = snapshot.running_before(first).filter(has_committed).collect();
     let is_known = |all: &[Prepared], xid| all.iter().any(|one| one.xid() == Some(xid));
     let are_known = || with_prepared(host, |all| committed.iter().all(|&xid| is_known(all, xid))).unwrap_or(false);

@@ -1,4 +1,4 @@
-//! What horizons ask of the server besides what the ledger asks.
+//! The services of a server that horizons need besides those that the ledger needs.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -7,11 +7,13 @@ use super::{SlotTransactions, Snapshot};
 use crate::ledger::host::Host;
 
 /// Why there is no horizon now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The snapshot may not see what was prepared before the server started, and was committed since.
+    #[error("horizon is not known yet")]
     NotYet,
     /// Some sessions do not say at which instants they hold horizons.
+    #[error("there is no horizon because sessions have used another version of the flake library")]
     OtherVersion,
 }
 

@@ -1,9 +1,9 @@
 //! Horizons: instants below which nothing can appear any more in what a snapshot sees.
 //!
 //! A transaction that makes IDs *holds* horizons at its bound until it has ended for the snapshot: all its IDs lie in ticks
-//! that end after the bound. Whoever asks for a horizon *announces* the clock first, and only then looks at the bounds;
-//! whoever makes the first ID of a transaction publishes its bound first, and only then looks at what was announced, and
-//! makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
+//! that end after the bound. A session that asks for a horizon *announces* the clock first, and only then looks at the
+//! bounds; a session that makes the first ID of a transaction publishes its bound first, only then looks at what was
+//! announced, and makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
 
 pub mod ask;
 pub mod entries;
@@ -23,7 +23,7 @@ const KEPT: usize = if cfg!(loom) { 3 } else { 16 };
 const EXACT: usize = if cfg!(loom) { 0 } else { 4 };
 /// Transactions whose bounds are as near as this are remembered as one, in microseconds.
 const NEAR: i64 = 1000;
-/// Whoever changes what is kept needs less time than some of these attempts to read it, if it runs.
+/// A change of what is kept takes less time than some of these attempts to read it, if its session runs.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
 /// Which transactions have not ended in the eyes of a snapshot. Numbers of transactions are those of 64 bits, which never

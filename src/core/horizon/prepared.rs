@@ -1,7 +1,5 @@
 //! Prepared transactions, which hold horizons without a slot that says so.
 
-use std::ops::RangeInclusive;
-
 use super::{NONE, Snapshot};
 
 /// A transaction that may be prepared or has ended since, or several that have ended and are kept as one.
@@ -20,7 +18,7 @@ pub struct Prepared {
     pub database: u32,
 }
 
-/// What is known of transactions elsewhere.
+/// The transactions as the server knows them.
 pub trait Transactions {
     /// Returns whether the transaction with a number has not ended.
     fn is_running(&self, xid: u64) -> bool;
@@ -49,13 +47,10 @@ impl Prepared {
         self.seen_before < u64::MAX && !self.is_free()
     }
 
-    fn xids(&self) -> RangeInclusive<u64> {
-        self.first..=self.last
-    }
-
     /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`].
     fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
-        let is_running = !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.xids());
+        let is_running =
+            !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.first..=self.last);
         if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
     }
 

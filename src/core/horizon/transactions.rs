@@ -13,7 +13,7 @@ use super::prepared::Prepared;
 use crate::ledger::host::Host;
 use crate::ledger::protocol::{Grant, grant, take_page};
 
-/// What a session remembers of its transactions.
+/// The transactions of a session, as it remembers them.
 #[derive(Debug)]
 pub struct SessionTransactions {
     /// From this instant on, readings of the clock are admitted in the present transaction.
@@ -27,7 +27,7 @@ pub struct SessionTransactions {
 }
 
 impl SessionTransactions {
-    /// Those of a session that has not joined.
+    /// The transactions of a session that has not joined.
     pub const fn before_joining() -> Self {
         Self {
             admitted: Cell::new(NONE),

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use crate::layout::bits::Bits;
+use crate::layout::ticks::instants;
 use crate::{Error, Field, LONGEST_NAME, Layout, Node, Role};
 
 /// The numbers in an ID. The worker is the whole worker number, even if several fields hold it.
@@ -52,8 +54,8 @@ impl Layout {
         Ok(tick)
     }
 
-    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. None has one that is left over, or any if
-    /// there are fewer workers than nodes or something else makes the layout's IDs.
+    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. No node has a worker that is left over, or any
+    /// if there are fewer workers than nodes or something else makes the layout's IDs.
     ///
     /// # Errors
     /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
@@ -133,12 +135,35 @@ impl Layout {
 
     /// Returns the smallest ID of the tick that holds the instant.
     pub fn min_at(&self, at: i64) -> Result<u64, Error> {
-        Ok(self.smallest_of(self.ordered_tick_at(at)?))
+        Ok(self.smallest_of(self.ordered_ticks()?.tick_at(at, &self.name)?))
     }
 
     /// Returns the largest ID of the tick that holds the instant.
     pub fn max_at(&self, at: i64) -> Result<u64, Error> {
-        Ok(self.largest_of(self.ordered_tick_at(at)?))
+        Ok(self.largest_of(self.ordered_ticks()?.tick_at(at, &self.name)?))
+    }
+
+    /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them; none if no ID does.
+    ///
+    /// Whether the span includes its first instant does not matter: either way it overlaps the tick that holds `from`.
+    /// Time before the epoch and after the last tick does not count. An open upper end reaches to the last instant up to
+    /// which the order of bigint is the order of time.
+    ///
+    /// # Errors
+    /// [`Error::NotTimeOrdered`]; in a layout whose bigints turn negative, [`Error::InstantOutOfRange`] when an end lies
+    /// past that last instant.
+    pub fn ids_during(&self, from: Bound<i64>, to: Bound<i64>) -> Result<Option<(i64, i64)>, Error> {
+        let ticks = self.ordered_ticks()?;
+        if let Some((first, last)) = instants(from, to)
+            && ticks.last < self.last_tick()
+        {
+            ticks.tick_at(first.max(ticks.epoch), &self.name)?;
+            if to != Bound::Unbounded {
+                ticks.tick_at(last.max(ticks.epoch), &self.name)?;
+            }
+        }
+        let ids = |(first, last)| (self.smallest_of(first) as i64, self.largest_of(last) as i64);
+        Ok(ticks.during(from, to).map(ids))
     }
 
     pub(crate) fn smallest_of(&self, tick: u64) -> u64 {

@@ -1,9 +1,7 @@
-//! IDs of a layout: their numbers, texts and times.
+//! IDs of a layout: their numbers, texts and spans of time.
 
 mod codec;
-pub(crate) mod during;
 pub(crate) mod explain;
 mod text;
-mod time;
 
 pub use self::codec::Parts;

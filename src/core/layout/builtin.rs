@@ -60,7 +60,7 @@ pub static BUILTIN: &[Layout] = &[
             &[
                 reversed_time(42, Reversal::Always),
                 sequence(6),
-                zero(6),
+                field("zero", 6, Role::Reserved { value: 0 }),
                 ranked("generator", 6, 1),
                 ranked("cluster", 4, 0),
             ]
@@ -276,8 +276,4 @@ const fn count(name: &'static str, bits: u8) -> Field {
 
 const fn random(name: &'static str, bits: u8) -> Field {
     field(name, bits, Role::Random)
-}
-
-const fn zero(bits: u8) -> Field {
-    field("zero", bits, Role::Reserved { value: 0 })
 }

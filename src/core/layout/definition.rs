@@ -131,10 +131,8 @@ impl Definition {
     }
 
     fn build(&self, name: &str) -> Result<Layout, DefinitionFault> {
-        let model = match &self.like {
-            Some(like) => Some(built_in(like).ok_or_else(|| DefinitionFault::Like(like.clone()))?),
-            None => None,
-        };
+        let known = |like: &String| built_in(like).ok_or_else(|| DefinitionFault::Like(like.clone()));
+        let model = self.like.as_ref().map(known).transpose()?;
         let missing = DefinitionFault::Missing;
         let epoch = match &self.epoch {
             Some(text) => parse_epoch(text)?,
@@ -210,26 +208,21 @@ impl From<&FieldDefinition> for Field {
 
 impl From<&Field> for FieldDefinition {
     fn from(field: &Field) -> Self {
-        let (mut reversed, mut rank, mut value) = (None, None, None);
-        let role = match field.role {
-            Role::Timestamp { reversed: order } => {
-                reversed = (order != Reversal::Never).then_some(true);
-                RoleName::Timestamp
-            }
-            Role::Worker { rank: r } => {
-                rank = (r > 0).then_some(r);
-                RoleName::Worker
-            }
-            Role::Sequence => RoleName::Sequence,
-            Role::Tag => RoleName::Tag,
-            Role::Random => RoleName::Random,
-            Role::Flag => RoleName::Flag,
-            Role::Reserved { value: v } => {
-                value = (v > 0).then_some(v);
-                RoleName::Reserved
-            }
+        let plain = |role| {
+            let name = field.name.to_string();
+            Self { name, bits: field.bits, role, reversed: None, rank: None, value: None }
         };
-        Self { name: field.name.to_string(), bits: field.bits, role, reversed, rank, value }
+        match field.role {
+            Role::Timestamp { reversed } => {
+                Self { reversed: (reversed != Reversal::Never).then_some(true), ..plain(RoleName::Timestamp) }
+            }
+            Role::Worker { rank } => Self { rank: (rank > 0).then_some(rank), ..plain(RoleName::Worker) },
+            Role::Sequence => plain(RoleName::Sequence),
+            Role::Tag => plain(RoleName::Tag),
+            Role::Random => plain(RoleName::Random),
+            Role::Flag => plain(RoleName::Flag),
+            Role::Reserved { value } => Self { value: (value > 0).then_some(value), ..plain(RoleName::Reserved) },
+        }
     }
 }
 

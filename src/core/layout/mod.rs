@@ -17,15 +17,16 @@ use self::field::Field;
 use self::geometry::Geometry;
 use self::text_form::TextForm;
 use self::ticks::Ticks;
-use crate::error::Fault;
+use crate::error::{Error, Fault};
 use crate::key;
 
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
 /// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
-const STEP: u64 = 16;
+pub const STEP: u64 = 16;
 
-/// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share.
+/// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share. In SQL and in
+/// definitions, a rule has the name that it is serialized as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SequenceRule {
@@ -35,16 +36,6 @@ pub enum SequenceRule {
     Rolling,
 }
 
-impl SequenceRule {
-    /// The rule's name in SQL and in definitions.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reset => "reset",
-            Self::Rolling => "rolling",
-        }
-    }
-}
-
 /// A checked division of at most 64 bits. Instants are microseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -52,10 +43,14 @@ pub struct Layout {
     pub(crate) epoch: i64,
     pub(crate) tick_length: i64,
     pub(crate) fields: Cow<'static, [Field]>,
-    pub(crate) rule: SequenceRule,
-    pub(crate) text: TextForm,
-    pub(crate) generates: bool,
-    pub(crate) source: Cow<'static, str>,
+    /// How the sequence changes when a tick begins.
+    pub rule: SequenceRule,
+    /// How its IDs are written.
+    pub text: TextForm,
+    /// Whether flake makes IDs in this layout; it reads some formats only.
+    pub generates: bool,
+    /// Where the layout comes from.
+    pub source: Cow<'static, str>,
     pub(crate) geometry: Geometry,
 }
 
@@ -113,24 +108,38 @@ impl Layout {
         Ticks { epoch: self.epoch, length: self.tick_length, last: self.geometry.last_tick }
     }
 
+    /// The last tick of the layout.
+    pub const fn last_tick(&self) -> u64 {
+        self.geometry.last_tick
+    }
+
+    /// The instant at which a tick of this layout begins.
+    pub const fn start_of(&self, tick: u64) -> i64 {
+        self.ticks().start_of(tick)
+    }
+
+    /// The tick that holds an instant.
+    pub fn tick_at(&self, at: i64) -> Result<u64, Error> {
+        self.ticks().tick_at(at, &self.name)
+    }
+
+    /// The last tick up to which the order of bigint is the order of time; none if it never is. In layouts that use bit
+    /// 63 for time, IDs turn negative halfway.
+    pub fn last_ordered_tick(&self) -> Option<u64> {
+        let timestamp = self.geometry.timestamp;
+        let positive = if timestamp.shift + timestamp.width == 64 { timestamp.max() >> 1 } else { timestamp.max() };
+        self.geometry.time_ordered.then(|| positive.min(self.last_tick()))
+    }
+
+    /// The ticks up to which the order of bigint is the order of time.
+    pub(crate) fn ordered_ticks(&self) -> Result<Ticks, Error> {
+        let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
+        Ok(Ticks { last, ..self.ticks() })
+    }
+
     /// The fields from the most significant bit down.
     pub fn fields(&self) -> &[Field] {
         &self.fields
-    }
-
-    /// How the sequence changes when a tick begins.
-    pub const fn rule(&self) -> SequenceRule {
-        self.rule
-    }
-
-    /// How its IDs are written.
-    pub const fn text(&self) -> TextForm {
-        self.text
-    }
-
-    /// Whether flake makes IDs in this layout; it reads some formats only.
-    pub const fn generates(&self) -> bool {
-        self.generates
     }
 
     /// Whether its IDs hold a number of the caller's.
@@ -174,11 +183,6 @@ impl Layout {
         let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
         let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
-    }
-
-    /// Where the layout comes from.
-    pub fn source(&self) -> &str {
-        &self.source
     }
 
     /// How many bits the fields take.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a layout writes its IDs.
+/// How a layout writes its IDs. In SQL and in definitions, a form has the name that it is serialized as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextForm {
@@ -49,21 +49,6 @@ impl TextForm {
         Self::Base64urlReversed,
         Self::Base64ordered,
     ];
-
-    /// The form's name in SQL and in definitions.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Decimal => "decimal",
-            Self::Hex => "hex",
-            Self::Crockford32 => "crockford32",
-            Self::Base36 => "base36",
-            Self::Base58 => "base58",
-            Self::Base62 => "base62",
-            Self::Base64url => "base64url",
-            Self::Base64urlReversed => "base64url_reversed",
-            Self::Base64ordered => "base64ordered",
-        }
-    }
 
     pub(crate) const fn digits(self) -> &'static [u8] {
         match self {

@@ -1,5 +1,7 @@
 //! How time is divided into ticks.
 
+use std::ops::Bound;
+
 use crate::Error;
 
 /// Ticks of one length, from an epoch on. Instants are microseconds since 1970-01-01T00:00:00Z.
@@ -52,4 +54,25 @@ impl Ticks {
     pub fn exhausted(&self, layout: &str) -> Error {
         Error::Exhausted { layout: layout.to_owned().into(), end: self.end() }
     }
+
+    /// Returns the first and the last tick that overlap a span; none if no tick does.
+    pub(crate) fn during(&self, from: Bound<i64>, to: Bound<i64>) -> Option<(u64, u64)> {
+        let (from, to) = instants(from, to)?;
+        let (first, last) = (self.nearest(from), self.nearest(to));
+        (from < self.end() && self.epoch <= to && first <= last).then_some((first, last))
+    }
+}
+
+/// The first and the last instant of a span; none if no instant is before its end.
+pub(crate) fn instants(from: Bound<i64>, to: Bound<i64>) -> Option<(i64, i64)> {
+    let first = match from {
+        Bound::Unbounded => i64::MIN,
+        Bound::Included(at) | Bound::Excluded(at) => at,
+    };
+    let last = match to {
+        Bound::Unbounded => i64::MAX,
+        Bound::Included(at) => at,
+        Bound::Excluded(at) => at.checked_sub(1)?,
+    };
+    Some((first, last))
 }

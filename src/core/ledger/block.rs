@@ -59,11 +59,13 @@ pub struct ExitNote {
 }
 
 /// Why bytes are not marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// They are something else, or damaged.
+    #[error("contains no valid record")]
     Damaged,
     /// A later version has written them, in a form that this one cannot read.
+    #[error("was written by a later version of the flake library")]
     Newer(u16),
 }
 
@@ -81,7 +83,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(get(bytes, at))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(get(bytes, at))
 }
 
@@ -89,7 +91,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(get(bytes, at))
 }
 
-fn i64_at(bytes: &[u8], at: usize) -> i64 {
+pub(super) fn i64_at(bytes: &[u8], at: usize) -> i64 {
     i64::from_le_bytes(get(bytes, at))
 }
 

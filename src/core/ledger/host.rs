@@ -42,33 +42,20 @@ impl Default for Shared {
 }
 
 /// Memory that they share under the lock of the ledger.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct State {
     /// The ledger, once it has begun. Only a `Writer` replaces it.
     pub ledger: Option<Ledger>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
     /// Sessions that have exited have used only ticks that start before this instant in this era.
-    pub free_from: i64,
+    pub free_from: Option<i64>,
     /// Time before this instant may be closed because of a start or a promotion, not because of the clock.
-    pub opened_at: i64,
+    pub opened_at: Option<i64>,
     /// Transactions that begin after the ledger did have this number or a greater one.
     pub first_xid: u64,
     /// The state of the file.
     pub file: FileState,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            ledger: None,
-            started_at: None,
-            free_from: i64::MIN,
-            opened_at: i64::MIN,
-            first_xid: 0,
-            file: FileState::default(),
-        }
-    }
 }
 
 /// The state of the file as this server knows it.
@@ -94,11 +81,13 @@ pub enum Durability {
 }
 
 /// Why something that was read cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The file.
+    #[error("file \"flake.mark\" {0}")]
     File(Unreadable),
     /// The page.
+    #[error("second page of sequence \"flake_mark\" {0}")]
     Page(Unreadable),
 }
 

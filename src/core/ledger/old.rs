@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::block::FilePart;
+use super::block::{FilePart, i64_at, u32_at};
 use super::marks::{Bound, MARGIN, Mark, Marks, Writer};
 use super::used::Used;
 
@@ -60,16 +60,14 @@ fn record(half: &[u8]) -> Option<Record> {
 
 /// Reads a page of 0.9.0; none if it is something else.
 pub fn page(bytes: &[u8]) -> Option<Marks> {
-    let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let i64_at = |at: usize| Some(i64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-    if u32_at(0)? != PAGE_MAGIC || bytes.len() < PAGE_SIZE {
+    if bytes.len() < PAGE_SIZE || u32_at(bytes, 0) != PAGE_MAGIC {
         return None;
     }
-    let count = u32_at(4)? as usize;
-    let (unlisted, binding) = (i64_at(8)?, i64_at(16)?);
+    let count = u32_at(bytes, 4) as usize;
+    let (unlisted, binding) = (i64_at(bytes, 8), i64_at(bytes, 16));
     let mut marks = Marks {
         folded: (unlisted > i64::MIN).then(|| Used::before(unlisted.saturating_sub(MARGIN))),
-        bound: Bound { recalls: 0, instant: binding, incarnation: u32_at(24)? },
+        bound: Bound { recalls: 0, instant: binding, incarnation: u32_at(bytes, 24) },
         ..Marks::default()
     };
     if count > MOST {
@@ -77,9 +75,10 @@ pub fn page(bytes: &[u8]) -> Option<Marks> {
     }
     for index in 0..count {
         let at = 32 + index * 24;
-        let by = Writer { node: (u32_at(at)?, u32_at(at + 4)?), incarnation: u32_at(at + 16)?, start: 0 };
+        let node = (u32_at(bytes, at), u32_at(bytes, at + 4));
+        let by = Writer { node, incarnation: u32_at(bytes, at + 16), start: 0 };
         // There a mark has the margin in it.
-        let used = Used::before(i64_at(at + 8)?.saturating_sub(MARGIN));
+        let used = Used::before(i64_at(bytes, at + 8).saturating_sub(MARGIN));
         let mut one = Marks::default();
         one.set(Mark { by, used });
         marks.unite(&one, (u32::MAX, 0));

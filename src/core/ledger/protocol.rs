@@ -91,20 +91,19 @@ fn put(writer: &impl Writer, new: Ledger) {
     writer.lock(|state| {
         let is_same_era = state.ledger.is_some_and(|old| old.era == new.era);
         if !is_same_era {
-            state.free_from = i64::MIN;
+            state.free_from = None;
         }
         if !new.is_open {
             let opens_at = new.opens_at(now, writer.steady());
-            state.opened_at = state.opened_at.max(if opens_at == i64::MAX { i64::MIN } else { opens_at });
+            state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         }
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
-        match new.announced() {
-            i64::MIN => {}
-            instant if is_recalled => shared.announced.store(instant, Ordering::SeqCst),
-            instant => {
-                shared.announced.fetch_max(instant, Ordering::SeqCst);
-            }
+        let instant = new.announced();
+        if is_recalled && instant > i64::MIN {
+            shared.announced.store(instant, Ordering::SeqCst);
+        } else {
+            shared.announced.fetch_max(instant, Ordering::SeqCst);
         }
         state.ledger = Some(new);
         shared.window.write(new.window(), new.era);
@@ -248,14 +247,14 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let floor = ledger.floor.max(host.untraced());
     let start = host.slot(|slot| slot.start(ledger.era, floor, key));
     // A generator that resumes may go on in its tick without asking for it.
-    let is_covered = if start.resumed.is_some() {
+    let is_in_page = if start.resumed.is_some() {
         raise_page(host, page)?;
         true
     } else {
         host.in_recovery() || page.exists && ledger.is_in(&page.marks)
     };
     let last_seen = host.shared().last_seen.load(Ordering::Acquire);
-    let window = if is_covered { without_reserve(ledger.window()) } else { Window::NONE };
+    let window = if is_in_page { without_reserve(ledger.window()) } else { Window::NONE };
     Ok(Beginning { start, last_seen, era: ledger.era, window })
 }
 
@@ -332,11 +331,11 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
     let Some(ledger) = host.lock(|state| state.ledger) else { return };
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
     let free_from = match progress {
-        Some(_) => of_this_era().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
-        None => ledger.until,
+        Some(_) => of_this_era().map(|last| last.progress.free_from()).max(),
+        None => Some(ledger.until),
     };
     host.slot(|slot| match progress {
-        None => slot.abandon(ledger.era, free_from),
+        None => slot.abandon(ledger.era, ledger.until),
         Some(all) => all.iter().for_each(|last| slot.store(last)),
     });
     let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
@@ -364,7 +363,7 @@ fn note_exit<H: Host>(host: &mut H) {
     }
     let Some(boot) = writer.boot() else { return };
     let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
-    let free_from = free_from.max(writer.shared().announced.load(Ordering::SeqCst));
+    let free_from = free_from.unwrap_or(i64::MIN).max(writer.shared().announced.load(Ordering::SeqCst));
     if let Some(note) = ledger.exit_note(boot, free_from) {
         let _ = store(&writer, &ledger, None, Some(note), Durability::Buffered);
     }
@@ -398,7 +397,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         if new != ledger {
             store(&writer, &new, Some(&page.marks), None, Durability::Flushed)?;
             put(&writer, new);
-            writer.lock(|state| state.opened_at = i64::MIN);
+            writer.lock(|state| state.opened_at = None);
             // Before anything fails: no generator begins at an instant that was taken back.
             writer.shared().last_seen.fetch_min(now, Ordering::AcqRel);
         }
@@ -478,7 +477,9 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
 /// clock.
 pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
     let steady = server.steady();
-    let is_due =
-        server.lock(|state| until <= state.opened_at || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady)));
+    let is_due = server.lock(|state| {
+        state.opened_at.is_some_and(|opened_at| until <= opened_at)
+            || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady))
+    });
     if is_due { AHEAD + super::marks::MARGIN } else { 0 }
 }

@@ -174,7 +174,7 @@ impl Ledger {
             }
             let end = self.window().skip;
             if tick_end > end {
-                return Err(self.used.accepted_after(end.max(now).saturating_sub(1)));
+                return Err(self.used.accepted_after(end.saturating_sub(1)));
             }
             new.until = now.saturating_add(AHEAD).min(end).max(self.until);
             new.used = self.used.with(self.until, new.until, now);

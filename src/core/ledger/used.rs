@@ -90,8 +90,8 @@ impl Used {
         self.free().all(|free| !other.touches(free.from, free.to))
     }
 
-    /// Makes the set of free time. Where there are too many gaps the one before all used time counts as used, then the
-    /// shortest, but not the one at `present`.
+    /// Makes the set of free time, from pieces of which some may hold no instant. Where there are too many gaps the one before
+    /// all used time counts as used, then the shortest, but not the one at `present`.
     fn of(mut free: Vec<Free>, present: i64) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
@@ -121,9 +121,7 @@ impl Used {
                     (_, i64::MAX) => one.accepted,
                     _ => one.accepted || other.accepted,
                 };
-                if from < to {
-                    both.push(Free { from, to, accepted });
-                }
+                both.push(Free { from, to, accepted });
             }
         }
         Self::of(both, present)
@@ -141,12 +139,8 @@ impl Used {
                 rest.push(free);
                 continue;
             }
-            if free.from < from {
-                rest.push(Free { to: from, accepted: false, ..free });
-            }
-            if to < free.to {
-                rest.push(Free { from: to, ..free });
-            }
+            rest.push(Free { to: from, accepted: false, ..free });
+            rest.push(Free { from: to, ..free });
         }
         Self::of(rest, present)
     }

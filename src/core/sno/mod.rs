@@ -12,19 +12,15 @@ use std::ops::Bound;
 pub use source::SnoSource;
 pub use text::{DIGIT_BITS, first_invalid};
 
-use crate::id::during::last_instant;
 use crate::id::explain::{draw, utc};
-use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Node, Numbers, Share, Slot, TextFault};
+use crate::{Error, Node, TextFault};
 
 /// The instant of unit 0, in microseconds since 1970-01-01T00:00:00Z.
 const EPOCH: i64 = 1_262_304_000_000_000;
 /// How many microseconds a unit of time lasts.
 pub const UNIT: i64 = 4_000;
 const LAST_UNIT: u64 = (1 << 39) - 1;
-/// When the last unit begins, in microseconds since 1970-01-01T00:00:00Z.
-pub const LAST: i64 = start_of(LAST_UNIT);
 const TICKS: Ticks = Ticks { epoch: EPOCH, length: UNIT, last: LAST_UNIT };
 
 /// Partitions from this number up are assigned automatically; those below are the caller's.
@@ -124,7 +120,7 @@ impl Sno {
 
     /// When its unit began, in microseconds since 1970-01-01T00:00:00Z.
     pub const fn instant(&self) -> i64 {
-        start_of(self.parts().unit)
+        TICKS.start_of(self.parts().unit)
     }
 
     /// The first instant after the unit of time in which it was made.
@@ -155,19 +151,17 @@ impl Sno {
     /// Shows the sno as text, bytes and an instant in UTC, its bits, and below them each part's width, name and number.
     pub fn explain(&self) -> String {
         let parts = self.parts();
-        let bits = |shift: u32, width: u32| (number(&self.0) >> shift) as u64 & (u64::MAX >> (64 - width));
-        let part = |name: &str, shift: u32, width: u32| {
-            (format!("{name} = {}", bits(shift, width)), bits(shift, width), width)
-        };
+        let part = |name: &str, number: u64, width: u32| (format!("{name} = {number}"), number, width);
         let text = String::from_utf8_lossy(&self.encode()).into_owned();
+        let number = self.0.iter().fold(0, |number, &byte| number << 8 | u128::from(byte));
         draw(
-            &format!("sno {text}  0x{:020x}  {}", number(&self.0), utc(self.instant())),
+            &format!("sno {text}  0x{number:020x}  {}", utc(self.instant())),
             &[
-                (format!("unit = {}", parts.unit), parts.unit, 39),
-                part("tick_tock", 40, 1),
-                part("metabyte", 32, 8),
-                part("partition", 16, 16),
-                part("sequence", 0, 16),
+                part("unit", parts.unit, 39),
+                part("tick_tock", parts.tick_tock.into(), 1),
+                part("metabyte", parts.metabyte.into(), 8),
+                part("partition", parts.partition.into(), 16),
+                part("sequence", parts.sequence.into(), 16),
             ],
         )
     }
@@ -184,36 +178,8 @@ impl Sno {
 
     /// Returns the smallest and the largest sno whose units overlap a span; see [`crate::Layout::ids_during`].
     pub fn during(from: Bound<i64>, to: Bound<i64>) -> Option<(Self, Self)> {
-        let first = match from {
-            Bound::Included(at) | Bound::Excluded(at) if at >= EPOCH => Self::unit_at(at).ok()?,
-            _ => 0,
-        };
-        let last = match last_instant(to)? {
-            at if at < EPOCH => return None,
-            at => Self::unit_at(at).unwrap_or(LAST_UNIT),
-        };
-        (first <= last).then(|| (smallest_of(first), largest_of(last)))
+        TICKS.during(from, to).map(|(first, last)| (smallest_of(first), largest_of(last)))
     }
-}
-
-/// Computes the share of a slot in the automatic partitions, whose top bit is set.
-pub fn automatic_share(node: Node, slot: Slot) -> Result<Share, Error> {
-    let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers: AUTOMATIC, nodes: node.count() };
-    let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
-    partitions.first += AUTOMATIC;
-    Share::of(&NAME, partitions, Numbers { first: 0, count: SEQUENCES }, slot, most_steps(UNIT))
-}
-
-/// Computes the share of a slot in one of the caller's partitions, 0 to 32767. The nodes divide its sequence.
-pub fn partition_share(partition: i64, node: Node, slot: Slot) -> Result<Share, Error> {
-    let Some(first) = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC) else {
-        return Err(Error::SnoPart { part: "partition", number: partition, max: AUTOMATIC as i64 - 1, made: false });
-    };
-    let slots = u64::from(slot.count());
-    let too_few =
-        || Error::EmptyShare { layout: NAME, workers: 1, sequences: SEQUENCES / u64::from(node.count()), slots };
-    let sequences = node.part_of(SEQUENCES).ok_or_else(too_few)?;
-    Share::of(&NAME, Numbers { first, count: 1 }, sequences, slot, most_steps(UNIT))
 }
 
 /// The layout's name in error messages.
@@ -227,14 +193,6 @@ pub fn metabyte(number: i64) -> Result<u8, Error> {
 fn fit<T: TryFrom<i64>>(part: &'static str, number: i64, made: bool) -> Result<T, Error> {
     let max = (1 << (8 * size_of::<T>())) - 1;
     T::try_from(number).map_err(|_| Error::SnoPart { part, number, max, made })
-}
-
-const fn start_of(unit: u64) -> i64 {
-    TICKS.start_of(unit)
-}
-
-fn number(bytes: &[u8; 10]) -> u128 {
-    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
 const fn smallest_of(unit: u64) -> Sno {

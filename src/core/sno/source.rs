@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::{NAME, Sno, TICKS, automatic_share, partition_share};
+use super::{AUTOMATIC, NAME, SEQUENCES, Sno, TICKS, UNIT};
 use crate::generator::path::Path;
 use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
+use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Node, SequenceRule, Share, Slot, key};
+use crate::{Error, Node, Numbers, SequenceRule, Share, Slot, key};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
@@ -16,7 +17,7 @@ const SEQUENCE: Bits = Bits { shift: 0, width: 16 };
 /// A partition that the caller gives, or the automatic ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnoSource {
-    /// The caller's.
+    /// The caller's, 0 to 32767.
     pub partition: Option<i32>,
 }
 
@@ -39,10 +40,24 @@ impl IdSource for SnoSource {
     }
 
     fn share(&self, node: Node, slot: Slot) -> Result<Share, Error> {
-        match self.partition {
-            Some(partition) => partition_share(partition.into(), node, slot),
-            None => automatic_share(node, slot),
-        }
+        let (partitions, sequences) = match self.partition {
+            None => {
+                let (workers, nodes) = (AUTOMATIC, node.count());
+                let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers, nodes };
+                let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
+                partitions.first += AUTOMATIC;
+                (partitions, Numbers { first: 0, count: SEQUENCES })
+            }
+            // The nodes divide the sequence; those for which nothing is left have no share.
+            Some(partition) => {
+                let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
+                let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
+                let first = first.ok_or(Error::SnoPart { part: "partition", number, max, made: false })?;
+                let sequences = node.part_of(SEQUENCES).unwrap_or(Numbers { first: 0, count: 0 });
+                (Numbers { first, count: 1 }, sequences)
+            }
+        };
+        Share::of(&NAME, partitions, sequences, slot, most_steps(UNIT))
     }
 
     fn ticks(&self) -> Ticks {

@@ -22,7 +22,7 @@ fn whole_worker(layout: &Layout, worker: u64) -> Share {
 fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     let layout = built_in(name).unwrap();
     let fields: Vec<Field> = layout.fields().to_vec();
-    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule()).unwrap()
+    Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule).unwrap()
 }
 
 fn at(generator: &mut Generator<&Layout>, unix_ms: i64) -> Answer {
@@ -183,7 +183,7 @@ fn a_session_of_one_server_makes_more_than_4096_ids_per_millisecond() {
     assert_eq!(ids.len(), 34_335);
     assert!(ids.is_sorted_by(|one, next| one < next));
     assert_eq!(generator.next(TICK + 999, || 0), Answer::Wait { until: TICK + 1000 });
-    assert_eq!(layout.rule(), SequenceRule::Reset);
+    assert_eq!(layout.rule, SequenceRule::Reset);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn twitter() -> &'static Layout {
 /// Twitter's bits with ticks of a minute.
 fn minutes() -> Layout {
     let twitter = twitter();
-    Layout::new("minutes", 0, 60 * SECOND, twitter.fields().to_vec(), twitter.rule()).unwrap()
+    Layout::new("minutes", 0, 60 * SECOND, twitter.fields().to_vec(), twitter.rule).unwrap()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The node of an ID is the one whose share holds it: the rule for nodes, turned round.
 
-use flake_core::sno::{automatic_share, partition_share};
 use flake_core::{
-    BUILTIN, Error, Field, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, Share, Slot, SnoParts, built_in,
+    BUILTIN, Error, Field, IdSource, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, Share, Slot, SnoParts,
+    SnoSource, built_in,
 };
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ fn check_layout(layout: &Layout) {
 
 #[test]
 fn each_worker_of_every_layout_is_of_the_node_that_has_it() {
-    let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates()).collect();
+    let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates).collect();
     assert!(layouts.len() >= 15, "{}", layouts.len());
     layouts.into_iter().for_each(check_layout);
 }
@@ -114,14 +114,14 @@ fn each_sno_is_of_the_node_that_has_it() {
             .pack()
     };
     let automatic = |node| {
-        let Numbers { first, count } = automatic_share(node, slot()).ok()?.workers;
+        let Numbers { first, count } = SnoSource { partition: None }.share(node, slot()).ok()?.workers;
         Some(Numbers { first: first - CALLERS, count })
     };
     let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
     let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
     assert!(left_over > CALLERS as usize);
     for partition in [0, 7, CALLERS - 1] {
-        let callers = |node| Some(partition_share(partition as i64, node, slot()).ok()?.sequences);
+        let callers = |node| Some(SnoSource { partition: Some(partition as i32) }.share(node, slot()).ok()?.sequences);
         let node_of_sequence = |number, node| sno(partition, number).node_of(node);
         let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
         assert!(left_over > 1 << 16);
@@ -130,7 +130,7 @@ fn each_sno_is_of_the_node_that_has_it() {
 
 #[test]
 fn nobody_has_what_flake_only_reads() {
-    let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates()).collect();
+    let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates).collect();
     assert!(read_only.len() >= 8);
     for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
         assert_eq!(layout.node_of(id(layout, 0, 1), Node::new(0, count).unwrap()), Ok(None), "{}", layout.name());

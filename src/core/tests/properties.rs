@@ -173,7 +173,7 @@ proptest! {
         // Texts of no fixed length, and those whose digits are not in the order of ASCII.
         let unordered = [TextForm::Decimal, TextForm::Base64url, TextForm::Base64urlReversed];
         let other = possible(&layout, other);
-        if !unordered.contains(&layout.text()) {
+        if !unordered.contains(&layout.text) {
             prop_assert_eq!(text.cmp(&layout.encode(other).unwrap()), id.cmp(&other));
         }
     }
@@ -432,7 +432,7 @@ proptest! {
             ids.insert(id);
         }
         // A rolling sequence begins in the middle of the first step, unless it is the only one.
-        let is_rolling = layout.rule() == SequenceRule::Rolling && share.steps > 1;
+        let is_rolling = layout.rule == SequenceRule::Rolling && share.steps > 1;
         let skipped = if is_rolling { position % share.size() % share.ids_per_step } else { 0 };
         prop_assert_eq!(ids.len() as u64, share.size() - skipped);
         prop_assert_eq!(generator.issued(), share.size() - skipped);

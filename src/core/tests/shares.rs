@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use flake_core::sno::{automatic_share, partition_share};
 use flake_core::{
-    Answer, BUILTIN, Error, Field, Generator, Layout, Node, Numbers, Reversal, Role, SequenceRule, Share, Slot,
-    SnoSource, Start, built_in,
+    Answer, BUILTIN, Error, Field, Generator, IdSource, Layout, Node, Numbers, Reversal, Role, SequenceRule, Share,
+    Slot, SnoSource, Start, built_in,
 };
 use proptest::prelude::*;
 
@@ -110,7 +109,7 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
         for (node, slots) in (0..nodes).map(|node| (node, [10, 250, 500][node as usize % 3])) {
             for slot in (0..slots).step_by(1 + slots as usize / 20) {
                 let slot_of = Slot::new(slot, slots).unwrap();
-                let share = partition_share(7, Node::new(node, nodes).unwrap(), slot_of).unwrap();
+                let share = SnoSource { partition: Some(7) }.share(Node::new(node, nodes).unwrap(), slot_of).unwrap();
                 let mut generator = Generator::start(
                     SnoSource { partition: Some(7) },
                     &share,
@@ -136,7 +135,8 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
 fn automatic_partitions_are_nobody_elses() {
     let mut free = 1 << 15;
     for node in (0..7).map(|node| Node::new(node, 7).unwrap()) {
-        let of_slots = (0..3).map(|slot| automatic_share(node, Slot::new(slot, 3).unwrap()).unwrap());
+        let of_slots =
+            (0..3).map(|slot| SnoSource { partition: None }.share(node, Slot::new(slot, 3).unwrap()).unwrap());
         let of_node =
             of_slots.map(|share| share.workers).reduce(|one, other| if one == other { one } else { panic!() });
         let Numbers { first, count } = of_node.unwrap();
@@ -144,7 +144,8 @@ fn automatic_partitions_are_nobody_elses() {
         free = first + count;
     }
     assert!(free <= 1 << 16);
-    let of_caller = |partition| partition_share(partition, Node::new(0, 1).unwrap(), Slot::new(0, 1).unwrap());
+    let of_caller =
+        |partition| SnoSource { partition: Some(partition) }.share(Node::new(0, 1).unwrap(), Slot::new(0, 1).unwrap());
     assert_eq!(of_caller((1 << 15) - 1).unwrap().workers, Numbers { first: (1 << 15) - 1, count: 1 });
     assert!(matches!(of_caller(1 << 15), Err(Error::SnoPart { number: 32768, .. })));
 }
@@ -212,7 +213,7 @@ proptest! {
 
 #[test]
 fn most_of_a_tick_is_used() {
-    for layout in BUILTIN.iter().filter(|layout| layout.generates()) {
+    for layout in BUILTIN.iter().filter(|layout| layout.generates) {
         for (nodes, slots) in [(1, 122), (1, 1000), (16, 122), (32, 500)] {
             let Ok(share) = share(layout, (0, nodes), (0, slots)) else { continue };
             let all = layout.workers() / u64::from(nodes) * layout.sequences();
@@ -235,9 +236,12 @@ fn configurations_that_leave_nothing() {
     assert!(share(twitter, (0, 1024), (4095, 4096)).is_ok());
     let node = Node::new(3, 100_000).unwrap();
     let slot = Slot::new(0, 10).unwrap();
-    assert!(matches!(automatic_share(node, slot), Err(Error::TooManyNodes { workers: 32768, nodes: 100_000, .. })));
     assert!(matches!(
-        partition_share(7, node, slot),
+        SnoSource { partition: None }.share(node, slot),
+        Err(Error::TooManyNodes { workers: 32768, nodes: 100_000, .. })
+    ));
+    assert!(matches!(
+        SnoSource { partition: Some(7) }.share(node, slot),
         Err(Error::EmptyShare { workers: 1, sequences: 0, slots: 10, .. })
     ));
 }

@@ -1,6 +1,6 @@
 //! sno against the original: parts, bytes, text, and the generator's state step by step.
 
-use flake_core::sno::{LAST, UNIT, automatic_share, partition_share};
+use flake_core::sno::UNIT;
 use flake_core::{
     Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource, Start,
 };
@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 const EPOCH: i64 = 1262304000000000;
+/// When the last unit begins.
+const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 /// The share says which partition it is.
 const ANY: SnoSource = SnoSource { partition: None };
 
@@ -249,10 +251,11 @@ fn no_sno_is_made_after_the_last_unit() {
 #[test]
 fn automatic_partitions_are_above_those_of_callers() {
     let slot = Slot::new(0, 122).unwrap();
-    let automatic = |id, count| automatic_share(Node::new(id, count).unwrap(), slot).unwrap().workers;
+    let automatic =
+        |id, count| SnoSource { partition: None }.share(Node::new(id, count).unwrap(), slot).unwrap().workers;
     assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 32_768 });
     assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 8_192 });
-    let of_caller = |partition| partition_share(partition, Node::new(0, 1).unwrap(), slot);
+    let of_caller = |partition| SnoSource { partition: Some(partition) }.share(Node::new(0, 1).unwrap(), slot);
     assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
     for partition in [-1, 32_768] {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");

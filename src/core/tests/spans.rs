@@ -2,8 +2,11 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use flake_core::sno::{LAST, UNIT};
+use flake_core::sno::UNIT;
 use flake_core::{Error, Sno, built_in};
+
+/// When the last unit of sno begins.
+const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
 
 #[test]
 fn time_before_the_epoch_and_after_the_last_tick_does_not_count() {

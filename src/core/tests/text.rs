@@ -37,7 +37,7 @@ fn impossible() {
     {
         let layout = built_in(layout).unwrap();
         assert!(matches!(layout.parse(text), Err(Error::ImpossibleId { .. })), "{text}");
-        let id = u64::from_str_radix(text, if layout.text() == TextForm::Hex { 16 } else { 10 }).unwrap();
+        let id = u64::from_str_radix(text, if layout.text == TextForm::Hex { 16 } else { 10 }).unwrap();
         assert!(matches!(layout.encode(id), Err(Error::ImpossibleId { .. })), "{text}");
     }
 }

@@ -5,7 +5,7 @@ use crate::postgres::node_tree::{Place, Tree};
 /// A table, and the number of a column.
 pub type Column = (u32, i16);
 
-/// What a call without a layout means.
+/// The layout that a call without one means.
 pub const DEFAULT: &str = "twitter";
 
 /// Where a variable comes from.
@@ -54,7 +54,7 @@ fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
         .nth(levels)
 }
 
-/// What a query returns in a column.
+/// The expression that a query returns in a column.
 pub fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
     let target = tree.list(query, "targetList").find(|&target| tree.number(target, "resno") == Some(number))?;
     tree.field(target, "expr")
@@ -74,5 +74,6 @@ pub fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
-    tree.constant(at)
+    // A text is behind its length of four bytes.
+    String::from_utf8(tree.bytes(at)?.get(4..)?.to_vec()).ok()
 }

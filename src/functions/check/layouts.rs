@@ -2,28 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use flake_core::{BUILTIN, IdSource, Layout, Node, Share, Slot, SnoSource, Ticks};
+use flake_core::sno::NAME;
+use flake_core::{BUILTIN, IdSource, Layout, Node, STEP, Share, Slot, SnoSource, Ticks};
 
 use super::finding::Finding;
-use super::node::{Pair, fault};
+use super::node::Pair;
 use super::readers::Uses;
 use crate::error::Error;
-use crate::layouts::{catalog, custom};
+use crate::layouts::custom;
 use crate::postgres::slot;
 use crate::postgres::timestamptz::Timestamptz;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
-const SNO: &str = "sno";
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
 
 /// In microseconds.
 const DAY: i64 = 86_400_000_000;
 const YEAR: i64 = DAY * 1461 / 4;
 
-/// The longest time for an ID, in whole microseconds: the steps in which the IDs of all sessions are in order.
-const STEP: u128 = 16;
-
-/// What IDs are made of.
+/// A layout or sno, as a source of IDs.
 struct Source {
     ticks: Ticks,
     /// The last tick up to which the order of IDs is the order of time.
@@ -32,15 +29,17 @@ struct Source {
 }
 
 impl Source {
+    fn of<S: IdSource + 'static>(source: S, last_ordered: Option<u64>) -> Self {
+        Self { ticks: source.ticks(), last_ordered, share: Box::new(move |node, slot| source.share(node, slot)) }
+    }
+
     fn layout(layout: &'static Layout) -> Self {
-        let share = Box::new(move |node, slot| layout.share(node, slot));
-        Self { ticks: layout.ticks(), last_ordered: layout.last_ordered_tick(), share }
+        Self::of(layout, layout.last_ordered_tick())
     }
 
     fn sno(partition: Option<i32>) -> Self {
         let sno = SnoSource { partition };
-        let share = Box::new(move |node, slot| sno.share(node, slot));
-        Self { ticks: sno.ticks(), last_ordered: Some(sno.ticks().last), share }
+        Self::of(sno, Some(sno.ticks().last))
     }
 }
 
@@ -53,64 +52,56 @@ struct Candidate {
     is_in_use: bool,
 }
 
+impl Candidate {
+    /// Returns how many IDs a session can make in a second as whichever of these nodes makes the fewest.
+    fn rate(&self, nodes: &[Node], slot: Slot) -> Result<u128, Finding> {
+        let source =
+            self.source.as_ref().map_err(|error| Finding { detail: format!("{error}."), ..Finding::from(error) })?;
+        nodes.iter().try_fold(u128::MAX, |least, &node| {
+            let share = (source.share)(node, slot).map_err(|error| Finding::from(&Error::Core(error)))?;
+            Ok(least.min(share.ids_per_second(source.ticks.length)))
+        })
+    }
+}
+
 /// All layouts by which IDs can be made in this database.
 pub struct Layouts(Vec<Candidate>);
 
 impl Layouts {
     pub fn of_this_database(uses: &Uses) -> Self {
         let used = names_in_use(uses);
-        let candidate = |name: String, is_custom, source| {
-            let is_in_use = used.contains(&name);
-            Candidate { name, source, is_custom, is_in_use }
-        };
-        let built_in = BUILTIN.iter().filter(|layout| layout.generates());
-        let mut all: Vec<_> =
-            built_in.map(|layout| candidate(layout.name().to_owned(), false, Ok(Source::layout(layout)))).collect();
-        all.extend(
-            [(SNO, None), (SNO_PARTITION, Some(0))]
-                .map(|(name, partition)| candidate(name.to_owned(), false, Ok(Source::sno(partition)))),
-        );
-        all.extend(catalog::names().into_iter().filter_map(|name| {
-            let source = custom::find(&name).transpose()?;
-            Some(candidate(name, true, source.map(Source::layout)))
-        }));
-        Self(all)
+        let built_in = BUILTIN.iter().filter(|layout| layout.generates);
+        let built_in = built_in.map(|layout| (layout.name().to_owned(), Ok(Source::layout(layout)), false));
+        let snos = [(&*NAME, None), (SNO_PARTITION, Some(0))];
+        let snos = snos.map(|(name, partition)| (name.to_owned(), Ok(Source::sno(partition)), false));
+        let custom = custom::all().map(|(name, layout)| (name, layout.map(Source::layout), true));
+        let candidate =
+            |(name, source, is_custom)| Candidate { is_in_use: used.contains(&name), name, source, is_custom };
+        Self(built_in.chain(snos).chain(custom).map(candidate).collect())
     }
 
     /// Layouts of which a session has no share, or a small one, with the settings in force or with those that a restart would put in force.
     /// A built-in layout that nothing uses may have none.
     pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
-        let pairs: Vec<_> = [in_force, configured].into_iter().flatten().collect();
-        if let Some(fault) = pairs.iter().copied().find_map(fault) {
-            return Finding::from(&fault);
-        }
-        let nodes: Vec<_> = pairs.iter().filter_map(|&(id, count)| Node::new(id, count).ok()).collect();
+        let pairs = [in_force, configured].into_iter().flatten();
+        let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
+            Ok(nodes) => nodes,
+            Err(error) => return Finding::from(&Error::Core(error)),
+        };
         let Ok(slot) = slot::slot() else { return Finding::unknown("This session has no slot.") };
         if nodes.is_empty() {
             return Finding::unknown("This session does not know the number of this node.");
         }
         let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
-        for Candidate { name, source, is_custom, is_in_use } in &self.0 {
-            let fault = match source {
-                Ok(source) => match nodes.iter().map(|&node| (source.share)(node, slot)).collect::<Result<Vec<_>, _>>()
-                {
-                    Ok(shares) => {
-                        let rate = shares
-                            .iter()
-                            .map(|share| share.ids_per_second(source.ticks.length))
-                            .min()
-                            .filter(|rate| 1_000_000 / rate.max(&1) > STEP);
-                        slow.extend(rate.filter(|_| *is_in_use).map(|rate| format!("{rate} IDs of {name}")));
-                        None
-                    }
-                    Err(error) => Some(Finding::from(&Error::Core(error))),
-                },
-                Err(error) => Some(Finding { detail: format!("{error}."), ..Finding::from(error) }),
-            };
-            match fault {
-                Some(fault) if *is_custom || *is_in_use => needed.push((name, fault)),
-                Some(_) => unused.push(name.as_str()),
-                None => {}
+        for candidate in &self.0 {
+            let Candidate { name, is_custom, is_in_use, .. } = candidate;
+            match candidate.rate(&nodes, slot) {
+                Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP.into() => {
+                    slow.push(format!("{rate} IDs of {name}"))
+                }
+                Ok(_) => {}
+                Err(fault) if *is_custom || *is_in_use => needed.push((name, fault)),
+                Err(_) => unused.push(name.as_str()),
             }
         }
         if let Some((_, first)) = needed.first() {
@@ -144,18 +135,14 @@ impl Layouts {
             .filter(|candidate| candidate.is_in_use)
             .filter_map(|Candidate { name, source, .. }| {
                 let Source { ticks, last_ordered, .. } = source.as_ref().ok()?;
-                let (end, order) = (ticks.start_of(ticks.last), last_ordered.map(|tick| ticks.start_of(tick)));
-                Some(match order.filter(|order| *order < end) {
-                    None => (end, format!("{name} ends {}.", relative(end, now))),
-                    Some(order) => (
-                        order,
-                        format!(
-                            "The order of {name} by time ends {}, and {name} {}.",
-                            relative(order, now),
-                            relative(end, now)
-                        ),
-                    ),
-                })
+                let end = ticks.start_of(ticks.last);
+                let order = last_ordered.map_or(end, |tick| ticks.start_of(tick));
+                let mut text = format!("{name} ends {}.", relative(end, now));
+                if order < end {
+                    let (order, end) = (relative(order, now), relative(end, now));
+                    text = format!("The order of {name} by time ends {order}, and {name} {end}.");
+                }
+                Some((order, text))
             })
             .collect();
         ends.sort();
@@ -186,7 +173,7 @@ fn relative(instant: i64, now: i64) -> String {
 
 /// Returns the names of layouts that column defaults and generated columns of this database and generators of this session use.
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
-    let sno = |is_partition| if is_partition { SNO_PARTITION } else { SNO }.to_owned();
+    let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();
     names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
     names.extend(each(&LAYOUTS, |own| own.source().name().into_owned()));

@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks};
-use self::node::{fault, node_number, node_settings, pair};
+use self::node::{Pair, fault, node_number, node_settings};
 use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
@@ -26,23 +26,19 @@ fn flake_check() -> TableIterator<
     (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
 > {
     let status = ledger::status();
-    let in_force = status.as_ref().and_then(|status| status.node).map(pair);
+    let in_force = status.as_ref().and_then(|status| status.node).map(Pair::from);
     let configured = settings::node();
     let uses = Uses::of_this_database();
     let layouts = Layouts::of_this_database(&uses);
-    let unless_unknown = |check: &dyn Fn(&ledger::Status) -> Finding| match &status {
-        Some(status) => check(status),
-        None => {
-            Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".")
-        }
-    };
+    let unknown =
+        || Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".");
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
-        ("settings", unless_unknown(&|status| node_settings(status.node.map(pair), configured))),
+        ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),
         ("shares", layouts.shares(in_force, configured)),
         ("end of layouts", layouts.ends(clock::now())),
         ("layouts", uses.readers()),
-        ("marks", unless_unknown(&|status| marks(status.ledger.as_ref(), clock::now()))),
+        ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("library", library()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))

@@ -2,6 +2,7 @@
 
 use flake_core::Node;
 use pgrx::prelude::*;
+use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
@@ -10,10 +11,6 @@ use crate::settings;
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
-
-pub fn pair(node: Node) -> Pair {
-    (node.id(), node.count())
-}
 
 /// Returns what is wrong with these numbers, if anything is.
 pub fn fault((id, count): Pair) -> Option<Error> {
@@ -41,19 +38,18 @@ pub fn node_number(node: Option<Pair>) -> Finding {
 
 /// Returns what shows that other servers make IDs for the same data while this one does. Anybody may count them.
 fn others() -> Vec<String> {
-    let query = "SELECT 'logical replication slots', pg_catalog.count(*) FROM pg_catalog.pg_replication_slots \
-                 WHERE slot_type OPERATOR(pg_catalog.=) 'logical' \
-                 UNION ALL SELECT 'subscriptions', pg_catalog.count(s.oid) FROM pg_catalog.pg_subscription s";
+    let query = "
+        SELECT pg_catalog.concat('logical replication slots: ', pg_catalog.count(*)) FROM pg_catalog.pg_replication_slots
+        WHERE slot_type OPERATOR(pg_catalog.=) 'logical' HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+        UNION ALL SELECT pg_catalog.concat('subscriptions: ', pg_catalog.count(s.oid)) FROM pg_catalog.pg_subscription s
+        HAVING pg_catalog.count(s.oid) OPERATOR(pg_catalog.>) 0";
     let makes = recovery::is_in_progress() && settings::allow_in_recovery();
     let standby = makes.then(|| "it is a standby with flake.allow_in_recovery".to_owned());
     let counted = Spi::connect(|client| {
-        let rows = client.select(query, None, &[])?;
-        rows.map(|row| Ok((row.get::<&str>(1)?.unwrap_or_default().to_owned(), row.get::<i64>(2)?.unwrap_or_default())))
-            .collect::<Result<Vec<_>, pgrx::spi::SpiError>>()
+        client.select(query, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, SpiError>>()
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));
-    let counted = counted.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what}: {count}"));
-    standby.into_iter().chain(counted).collect()
+    standby.into_iter().chain(counted.into_iter().flatten()).collect()
 }
 
 /// Settings that wait for a restart, that are not valid, or that this session cannot see.

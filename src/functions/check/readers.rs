@@ -20,10 +20,10 @@ const MOST_NAMED: usize = 10;
 /// How many queries a column is followed through.
 const DEEPEST: usize = 50;
 
-/// What tells the parts of an ID, which is the first argument. The text form of another layout is as good as any.
+/// The functions that tell parts of an ID, their first argument. The text form of another layout is as good as any.
 const READERS: &[&str] =
     &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
-/// What IDs are compared with.
+/// The functions that return bounds to compare IDs with.
 const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
 
 /// The query of a view, $1.
@@ -31,7 +31,7 @@ const VIEW: &str = "
     SELECT pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()) FROM pg_catalog.pg_rewrite
     WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
 
-/// What the column $2 of a table, $1, is called, and how many bits of an integer its type holds, NULL if all.
+/// The name of the column $2 of a table, $1, and how many bits of an integer its type holds, NULL if all.
 const COLUMN: &str = "
     SELECT pg_catalog.convert_to(
                pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, attrelid, attnum),
@@ -42,7 +42,7 @@ const COLUMN: &str = "
                 WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.float8'::pg_catalog.regtype THEN 53 END
     FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2";
 
-/// What the expressions of this database say of layouts.
+/// The uses of layouts in the expressions of this database.
 #[derive(Default)]
 pub struct Uses {
     /// Names of layouts in column defaults and generated columns.
@@ -53,7 +53,7 @@ pub struct Uses {
     made: BTreeMap<Column, String>,
     /// Columns that are read, by which layouts, in which objects.
     read: BTreeMap<Column, BTreeSet<(String, String)>>,
-    /// What is wrong with that.
+    /// The faults of these reads, in sentences.
     wrong: BTreeSet<String>,
 }
 
@@ -61,8 +61,11 @@ impl Uses {
     pub fn of_this_database() -> Self {
         let mut uses = Self::default();
         if let Some(extension) = extension::find(c"flake") {
-            Spi::connect(|client| Catalog::new(client, extension.oid)?.look(&mut uses, extension.oid))
-                .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"));
+            Spi::connect(|client| {
+                let functions = functions(client, extension.oid)?;
+                Catalog { client, functions }.look(&mut uses, extension.oid)
+            })
+            .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"));
         }
         uses
     }
@@ -84,15 +87,11 @@ impl Uses {
 
 struct Catalog<'a> {
     client: &'a SpiClient<'a>,
-    /// Those of flake, by their OIDs.
+    /// The names of flake's functions, by their OIDs.
     functions: HashMap<u32, String>,
 }
 
-impl<'a> Catalog<'a> {
-    fn new(client: &'a SpiClient<'a>, extension: pg_sys::Oid) -> Result<Self, SpiError> {
-        Ok(Self { client, functions: functions(client, extension)? })
-    }
-
+impl Catalog<'_> {
     /// Looks at each expression that calls flake.
     fn look(&self, uses: &mut Uses, extension: pg_sys::Oid) -> Result<(), SpiError> {
         for row in self.client.select(EXPRESSIONS, None, &[extension.into(), "".into()])? {
@@ -105,7 +104,8 @@ impl<'a> Catalog<'a> {
             let (table, column) = (row.get::<pg_sys::Oid>(3)?.map_or(0, |oid| oid.to_u32()), row.get::<i16>(4)?);
             let tree = Tree::read(&text);
             for call in tree.nodes("FUNCEXPR") {
-                let Some(name) = self.name(&tree, call) else { continue };
+                let function = tree.number(call, "funcid").and_then(|function| self.functions.get(&function));
+                let Some(name) = function.map(String::as_str) else { continue };
                 if let Some((column, by)) = self.read(&tree, call, name, table)? {
                     uses.read.entry(column).or_default().insert((by, object.clone().into_owned()));
                 }
@@ -120,11 +120,6 @@ impl<'a> Catalog<'a> {
         }
         uses.wrong = self.wrong(uses)?;
         Ok(())
-    }
-
-    /// The function of flake that a node calls.
-    fn name(&self, tree: &Tree<'_>, call: Place) -> Option<&str> {
-        self.functions.get(&tree.number(call, "funcid")?).map(String::as_str)
     }
 
     /// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.

@@ -8,9 +8,10 @@ use std::os::unix::fs::FileExt;
 
 use flake_core::ledger::host::{Durability, HALF};
 
-use crate::error::{Error, FILE};
+use crate::error::Error;
 
 // Server processes run in the data directory.
+const FILE: &str = "flake.mark";
 const NEW_FILE: &str = "flake.mark.new";
 /// How much of a file is read.
 const LONGEST: usize = 2 * HALF + 1;
@@ -71,7 +72,7 @@ fn file_error(operation: &'static str, error: &io::Error) -> Error {
     // std appends the error's number.
     let mut reason = error.to_string();
     reason.truncate(reason.find(" (os error").unwrap_or(reason.len()));
-    Error::MarkFile { operation, file: FILE, reason, kind: error.kind() }
+    Error::MarkFile { operation, reason, kind: error.kind() }
 }
 
 /// Returns PostgreSQL's setting fsync.

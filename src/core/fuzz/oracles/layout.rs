@@ -9,10 +9,10 @@ use super::choices::Choices;
 
 /// The bits of a layout, as its fields say.
 struct Bits {
-    /// Those that hold time, and from which bit on.
+    /// The bits that hold time, and from which bit on.
     time: u64,
     shift: u32,
-    /// Those that always hold `fixed`, with those above the fields.
+    /// The bits that always hold `fixed`, with those above the fields.
     is_fixed: u64,
     fixed: u64,
     reversed: Reversal,
@@ -125,7 +125,7 @@ fn is_possible(layout: &Layout, id: u64, tick: u64, choices: &mut Choices<'_>) {
     assert_eq!(layout.make(tick, &numbers), Ok(id));
     let text = layout.encode(id).unwrap();
     assert_eq!(layout.parse(&text), Ok(id));
-    if layout.text() == TextForm::Decimal {
+    if layout.text == TextForm::Decimal {
         assert_eq!(text, id.to_string());
     }
     let drawn = layout.explain(id).unwrap();

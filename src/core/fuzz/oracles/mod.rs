@@ -1,4 +1,4 @@
-//! What holds for everything that comes from outside. The fuzz targets and tests/fuzz.rs ask these questions.
+//! Rules that hold for everything that comes from outside. The fuzz targets and tests/fuzz.rs ask these questions.
 
 mod choices;
 mod definition;

@@ -1,4 +1,4 @@
-//! What 0.9.0 has left: JSON that is accepted counts everything before its end as used.
+//! The file of 0.9.0: JSON that is accepted counts everything before its end as used.
 
 use flake_core::ledger::record::newest;
 use xxhash_rust::xxh3::xxh3_64;

@@ -16,8 +16,8 @@ const FEW: &str =
     r#""epoch": "2024-01-01T00:00:00Z", "tick": "1s", "fields": [{"name": "t", "bits": 7, "role": "timestamp"}]"#;
 
 fn of_form(like: &str, form: TextForm) -> Layout {
-    let json = format!(r#"{{{like}, "text": "{}"}}"#, form.name());
-    Definition::from_json("fuzz", &json).unwrap().layout("fuzz").unwrap()
+    let model = Definition::from_json("fuzz", &format!("{{{like}}}")).unwrap();
+    Definition { text: Some(form), ..model }.layout("fuzz").unwrap()
 }
 
 /// Any text.
@@ -27,7 +27,7 @@ pub fn text(data: &[u8]) {
         match layout.parse(text) {
             Ok(id) => {
                 let written = layout.encode(id).unwrap();
-                assert_eq!(written, normal(layout.text(), text));
+                assert_eq!(written, normal(layout.text, text));
                 assert_eq!(layout.parse(&written), Ok(id));
                 layout.explain(id).unwrap();
             }
