@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use super::path::Path;
-use crate::layout::builtin::BUILTIN;
+use crate::layout::builtin::always_built_in;
 use crate::layout::ticks::Ticks;
 use crate::{Error, Layout, Node, SequenceRule, Share, Slot, key};
 
@@ -50,7 +50,7 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
 
     /// Layouts of the same bits make the same IDs, whatever their names. Those of built-in layouts are known without a hash.
     fn key(&self) -> u64 {
-        match BUILTIN.iter().position(|other| self.same_bits(other)) {
+        match always_built_in().iter().position(|other| self.same_bits(other)) {
             Some(number) => key::of_built_in(number),
             None => key::of_layout(&self.identity()),
         }

@@ -236,10 +236,15 @@ pub fn built_in(name: &str) -> Option<&'static Layout> {
     BUILTIN.iter().find(|layout| layout.name == name)
 }
 
-/// Returns whether a name has always been that of a built-in layout, so that no custom one has it rightfully.
+/// The layouts that have been built in since the first release, in an order that never changes: no custom one has their names
+/// rightfully, and sessions of all versions know their generators by these numbers.
+pub(crate) fn always_built_in() -> &'static [Layout] {
+    &BUILTIN[..BUILTIN.len().saturating_sub(LATER as usize)]
+}
+
+/// Returns whether a name has always been that of a built-in layout.
 pub fn is_always_built_in(name: &str) -> bool {
-    let first = BUILTIN.len().saturating_sub(LATER as usize);
-    BUILTIN[..first].iter().any(|layout| layout.name == name)
+    always_built_in().iter().any(|layout| layout.name == name)
 }
 
 /// Returns the error for a name that neither a built-in layout nor one of the `custom` ones has. A text too long to be a
