@@ -166,10 +166,12 @@ impl Layout {
         Ok(ticks.during(from, to).map(ids))
     }
 
+    #[inline]
     pub(crate) fn smallest_of(&self, tick: u64) -> u64 {
         self.geometry.time_bits(tick)
     }
 
+    #[inline]
     pub(crate) fn largest_of(&self, tick: u64) -> u64 {
         self.smallest_of(tick) | !(self.geometry.timestamp.mask() | self.geometry.fixed_mask)
     }

@@ -30,21 +30,25 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::NotTimeOrdered`]
+    #[inline]
     pub fn since(&self, at: i64) -> Result<Option<u64>, Error> {
         Ok(self.ordered_ticks()?.since(at).map(|tick| self.smallest_of(tick)))
     }
 
     /// Returns the smallest ID whose tick begins after an instant.
+    #[inline]
     pub fn after(&self, at: i64) -> Result<Option<u64>, Error> {
         Ok(self.ordered_ticks()?.after(at).map(|tick| self.smallest_of(tick)))
     }
 
     /// Returns the largest ID whose tick begins at an instant or before it.
+    #[inline]
     pub fn until(&self, at: i64) -> Result<Option<u64>, Error> {
         Ok(self.ordered_ticks()?.until(at).map(|tick| self.largest_of(tick)))
     }
 
     /// Returns the largest ID whose tick begins before an instant.
+    #[inline]
     pub fn before(&self, at: i64) -> Result<Option<u64>, Error> {
         Ok(self.ordered_ticks()?.before(at).map(|tick| self.largest_of(tick)))
     }

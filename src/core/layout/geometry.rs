@@ -124,6 +124,7 @@ impl Geometry {
     }
 
     /// The timestamp bits of a tick and the reserved bits, in an ID without a flag.
+    #[inline]
     pub const fn time_bits(&self, tick: u64) -> u64 {
         self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
@@ -136,6 +137,7 @@ impl Geometry {
     }
 
     /// Converts a tick to what its field stores in this ID, and back.
+    #[inline]
     pub const fn turn(&self, tick: u64, id: u64) -> u64 {
         match self.reversed {
             Reversal::Never => return tick,

@@ -124,6 +124,7 @@ impl Layout {
 
     /// The last tick up to which the order of bigint is the order of time; none if it never is. In layouts that use bit
     /// 63 for time, IDs turn negative halfway.
+    #[inline]
     pub fn last_ordered_tick(&self) -> Option<u64> {
         let timestamp = self.geometry.timestamp;
         let positive = if timestamp.shift + timestamp.width == 64 { timestamp.max() >> 1 } else { timestamp.max() };
@@ -131,6 +132,7 @@ impl Layout {
     }
 
     /// The ticks up to which the order of bigint is the order of time.
+    #[inline]
     pub(crate) fn ordered_ticks(&self) -> Result<Ticks, Error> {
         let last = self.last_ordered_tick().ok_or_else(|| Error::NotTimeOrdered { layout: self.name.clone() })?;
         Ok(Ticks { last, ..self.ticks() })

@@ -28,27 +28,32 @@ impl Ticks {
     }
 
     /// The tick that holds an instant, or the nearest one.
+    #[inline]
     pub(crate) fn nearest(&self, instant: i64) -> u64 {
         (instant.max(self.epoch).wrapping_sub(self.epoch) as u64 / self.length as u64).min(self.last)
     }
 
     /// The first tick that begins at an instant or after it.
+    #[inline]
     pub(crate) fn since(&self, at: i64) -> Option<u64> {
         let elapsed = at.max(self.epoch).wrapping_sub(self.epoch) as u64;
         Some(elapsed.div_ceil(self.length as u64)).filter(|&tick| tick <= self.last)
     }
 
     /// The first tick that begins after an instant.
+    #[inline]
     pub(crate) fn after(&self, at: i64) -> Option<u64> {
         self.since(at.checked_add(1)?)
     }
 
     /// The last tick that begins at an instant or before it.
+    #[inline]
     pub(crate) fn until(&self, at: i64) -> Option<u64> {
         (at >= self.epoch).then(|| self.nearest(at))
     }
 
     /// The last tick that begins before an instant.
+    #[inline]
     pub(crate) fn before(&self, at: i64) -> Option<u64> {
         self.until(at.checked_sub(1)?)
     }
