@@ -30,9 +30,8 @@ impl Layout {
         if end.is_ok_and(|end| end.saturating_sub(now) <= ahead) {
             return Remedy::StartAbove;
         }
-        let is_above = |other: &&Self| {
-            other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number)
-        };
+        let is_above =
+            |other: &&Self| other.generates && !other.has_tag() && other.min_at(now).is_ok_and(|id| id as i64 > number);
         let names: Vec<_> = others.filter(is_above).map(|other| other.name().to_owned()).collect();
         match names.is_empty() {
             false => Remedy::Layouts(names),
