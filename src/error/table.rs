@@ -202,7 +202,7 @@ pub fn row(error: &Error) -> Row {
         RowSecurity { .. } => row!(ERRCODE_INSUFFICIENT_PRIVILEGE,
             "The position would move over rows that it hides.",
             "Take rows as a role that the policies do not apply to, such as one with BYPASSRLS."),
-        NoKey { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Error::NoKey { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The key is the one column of type bigint or sno whose default is flake_next, with the name of a layout, or sno_next, and \
              that an index of all rows begins with.",
             "Give it such a default and a primary key; let only one column have both."),
@@ -274,7 +274,7 @@ pub fn row(error: &Error) -> Row {
             Isolation => row!(ERRCODE_INVALID_TRANSACTION_STATE,
                 "A transaction of this isolation level does not see the keys that others have committed since it began.",
                 "Use READ COMMITTED."),
-            NoKey => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            Obstacle::NoKey => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "It has no primary key, by whose index the greatest ID could be found.",
                 "Add one, such as by ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
             Columns { names } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
