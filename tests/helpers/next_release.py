@@ -27,10 +27,10 @@ CHANGES = {
     ),
     "label": (
         """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT PARALLEL SAFE
+    IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
 """,
         """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE COST 2
+    IMMUTABLE STRICT LEAKPROOF PARALLEL SAFE SUPPORT flake_during_support COST 2
 """,
         "ALTER FUNCTION flake_timestamp(bigint, text) LEAKPROOF COST 2;",
     ),
