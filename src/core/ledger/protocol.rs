@@ -98,10 +98,9 @@ fn put(writer: &impl Writer, new: Ledger) {
             state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         }
         let shared = writer.shared();
-        let is_lowered =
-            state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls || new.announced() < old.announced());
+        let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
         // Before the ledger is in force: who sees the recall sees the lower instant.
-        if is_lowered {
+        if is_recalled {
             shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);
         } else {
             shared.announced.fetch_max(new.announced(), Ordering::SeqCst);
