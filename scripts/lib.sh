@@ -43,7 +43,7 @@ if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
 if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
 # Libraries of other languages that only tests use, as examples/ names them; other versions get a directory of their own.
-clients=$cache/clients-$(cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null | cksum | cut -d ' ' -f 1)
+clients=$cache/clients-$({ cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null || true; } | cksum | cut -d ' ' -f 1)
 
 # Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {

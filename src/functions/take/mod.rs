@@ -17,7 +17,7 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::queries::Queries;
 use crate::postgres::result_set::ResultSet;
-use crate::postgres::{extension, relation, transaction};
+use crate::postgres::{extension, recovery, relation, transaction};
 
 /// How much of a consumer's name an error shows, in bytes.
 const SHOWN: usize = 100;
@@ -34,6 +34,8 @@ fn flake_take(
     if most < 1 {
         raise(Error::BadMost { most });
     }
+    // Horizons are returned there, but no position can be moved.
+    recovery::refuse(c"flake_take()");
     if transaction::has_one_snapshot() {
         raise(Error::TakeByOldSnapshot);
     }
