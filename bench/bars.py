@@ -33,8 +33,8 @@ UNSORTED = "SELECT count(f) FROM (SELECT f FROM (SELECT {what} AS f FROM keys OR
 SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 
 # How many it may be in a row, or how many times those of something else; and what of it is not counted, the row and an argument.
-# A session whose steps pass more quickly, as the machine is busy, reads the clock more often. Since PostgreSQL 16, numbers are read
-# in fewer instructions, and planning takes fewer.
+# A session whose steps pass more quickly, as the machine is busy, reads the clock more often. Since PostgreSQL 16, numbers are
+# read in fewer instructions, and planning takes fewer.
 CALLS = [
     ("flake_next('twitter')", "id", 180, None),
     ("sno_next()", "id", 320, None),
