@@ -44,7 +44,7 @@ pub struct Ledger {
     pub wal_timeline: u32,
     /// Whether it began while the server was a standby.
     pub in_recovery: bool,
-    /// Whether the incarnation began with this ledger.
+    /// Whether the incarnation began with this ledger, or has its number since then.
     is_new: bool,
     /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
     given_back: (u32, Used),
@@ -80,12 +80,14 @@ impl Ledger {
         let waits = of_file.is_some_and(|(_, file)| file.waits);
         let own = of_file.and_then(|(marks, file)| marks.of(file.node));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
+        // Nobody has looked out for an old primary of this number yet.
+        let is_renumbered = of_file.is_some_and(|(_, file)| file.node != known.node);
         let me = Writer { node: known.node, incarnation, start: known.chance.1 };
         let mut ledger = Self {
             me,
             wal_timeline: known.wal_timeline,
             in_recovery: known.in_recovery,
-            is_new: own.is_none() || waits,
+            is_new: own.is_none() || waits || is_renumbered,
             given_back: (0, Used::NONE),
             born: known.steady,
             waits_until: i64::MIN,

@@ -547,3 +547,12 @@ fn a_horizon_on_a_new_primary_that_is_restarted() {
         }
     }
 }
+
+#[test]
+fn a_standby_of_another_number_that_takes_the_old_one_s() {
+    goes_well([
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: true, keeps_file: false }]),
+        on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
+        on(B, [Event::Promote, make(0), RESTART, make(1)]),
+    ]);
+}
