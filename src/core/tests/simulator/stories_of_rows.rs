@@ -201,7 +201,7 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
 /// The same while somebody publishes it.
 #[test]
 fn a_horizon_that_is_taken_back_while_it_is_published() {
-    for stop in 1..64 {
+    for stop in 1..96 {
         goes_well([
             on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
             on(A, [Event::Publish { slot: 1, stop: Some(stop) }, Event::SetRight]),
