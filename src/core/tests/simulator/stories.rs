@@ -141,7 +141,7 @@ fn sessions_that_were_connected_start_above_too() {
 /// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
 #[test]
 fn a_session_that_makes_an_id_while_others_start_above() {
-    for stop in 1..40 {
+    for stop in 1..100 {
         let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
         let go_on = Event::GoOn { slot: 0, stop: None };
@@ -270,7 +270,7 @@ fn a_page_that_another_node_has_created_again() {
 /// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
 #[test]
 fn a_session_that_is_terminated_in_the_middle_of_an_id() {
-    for stop in 1..60 {
+    for stop in 1..100 {
         let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let end = [asks, Event::Kill { slot: 0 }];
         goes_well([
@@ -377,7 +377,7 @@ fn a_restart_while_a_new_primary_waits() {
 /// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
 #[test]
 fn an_acceptance_that_fails_halfway() {
-    for stop in 1..40 {
+    for stop in 1..100 {
         goes_well([
             on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
             on(A, [Event::SetRight, Event::Pass { by: 7000 }, Event::Begin { slot: 0 }]),
@@ -441,7 +441,7 @@ fn a_disk_that_tears() {
 /// A session is stopped anywhere while it exits, and another one makes IDs: what the exit note gives back is not used.
 #[test]
 fn an_exit_note_beside_another_session() {
-    for stop in 1..60 {
+    for stop in 1..100 {
         let exit = Event::Exit { slot: 0, stop: Some(stop) };
         let go_on = Event::GoOn { slot: 0, stop: None };
         let pass = Event::Pass { by: SECOND / 2 };
@@ -536,7 +536,7 @@ fn what_had_not_come_across() {
 /// for the old primary, of which it has not replayed the last.
 #[test]
 fn a_horizon_on_a_new_primary_that_is_restarted() {
-    for stop in 0..80 {
+    for stop in 0..100 {
         for ending in [Ending::InOrder, Ending::Crash] {
             let ask = Event::Ask { slot: 0, stop: (stop > 0).then_some(stop) };
             goes_well([

@@ -139,7 +139,7 @@ fn a_standby_returns_what_was_published() {
 /// for by a snapshot that sees the other one's end.
 #[test]
 fn a_snapshot_between_two_commits() {
-    for stop in 1..16 {
+    for stop in 1..32 {
         goes_well([
             on(A, [PASS, PUBLISH]),
             on(B, [follow(FIRST)]),
