@@ -1,12 +1,19 @@
 """Sharding without an engine: foreign tables, PL/Proxy, and routers that know a shard by the hash of the key."""
 
+import pathlib
 import re
 
 import pytest
 
-from sharding import Section, need, numbered
+from sharding import PAGE, Section, need, numbered
 
 IDS = "SELECT id FROM orders"
+
+
+def test_every_section_of_the_page_is_executed():
+    """Here or in test_citus.py."""
+    sources = "".join(path.read_text() for path in pathlib.Path(__file__).parent.glob("test_*.py"))
+    assert set(re.findall("^## (.*)$", PAGE.read_text(), re.M)) == set(re.findall(r'Section\("(.*?)"', sources))
 
 
 def all_ids(shards):
