@@ -3,6 +3,7 @@
 import collections
 import re
 
+import psycopg
 import pytest
 
 from clients import EXPECTED
@@ -203,6 +204,27 @@ def test_a_node_that_comes(servers, nodes):
     emptied(nodes, "copies")
     coordinator.sql("INSERT INTO copies (tenant, item) SELECT tenant, item FROM orders")
     assert made_by(coordinator, "copies") == {1, 2, 3}
+
+
+def test_citus_takes_public_for_a_role(own_servers):
+    """As the page says, before and after flake is there. Where this fails, the page can do without."""
+    need("citus")
+    node, = started(own_servers, [0])
+    with node.connect() as db:
+        db.execute("CREATE EXTENSION citus")
+        db.execute("SELECT citus_set_coordinator_host(%s, 5432)", (str(node.dir),))
+        with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
+            db.execute("CREATE EXTENSION flake")
+        db.execute("SET citus.enable_ddl_propagation = off")
+        db.execute("CREATE EXTENSION flake")
+        db.execute("RESET citus.enable_ddl_propagation")
+        db.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
+        with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
+            db.execute("SELECT create_distributed_table('orders', 'id')")
+        db.execute("SET citus.enable_ddl_propagation = off")
+        db.execute("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
+        db.execute("RESET citus.enable_ddl_propagation")
+        db.execute("SELECT create_distributed_table('orders', 'id')")
 
 
 def test_nodes_with_one_number(own_servers):
