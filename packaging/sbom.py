@@ -126,12 +126,13 @@ def copyright(crates):
             if names == ["MIT"] and texts[0] and texts[0].startswith("Permission"):
                 mit = texts[0]
             groups.setdefault((tuple(names), tuple(texts)), []).append(package)
-    own = (ROOT / "LICENSE").read_text().strip().split("\n\n", 2)
+    _, holder, terms = (ROOT / "LICENSE").read_text().strip().split("\n\n", 2)
+    holder = holder.removeprefix("Copyright (c) ")
     paragraphs = [
         field("Format", "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/", [])
         + "\nUpstream-Name: flake\n"
         + field("Comment", "", ["vendor has the crates that the library is linked with."]),
-        "\n".join(["Files: *", f"Copyright: {own[1].removeprefix('Copyright (c) ')}", field("License", "PostgreSQL", own[2].splitlines())]),
+        "\n".join(["Files: *", f"Copyright: {holder}", field("License", "PostgreSQL", terms.splitlines())]),
     ]
     for (names, texts), packages in groups.items():
         files = [f"vendor/{package['name']}-{package['version']}/*" for package in packages]

@@ -72,7 +72,7 @@ LICENSES = {"MIT", "Zlib", "BSL-1.0", "Unicode-3.0"}
 
 
 def test_licenses_of_the_crates():
-    """In Debian's format each paragraph names crates, who has the copyright, and a license with its text; the page names them all."""
+    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text."""
     text = subprocess.check_output([sys.executable, "packaging/sbom.py", "copyright", "15"], cwd=ROOT, text=True)
     head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
     assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
