@@ -207,24 +207,30 @@ def test_a_node_that_comes(servers, nodes):
 
 
 def test_citus_takes_public_for_a_role(own_servers):
-    """As the page says, before and after flake is there. Where this fails, the page can do without."""
+    """As the page says, before and after flake is there, in its first release too. Where this fails, the page can do without."""
     need("citus")
-    node, = started(own_servers, [0])
-    with node.connect() as db:
-        db.execute("CREATE EXTENSION citus")
-        db.execute("SELECT citus_set_coordinator_host(%s, 5432)", (str(node.dir),))
-        with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
-            db.execute("CREATE EXTENSION flake")
-        db.execute("SET citus.enable_ddl_propagation = off")
-        db.execute("CREATE EXTENSION flake")
-        db.execute("RESET citus.enable_ddl_propagation")
-        db.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
-        with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
-            db.execute("SELECT create_distributed_table('orders', 'id')")
-        db.execute("SET citus.enable_ddl_propagation = off")
-        db.execute("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
-        db.execute("RESET citus.enable_ddl_propagation")
-        db.execute("SELECT create_distributed_table('orders', 'id')")
+    coordinator, worker = nodes = started(own_servers, [0, 1])
+    for node in nodes:
+        node.sql("CREATE EXTENSION citus")
+    coordinator.sql("SELECT citus_set_coordinator_host(%s, 5432)", str(coordinator.dir))
+    coordinator.sql("SELECT citus_add_node(%s, 5432)", str(worker.dir))
+
+    def alone(statement):
+        with coordinator.connect() as db:
+            db.execute("SET citus.enable_ddl_propagation = off")
+            db.execute(statement)
+
+    with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
+        coordinator.sql("CREATE EXTENSION flake")
+    alone("CREATE EXTENSION flake VERSION '0.9.0'")
+    coordinator.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
+    with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
+        coordinator.sql("SELECT create_distributed_table('orders', 'id')")
+    alone("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
+    coordinator.sql("SELECT create_distributed_table('orders', 'id')")
+    coordinator.sql("ALTER EXTENSION flake UPDATE")
+    versions = [node.value("SELECT extversion FROM pg_extension WHERE extname = 'flake'") for node in nodes]
+    assert versions[0] == versions[1] != "0.9.0"
 
 
 def test_nodes_with_one_number(own_servers):
