@@ -117,9 +117,13 @@ def test_insert_select(nodes, statement):
 TIME = {"orders": "flake_timestamp", "events": "flake_timestamp", "items": "sno_timestamp"}
 DURING = {"orders": "flake_during", "events": "flake_during", "items": "sno_during"}
 FILTERS = [
-    "{time}(id) >= '{at}'", "{time}(id) BETWEEN '{at}' AND now()", "{time}(id) > now() - (now() - '{at}')",
-    "{time}(id) >= (SELECT '{at}'::timestamptz)", "{during}(id, tstzrange('{at}', NULL))", "{during}(id, tstzrange('{at}', now()))",
-]  # fmt: skip
+    "{time}(id) >= '{at}'",
+    "{time}(id) BETWEEN '{at}' AND now()",
+    "{time}(id) > now() - (now() - '{at}')",
+    "{time}(id) >= (SELECT '{at}'::timestamptz)",
+    "{during}(id, tstzrange('{at}', NULL))",
+    "{during}(id, tstzrange('{at}', now()))",
+]
 
 
 @pytest.fixture(scope="module")

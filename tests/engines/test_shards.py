@@ -37,7 +37,11 @@ def insert(server):
 # Instants that the shards get, as a constant or as a parameter, and one that they do not, as the page says.
 INSTANTS = ["'2026-01-01Z'", "(SELECT now() - interval '1 hour')", "$1"]
 KEPT = "now() - interval '1 hour'"
-FILTERS = ["flake_timestamp(id) >= {}", "flake_timestamp(id) BETWEEN {} AND '2100-01-01Z'", "flake_during(id, tstzrange({}, NULL))"]
+FILTERS = [
+    "flake_timestamp(id) >= {}",
+    "flake_timestamp(id) BETWEEN {} AND '2100-01-01Z'",
+    "flake_during(id, tstzrange({}, NULL))",
+]
 
 
 def plan(server, query, *options):
