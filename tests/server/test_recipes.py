@@ -1,8 +1,7 @@
-"""The recipes of docs/how-to/tail.md, as they are written there, while rows are written: each row once, in order."""
+"""The recipes of tail.md and tail-recipes.md, as they are written there, while rows are written: each row once, in order."""
 
 import concurrent.futures
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -22,7 +21,7 @@ from tailing import SLEEP
 from waiting import wait_until
 
 PAGE = ROOT / "docs/how-to/tail.md"
-recipe = functools.partial(pages.recipe, PAGE)
+RECIPES = ROOT / "docs/how-to/tail-recipes.md"
 # Where scripts/setup puts clients that are no part of Debian's packages for tests.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 # Some transactions take long, so that higher IDs are committed before lower ones.
@@ -31,6 +30,12 @@ WRITES = [
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nINSERT INTO {{0}} DEFAULT VALUES;\nCOMMIT;\n",
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nROLLBACK;\n",
 ]
+
+
+def recipe(heading, language="sql"):
+    """From the page that has it."""
+    page, = (page for page in (PAGE, RECIPES) if f"# {heading}\n" in page.read_text())
+    return pages.recipe(page, heading, language)
 
 
 def python(heading, name):
