@@ -1,4 +1,5 @@
-"""The extension's error messages as its sources have them, and the entries of docs/faq.md for them; … stands for what changes."""
+"""The extension's error messages as its sources have them, with … for what changes, and their entries in docs/faq.md, with words
+in capitals."""
 
 import re
 
@@ -24,17 +25,27 @@ def messages():
 
 
 def entries():
-    """The heading of the entry for each message: that itself, or one that names it in its line "Also"."""
+    """The heading of each text: of itself, or of the entry that has it in its line "Also"."""
     found = {}
     for entry in re.split(r"^### ", FAQ.read_text(), flags=re.M)[1:]:
         heading, _, text = entry.partition("\n")
-        found |= dict.fromkeys([heading, *re.findall(r"`([^`]+)`", "".join(re.findall(r"^Also:.*?\n\n", text, re.M | re.S)))], heading)
+        also = "".join(re.findall(r"^Also:.*?\n\n", text, re.M | re.S))
+        found |= dict.fromkeys([heading, *re.findall(r"`([^`]+)`", also)], heading)
     return found
+
+
+def pattern(message, changing):
+    return changing.join(map(re.escape, message.split("…")))
+
+
+def entry(message):
+    """The heading of its entry, if it has one."""
+    return next((heading for text, heading in entries().items() if re.fullmatch(pattern(message, "[A-Z]*"), text)), None)
 
 
 def of(primary):
     """The message that a session got, as the sources have it: the most particular one that fits."""
-    fitting = [text for text in messages() if re.fullmatch(".*".join(map(re.escape, text.split("…"))), primary, re.S)]
+    fitting = [text for text in messages() if re.fullmatch(pattern(text, ".*"), primary, re.S)]
     return max(fitting, key=lambda text: len(text.replace("…", "")))
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/functions.md: each of its marks says what of the catalog follows it. FLAKE_ACCEPT writes that."""
+"""Pages of docs/reference with marks, each of which says what of the catalog follows it. FLAKE_ACCEPT writes that."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import psycopg
 import error_texts
 from conftest import ROOT
 
-PAGE = ROOT / "docs" / "reference" / "functions.md"
+PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "settings.md")]
 MARK = re.compile(r"(?<=^<!-- catalog: )(\w+)((?: \w+)*)( -->\n)(.*?)(?=^<!-- end of catalog -->$)", re.M | re.S)
 SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp"}
 
@@ -119,7 +119,7 @@ def sentence(comment):
 
 def linked(text):
     """A message, with its entry in the questions if it has one."""
-    entry = error_texts.entries().get(text)
+    entry = error_texts.entry(text)
     return f"[{text}](../faq.md#{error_texts.anchor(entry)})" if entry else text
 
 
@@ -129,20 +129,20 @@ def table(heads, rows):
 
 
 def named():
-    """The functions that the page has a place for, one after another."""
-    marks = MARK.findall(PAGE.read_text())
+    """The functions that the pages have a place for, one after another."""
+    marks = [mark for page in PAGES for mark in MARK.findall(page.read_text())]
     return [name for kind, names, *_ in marks if kind in ("functions", "list") for name in names.split()]
 
 
-def check(server, calls):
-    """Compares the page with the catalog, or writes it."""
+def check(server, page, calls):
+    """Compares a page with the catalog, or writes it."""
     with server.connect() as db:
         db.execute("SET timezone = 'UTC'")
         catalog = Catalog(db, calls)
         wanted = MARK.sub(
-            lambda mark: f"{mark[1]}{mark[2]}{mark[3]}\n{getattr(catalog, mark[1])(*mark[2].split())}\n", PAGE.read_text()
+            lambda mark: f"{mark[1]}{mark[2]}{mark[3]}\n{getattr(catalog, mark[1])(*mark[2].split())}\n", page.read_text()
         )
     if os.environ.get("FLAKE_ACCEPT"):
-        PAGE.write_text(wanted)
+        page.write_text(wanted)
     else:
-        assert PAGE.read_text() == wanted, "scripts/test accept writes it"
+        assert page.read_text() == wanted, "scripts/test accept writes it"

@@ -1,4 +1,4 @@
-"""docs/reference/functions.md says what the catalog says, of all functions and settings."""
+"""docs/reference says what the catalog says, of all functions and settings."""
 
 import pytest
 
@@ -6,8 +6,9 @@ import reference
 from test_errors import PLAIN
 
 
-def test_the_page_is_that_of_the_catalog(server):
-    reference.check(server, [call for _, call, *_ in PLAIN])
+@pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: page.name)
+def test_the_page_is_that_of_the_catalog(server, page):
+    reference.check(server, page, [call for _, call, *_ in PLAIN])
 
 
 def test_each_function_has_a_place(server):
