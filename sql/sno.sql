@@ -253,7 +253,8 @@ COMMENT ON FUNCTION flake_decode(sno) IS 'returns the parts of a sno';
 CREATE FUNCTION flake_explain(id sno) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
-COMMENT ON FUNCTION flake_explain(sno) IS 'draws the bits of a sno with the name, width and number of each part';
+COMMENT ON FUNCTION flake_explain(sno) IS
+    'draws the bits of a sno with the name, width and number of each part; for people, as later versions may draw otherwise';
 
 CREATE FUNCTION flake_node(id sno) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -354,7 +355,7 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
