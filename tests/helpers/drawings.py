@@ -1,5 +1,5 @@
-"""Draws a step, a share, used time and a horizon for docs/explanation, in numbers that tests/server/test_drawings.py compares with
-a server's. The colors are those of the reader's light or dark mode. FLAKE_ACCEPT writes the files."""
+"""Draws a step, a share, used time and a horizon for docs/explanation, in numbers that test_drawings.py compares with a server's.
+The colors are those of the reader's light or dark mode. FLAKE_ACCEPT writes the files."""
 
 import html
 import os
@@ -23,8 +23,9 @@ QUESTIONS = [5, 8, 10, 12]
 
 STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #20262d } .small { font-size: 11px; fill: #5b6570 }
-    .line { stroke: #8a939d; fill: none } .part { fill: #dfe4e9; stroke: #fff } .ours { fill: #1a6fb5 } .edge { stroke: #1a6fb5; fill: none }
-    .used { fill: #b9d4ea } .bad { stroke: #b3261e; fill: none } text.ours { fill: #14588f } text.bad { fill: #b3261e; stroke: none }
+    .line { stroke: #8a939d; fill: none } .part { fill: #dfe4e9; stroke: #fff } .used { fill: #b9d4ea }
+    .ours { fill: #1a6fb5 } .edge { stroke: #1a6fb5; fill: none } .bad { stroke: #b3261e; fill: none }
+    text.ours { fill: #14588f } text.bad { fill: #b3261e; stroke: none }
     @media (prefers-color-scheme: dark) {
         text { fill: #e6e9ec } .small { fill: #a5aeb8 } .line { stroke: #77818c } .part { fill: #39424c; stroke: #0d1117 }
         .ours { fill: #58a6e6 } .edge { stroke: #58a6e6 } .used { fill: #23455f } .bad { stroke: #ff8a80 }
@@ -73,7 +74,8 @@ def line(class_, *points, dashed=False):
 def svg(height, title, description, *parts):
     head = tag("title", html.escape(title), id="title") + "\n" + tag("desc", html.escape(description), id="desc")
     body = "\n".join([head, tag("style", STYLE), *parts])
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title desc">\n{body}\n</svg>\n'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="title desc">'
+    return f"{opening}\n{body}\n</svg>\n"
 
 
 def step_drawing():
@@ -133,8 +135,8 @@ def used_drawing():
     ]  # fmt: skip
     return svg(
         280, "Used time",
-        f"Time counts as used {AHEAD} seconds ahead, and more is granted when {RESERVE} second is left. After a crash at {CRASH} seconds, "
-        f"the server starts at {START} and makes no ID until {last}, where used time ends.", *parts,
+        f"Time counts as used {AHEAD} seconds ahead, and more is granted when {RESERVE} second is left. After a crash at {CRASH} "
+        f"seconds, the server starts at {START} and makes no ID until {last}, where used time ends.", *parts,
     )  # fmt: skip
 
 
@@ -158,7 +160,8 @@ def horizon_drawing():
     answers = ", ".join(f"at {asked} it is {horizon(asked)}" for asked in QUESTIONS)
     return svg(
         190, "A horizon",
-        f"Three transactions make IDs. The horizon is the first ID of the earliest that is open, or the present: {answers}.", *parts,
+        f"Three transactions make IDs. The horizon is the first ID of the earliest that is open, or the present: {answers}.",
+        *parts,
     )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zo
 
 MEMBERS = """
     SELECT classid, objid FROM pg_depend
-    WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake') AND deptype = 'e'"""
+    WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+        AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
 # But for what operators, casts, aggregates and the type itself are made of.
 FUNCTIONS = f"""
     SELECT p.oid, p.* FROM pg_proc p WHERE prokind = 'f' AND ('pg_proc'::regclass::oid, p.oid) IN ({MEMBERS})
@@ -54,7 +55,7 @@ class Catalog:
             f"""SELECT format('%%s(%%s) → %%s', proname, pg_get_function_arguments(oid), pg_get_function_result(oid)),
                        obj_description(oid, 'pg_proc'), concat_ws(', ',
                            CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END,
-                           CASE proparallel WHEN 's' THEN 'parallel safe' WHEN 'r' THEN 'parallel restricted' ELSE 'parallel unsafe' END,
+                           'parallel ' || CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END,
                            CASE WHEN NOT proisstrict THEN 'called with NULL' END)
                 FROM ({FUNCTIONS}) f (id) WHERE proname = %s ORDER BY prosrc""", name
         )
@@ -71,7 +72,8 @@ class Catalog:
         ])  # fmt: skip
 
     def columns(self, relation):
-        comment, = self.rows("SELECT COALESCE(obj_description(%s::regclass), obj_description(%s::regtype))", relation, relation)[0]
+        query = "SELECT COALESCE(obj_description(%s::regclass, 'pg_class'), obj_description(%s::regtype, 'pg_type'))"
+        comment = self.rows(query, relation, relation)[0][0]
         columns = self.rows(
             """SELECT attname, format_type(atttypid, atttypmod), col_description(attrelid, attnum) FROM pg_attribute
                WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum""", relation
@@ -100,7 +102,7 @@ class Catalog:
     def type(self):
         """What the type sno has, but for its functions."""
         return table(["object", "meaning"], self.rows(
-            f"""SELECT replace(pg_describe_object(classid, objid, 0), 'function ', 'aggregate '), obj_description(objid, c.relname)
+            f"""SELECT replace(pg_describe_object(classid, objid, 0), 'function ', 'aggregate '), obj_description(objid, relname)
                 FROM ({MEMBERS}) m JOIN pg_class c ON c.oid = classid
                 WHERE relname IN ('pg_operator', 'pg_cast', 'pg_opclass')
                    OR relname = 'pg_proc' AND EXISTS (SELECT FROM pg_aggregate WHERE aggfnoid = objid) ORDER BY 1 COLLATE "C" """
@@ -124,8 +126,8 @@ def linked(text):
 
 
 def table(heads, rows):
-    lines = [heads, ["---"] * len(heads), *(["" if cell is None else str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
 def named():

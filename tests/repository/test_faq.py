@@ -11,11 +11,13 @@ OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_
 # Those that say all, with their DETAIL and HINT.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
-        "count must not be negative", "number of rows must be positive", 'argument "…" must not be null', "fields must be a JSON object",
-        'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"', 'layout "…" has no tag field',
-        'tag … is out of range for layout "…"', '… … is out of range for layout "…"', "… … is out of range for a sno",
-        'timestamp … does not match the given time in layout "…"', "a sno must have 10 bytes, not …", "uuid does not contain a sno",
-        'a layout must have the option "definition" and no other', "function that returns a set of rows was called where no set is expected",
+        "count must not be negative", "number of rows must be positive", 'argument "…" must not be null',
+        "fields must be a JSON object", 'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"',
+        'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',
+        "… … is out of range for a sno", 'timestamp … does not match the given time in layout "…"',
+        "a sno must have 10 bytes, not …", "uuid does not contain a sno",
+        'a layout must have the option "definition" and no other',
+        "function that returns a set of rows was called where no set is expected",
     ],
     "the role that is needed": [
         "must be superuser to call …", "must be owner of extension flake to call …", "permission denied for …",

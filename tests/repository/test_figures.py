@@ -35,11 +35,11 @@ def figures():
     yield 100 * tests // code, "lines of tests for 100 lines of code"
     yield len(mutants.rows()), "slips, each noticed by a test that is named for it"
     yield count(r"^ *#\[test\]$", "src/*/tests/**/*.rs"), "tests of the core, without a server"
-    yield count(r"^#\[test\]$", "src/core/tests/simulator/stories*.rs"), "of them stories of the simulator with an end of their own"
-    yield count(r"^def test_", "tests/server/*.py", "tests/libraries/*.py"), "functions that test servers, many of them for a table of cases"
+    yield count(r"^#\[test\]$", "src/core/tests/simulator/stories*.rs"), "of them stories that the simulator plays each time"
+    yield count(r"^def test_", "tests/server/*.py", "tests/libraries/*.py"), "tests of servers, many with a table of cases"
     yield len(re.findall(r"self\.\w+: ", draw)), "kinds of events in the nemesis's plans"
-    yield sum(lines(f"tests/vectors/{path.name}") - 1 for path in ROOT.glob("tests/vectors/*.csv")), \
-        "IDs of other implementations, or worked out from a format's description"
+    vectors = [lines(f"tests/vectors/{path.name}") - 1 for path in ROOT.glob("tests/vectors/*.csv")]
+    yield sum(vectors), "IDs of other implementations, or worked out from a format's description"
     yield clients.count("\n") - 1, "clients"
     yield sum(language == "sql" for page in PAGES for language, _ in blocks(page)), "examples in SQL on these pages, all executed"
 

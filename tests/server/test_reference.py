@@ -18,7 +18,10 @@ def test_each_function_has_a_place(server):
     assert sorted(reference.named()) == sorted(functions)
 
 
-@pytest.mark.parametrize("kind", ["pg_proc", "pg_class", "pg_type", "pg_operator", "pg_cast", "pg_opclass", "pg_foreign_data_wrapper"])
+KINDS = ["pg_proc", "pg_class", "pg_type", "pg_operator", "pg_cast", "pg_opclass", "pg_foreign_data_wrapper"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_object_has_a_comment(server, kind):
     objects = server.sql(f"""
         SELECT pg_describe_object(classid, objid, 0), obj_description(objid, '{kind}') FROM ({reference.MEMBERS}) m
