@@ -10,7 +10,7 @@ from conftest import ROOT
 
 PAGES = [ROOT / "docs" / "reference" / name for name in ("functions.md", "settings.md")]
 MARK = re.compile(r"(?<=^<!-- catalog: )(\w+)((?: \w+)*)( -->\n)(.*?)(?=^<!-- end of catalog -->$)", re.M | re.S)
-SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp"}
+SHORTER = {"timestamp with time zone": "timestamptz", "timestamp without time zone": "timestamp", "'::text": "'"}
 
 MEMBERS = """
     SELECT classid, objid FROM pg_depend
@@ -92,21 +92,21 @@ class Catalog:
 
     def layouts(self):
         return table(["layout", "fields, in bits", "tick", "epoch", "last tick", "IDs a second, of all workers", "source"], [
-            [f"`{name}`", " · ".join(f"{field.get('name', 'unused')} {field['bits']}" for field in fields), tick, epoch, end,
+            [f"`{name}`", " · ".join(f"{field.get('name', 'unused')} {field['bits']}" for field in fields), f"{tick:g} ms", epoch, end,
              f"{rate:,.0f}" if makes else "only read", source]
             for name, fields, tick, epoch, end, rate, makes, source in self.rows(
-                """SELECT name, fields, tick::text, to_char(epoch, 'YYYY-MM-DD'), to_char(ends_at, 'YYYY-MM-DD'),
+                """SELECT name, fields, extract(epoch FROM tick)::float * 1000, to_char(epoch, 'YYYY-MM-DD'), to_char(ends_at, 'YYYY-MM-DD'),
                           ids_per_tick / extract(epoch FROM tick), generates, source FROM flake_layouts""")
         ])  # fmt: skip
 
     def type(self):
         """What the type sno has, but for its functions."""
-        return table(["object", "meaning"], self.rows(
+        return table(["object", "meaning"], sorted(self.rows(
             f"""SELECT replace(pg_describe_object(classid, objid, 0), 'function ', 'aggregate '), obj_description(objid, relname)
                 FROM ({MEMBERS}) m JOIN pg_class c ON c.oid = classid
                 WHERE relname IN ('pg_operator', 'pg_cast', 'pg_opclass')
-                   OR relname = 'pg_proc' AND EXISTS (SELECT FROM pg_aggregate WHERE aggfnoid = objid) ORDER BY 1 COLLATE "C" """
-        ))  # fmt: skip
+                   OR relname = 'pg_proc' AND EXISTS (SELECT FROM pg_aggregate WHERE aggfnoid = objid)"""
+        )))  # fmt: skip
 
 
 def shortened(text):
