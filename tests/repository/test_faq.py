@@ -7,7 +7,7 @@ import pytest
 import error_texts
 
 # Not the extension's own texts, but met because of it.
-OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_timestamp(unknown) is not unique"]
+OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_decode(unknown) is not unique"]
 # Those that say all, with their DETAIL and HINT.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
