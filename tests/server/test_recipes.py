@@ -7,7 +7,6 @@ import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -346,29 +345,6 @@ def test_sqlalchemy(server):
         pytest.skip("SQLAlchemy is not there and could not be installed")
     command = [sys.executable, "-c", recipe("SQLAlchemy", "python")[0] + BY_SQLALCHEMY]
     with writers(server) as process, asked_by_lines(server, command, **environment) as read:
-        assert read_on(server, process, read) == written(server)
-
-
-BY_NODE = """
-const { Client } = require("pg");
-(async () => {
-  const client = new Client({ host: process.env.PGHOST, user: "postgres", database: "postgres" });
-  await client.connect();
-  const lines = require("readline").createInterface({ input: process.stdin });
-  for await (const last of lines) {
-    console.log(JSON.stringify((await read(client, last)).map((row) => [row.id, row.event])));
-  }
-  await client.end();
-})();
-"""
-
-
-def test_node_postgres(server):
-    modules = CLIENTS / "node_modules"
-    if not shutil.which("node") or not (modules / "pg").is_dir():
-        pytest.skip("node or its package pg is not there and could not be installed")
-    command = ["node", "-e", recipe("node-postgres", "javascript")[0] + BY_NODE]
-    with writers(server) as process, asked_by_lines(server, command, NODE_PATH=str(modules)) as read:
         assert read_on(server, process, read) == written(server)
 
 
