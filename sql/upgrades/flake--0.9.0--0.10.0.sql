@@ -108,25 +108,25 @@ CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
 COMMENT ON FUNCTION sno_since(timestamptz) IS
-    'returns the smallest sno whose unit begins at the instant or after it; NULL if there is none';
+    'returns the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
 COMMENT ON FUNCTION sno_after(timestamptz) IS
-    'returns the smallest sno whose unit begins after the instant; NULL if there is none';
+    'returns the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
 COMMENT ON FUNCTION sno_until(timestamptz) IS
-    'returns the largest sno whose unit begins at the instant or before it; NULL if there is none';
+    'returns the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
 COMMENT ON FUNCTION sno_before(timestamptz) IS
-    'returns the largest sno whose unit begins before the instant; NULL if there is none';
+    'returns the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
 
 GRANT EXECUTE ON FUNCTION
     flake_since(timestamptz, text), flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text),

@@ -84,7 +84,7 @@ class Catalog:
     def settings(self):
         return table(["setting", "default", "range", "set by", "meaning"], [
             [f"`{name}`", f"{value}{unit or ''}", f"{least} to {most}" if least else "on, off",
-             {"user": "any user", "superuser": "superusers"}.get(context, "the server's configuration"), f"{short} {more}"]
+             "any user" if context == "user" else "the server's configuration", f"{short} {more}"]
             for name, value, unit, least, most, context, short, more in self.rows(
                 """SELECT name, boot_val, unit, min_val, max_val, context, short_desc, extra_desc
                    FROM pg_settings, (SELECT flake_next('twitter')) load WHERE name LIKE 'flake.%%' ORDER BY name""")
@@ -92,11 +92,11 @@ class Catalog:
 
     def layouts(self):
         return table(["layout", "fields, in bits", "tick", "epoch", "last tick", "IDs a second, of all workers", "source"], [
-            [f"`{name}`", " · ".join(f"{field.get('name', 'unused')} {field['bits']}" for field in fields), f"{tick:g} ms", epoch, end,
-             f"{rate:,.0f}" if makes else "only read", source]
-            for name, fields, tick, epoch, end, rate, makes, source in self.rows(
-                """SELECT name, fields, extract(epoch FROM tick)::float * 1000, to_char(epoch, 'YYYY-MM-DD'), to_char(ends_at, 'YYYY-MM-DD'),
-                          ids_per_tick / extract(epoch FROM tick), generates, source FROM flake_layouts""")
+            [f"`{name}`", " · ".join(f"{field.get('name', 'unused')} {field['bits']}" for field in fields), f"{1000 * tick:g} ms",
+             epoch, end, f"{float(ids) / tick:,.0f}" if makes else "only read", source]
+            for name, fields, tick, epoch, end, ids, makes, source in self.rows(
+                """SELECT name, fields, extract(epoch FROM tick)::float, to_char(epoch, 'YYYY-MM-DD'),
+                          to_char(ends_at, 'YYYY-MM-DD'), ids_per_tick, generates, source FROM flake_layouts""")
         ])  # fmt: skip
 
     def type(self):
