@@ -1,6 +1,7 @@
 """Servers that replicate logically, by the settings and commands of docs/how-to/logical-replication.md."""
 
 import functools
+import os
 import re
 
 import pages
@@ -25,6 +26,6 @@ def connected(server):
 
 def execute(server, *commands, **variables):
     """Commands of the page, by the programs of a server's version."""
-    path = f"{bindir(server.pg_config)}:/usr/bin:/bin"
+    path = f"{bindir(server.pg_config)}:{os.environ['PATH']}"
     for command in commands:
         pages.run(server, ON + command, PATH=path, **variables)

@@ -32,7 +32,7 @@ class Pair:
 
     def run(self, *commands, **variables):
         places = {"OLD": connected(self.old), "NEW": connected(self.new), "DUMP": str(self.new.dir / "dump.sql")}
-        execute(self.new, *commands, **places, **variables)
+        execute(self.old, *commands, **places, **variables)
 
     def switch(self, of, to, commands=None):
         commands = commands or ([LEAVE, ABOVE, COME] if self.kind == ONE else [LEAVE, COME])
@@ -149,7 +149,7 @@ def test_a_standby_becomes_the_new_server(own_servers, kind):
         if kind == ONE:
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
                 new.sql("SELECT flake_next('twitter')")
-            assert before < new.value("SELECT mark FROM flake_stats") < old.value("SELECT clock_timestamp()")
+            assert before < new.value("SELECT upper(skipped[1]) FROM flake_stats") < old.value("SELECT clock_timestamp()")
         else:
             new.sql("SELECT flake_next('twitter')")
             assert new.sql("SELECT node_id, mark - clock_timestamp() < '3 s' FROM flake_stats") == [(1, True)]

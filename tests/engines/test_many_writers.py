@@ -23,7 +23,7 @@ class Builtin:
     """PostgreSQL's own subscriptions."""
 
     HEADING, VERSION, EXTENSION = "Many writers", "18", "plpgsql"
-    CUT, BACK = "ALTER SUBSCRIPTION from_{} DISABLE", "ALTER SUBSCRIPTION from_{} ENABLE"
+    CUT, BACK = "ALTER SUBSCRIPTION from_{}_to_{} DISABLE", "ALTER SUBSCRIPTION from_{}_to_{} ENABLE"
     CONFLICTS = """
         SELECT sum(value::bigint) FROM pg_stat_subscription_stats s, jsonb_each_text(to_jsonb(s))
         WHERE key LIKE 'confl_%' OR key LIKE '%_error_count'"""
@@ -36,8 +36,8 @@ class Pglogical:
     """Those of the extension that Debian has."""
 
     HEADING, VERSION, EXTENSION = "Many writers with pglogical", "15", "pglogical"
-    CUT = "SELECT pglogical.alter_subscription_disable('from_{}', true)"
-    BACK = "SELECT pglogical.alter_subscription_enable('from_{}', true)"
+    CUT = "SELECT pglogical.alter_subscription_disable('from_{}_to_{}', true)"
+    BACK = "SELECT pglogical.alter_subscription_enable('from_{}_to_{}', true)"
 
     def conflicts(self, server):
         return (server.dir / "server.log").read_text(errors="replace").count("CONFLICT:")
@@ -47,18 +47,17 @@ def connect(engine, servers):
     """The first command once for each server, the second one for each pair."""
     once, for_each_other = recipe(engine.HEADING, "bash")
     for number, server in enumerate(servers):
-        execute(server, once, NODE=connected(server), NUMBER=str(number))
-    for server, (number, other) in itertools.product(servers, enumerate(servers)):
-        if server is not other:
-            execute(server, for_each_other, NODE=connected(server), OTHER=connected(other), FROM=str(number))
+        execute(server, once, NODE=connected(server), TO=str(number))
+    for (to, server), (of, other) in itertools.permutations(enumerate(servers), 2):
+        execute(server, for_each_other, NODE=connected(server), OTHER=connected(other), FROM=str(of), TO=str(to))
 
 
 def cut_off(statement, servers):
     """The last server from all others, or the reverse."""
     *others, last = servers
     for number, other in enumerate(others):
-        last.sql(statement.format(number))
-        other.sql(statement.format(len(others)))
+        last.sql(statement.format(number, len(others)))
+        other.sql(statement.format(len(others), number))
 
 
 def is_in_order_of_time(batches):
@@ -89,7 +88,7 @@ def test_many_writers(own_servers, engine):
                 cut_off(statement, servers)
     count = "SELECT count(*) FROM orders"
     rows = sum(len(batch.ids) for batch in clients.batches.values() if batch.is_committed)
-    wait_until(lambda: any(map(engine.conflicts, servers)) or all(server.value(count) == rows for server in servers), 300)
+    wait_until(lambda: any(map(engine.conflicts, servers)) or all(server.value(count) == rows for server in servers), 60)
     conflicts = sum(map(engine.conflicts, servers))
     print(f"{engine.HEADING}: {clients.made()} IDs, {clients.twice()} twice; {rows} rows on each, {conflicts} conflicts")
     assert clients.twice() == conflicts == 0

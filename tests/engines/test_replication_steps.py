@@ -8,7 +8,6 @@ import pytest
 from replication import HEADINGS, ON, PAGE, recipe
 
 BLOCKS = [(heading, number) for heading in HEADINGS for number in range(len(recipe(heading, "bash")))]
-VARIABLES = ["DUMP", "FROM", "NEW", "NODE", "OLD", "OTHER", "PGDATA", "TO"]
 # Programs that only say that they were called, and that all is well; the call with this number fails.
 PROGRAM = """#!/bin/bash
 echo "$(tr '\\n' ' ' <<<"$0 $*")" >>"$CALLS"
@@ -22,7 +21,7 @@ def calls(directory, block, failing):
     log = directory / f"calls-{failing}"
     log.touch()
     environment = {"PATH": f"{directory}:/usr/bin:/bin", "CALLS": str(log), "FAILING": str(failing)}
-    environment |= {name: name.lower() for name in VARIABLES}
+    environment |= {name: name.lower() for name in re.findall(r"\$\{?([A-Z]+)", block)}
     done = subprocess.run(["/bin/bash", "-uc", ON + block], check=False, env=environment, capture_output=True, text=True, timeout=60)
     return done.returncode == 0, log.read_text().splitlines()
 
