@@ -46,9 +46,9 @@ class Pglogical:
 
 def known(program, settings):
     """Without the one that older minor releases do not know."""
-    described = subprocess.run([conftest.bindir(program) / "postgres", "--describe-config"], check=True, capture_output=True, text=True)
-    newer = "output_plugin_libraries"
-    return [setting for setting in settings if not setting.startswith(newer) or newer in described.stdout]
+    command = [conftest.bindir(program) / "postgres", "--describe-config"]
+    newer, described = "output_plugin_libraries", subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [setting for setting in settings if not setting.startswith(newer) or newer in described]
 
 
 def connect(engine, servers):
@@ -85,7 +85,8 @@ def test_many_writers(own_servers, engine):
     program = pg_config(engine.VERSION)
     if not (conftest.pg_config("--sharedir", program) / "extension" / f"{engine.EXTENSION}.control").exists():
         pytest.skip(f"no {engine.EXTENSION} for PostgreSQL {engine.VERSION}")
-    servers = [own_servers(*known(program, settings(engine.HEADING, flake_node_id=number)), pg_config=program) for number in NODES]
+    own = [known(program, settings(engine.HEADING, flake_node_id=number)) for number in NODES]
+    servers = [own_servers(*each, pg_config=program) for each in own]
     for server in servers:
         server.sql(f"CREATE ROLE app LOGIN; {writers.orders()}")
     connect(engine, servers)

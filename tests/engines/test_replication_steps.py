@@ -22,7 +22,7 @@ def calls(directory, block, failing):
     log.touch()
     environment = {"PATH": f"{directory}:/usr/bin:/bin", "CALLS": str(log), "FAILING": str(failing)}
     environment |= {name: name.lower() for name in re.findall(r"\$\{?([A-Z]+)", block)}
-    done = subprocess.run(["/bin/bash", "-uc", ON + block], check=False, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["/bin/bash", "-uc", ON + block], check=False, env=environment, capture_output=True, timeout=60)
     return done.returncode == 0, log.read_text().splitlines()
 
 

@@ -1,5 +1,6 @@
 """Clients that insert rows wherever they are let in, and keep what was returned to them, whatever comes of it."""
 
+import collections
 import dataclasses
 import itertools
 import time
@@ -67,14 +68,12 @@ class Writers(Background):
         return [batch for batch in list(self.batches.values()) if batch.server is server]
 
     def wait_for_all(self, server, count=20):
-        """Until each client that may write there has had so many batches more."""
-        before = {}
-        for batch in self.of(server):
-            before[batch.client] = before.get(batch.client, 0) + 1
+        """Until each client has had so many batches more there."""
+        before = collections.Counter(batch.client for batch in self.of(server))
 
         def have_all():
-            now = [batch.client for batch in self.of(server)]
-            return len(set(now)) == len(self.threads) and all(now.count(client) >= before.get(client, 0) + count for client in now)
+            more = collections.Counter(batch.client for batch in self.of(server)) - before
+            return all(more[client] >= count for client in range(len(self.threads)))
 
         wait_until(have_all)
 
@@ -89,7 +88,8 @@ class Writers(Background):
     def refused(self):
         """How long clients could write nowhere at each change of the server, in the order of time."""
         gaps = []
-        for _, batches in itertools.groupby(sorted(self.batches.values(), key=lambda one: (one.client, one.ended)), lambda one: one.client):
+        for client in range(len(self.threads)):
+            batches = sorted((one for one in self.batches.values() if one.client == client), key=lambda one: one.ended)
             turns = [(one, other) for one, other in itertools.pairwise(batches) if one.server is not other.server]
             gaps.append([other.ended - one.ended for one, other in turns])
         return [max(each) for each in zip(*gaps, strict=True)]
