@@ -136,7 +136,7 @@ def test_a_standby_becomes_the_new_server(own_servers, kind):
     """It knows what the old server had used by then, and not what it uses later."""
     program = pg_config("18")
     old_number, new_number = (settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2))
-    old = own_servers(*old_number, clock="+10", pg_config=program)
+    old = own_servers(*old_number, clock="+100", pg_config=program)
     old.sql(f"CREATE ROLE app LOGIN; {writers.orders()}")
     new = own_servers(*new_number, standby_of=old, pg_config=program)
     places = {"OLD": connected(old), "NEW": connected(new), "FROM": connected(old), "TO": connected(new)}
@@ -144,7 +144,7 @@ def test_a_standby_becomes_the_new_server(own_servers, kind):
         clients.wait_for_all(old)
         before = old.value("SELECT clock_timestamp()")
         execute(new, SUBSCRIBER, PGDATA=str(new.dir / "data"), **places)
-        old.set_clock("+60")
+        old.set_clock("+200")
         clients.wait_for_all(old)
         if kind == ONE:
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
