@@ -16,14 +16,3 @@ def test_each_function_has_a_place(server):
     functions = {name for name, in server.sql(f"SELECT DISTINCT proname FROM ({reference.FUNCTIONS}) f")}
     assert len(functions) > 50
     assert sorted(reference.named()) == sorted(functions)
-
-
-KINDS = ["pg_proc", "pg_class", "pg_type", "pg_operator", "pg_cast", "pg_opclass", "pg_foreign_data_wrapper"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_object_has_a_comment(server, kind):
-    objects = server.sql(f"""
-        SELECT pg_describe_object(classid, objid, 0), obj_description(objid, '{kind}') FROM ({reference.MEMBERS}) m
-        WHERE classid = '{kind}'::regclass AND NOT EXISTS (SELECT FROM pg_type WHERE oid = objid AND typelem <> 0)""")
-    assert objects and [name for name, comment in objects if not comment] == []
