@@ -1,7 +1,8 @@
 //! Queries of which each reads by a new snapshot and sees what the ones before have written. pgrx's own read by the snapshot of
 //! the calling query, unless the transaction has an ID.
 //!
-//! Their plans are kept by their texts. PostgreSQL plans anew where something has changed that the text names or depends on.
+//! Their plans are kept by their texts, for all parameters. PostgreSQL plans anew where something has changed that the text names
+//! or depends on.
 #![allow(unsafe_code, reason = "PostgreSQL's server programming interface")]
 
 use std::cell::RefCell;
@@ -87,7 +88,10 @@ impl Queries {
             return plan;
         }
         // SAFETY: there is a connection, and there are as many types as it is told. Whatever fails raises an error.
-        let plan = unsafe { pg_sys::SPI_prepare(query.as_ptr(), types.len() as c_int, types.as_mut_ptr()) };
+        let plan = unsafe {
+            let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
+            pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)
+        };
         KEPT.with_borrow_mut(|kept| {
             if kept.len() < MOST {
                 // SAFETY: the plan was just made.

@@ -501,6 +501,21 @@ def test_the_extension_again_between_two_calls(server, db):
     server.sql("ALTER EXTENSION flake SET SCHEMA public; DROP SCHEMA ids")
 
 
+def test_a_plan_from_when_the_table_was_empty(server, db):
+    """It does not read all rows of what comes later."""
+    db.execute("DELETE FROM outbox")
+    db.execute("VACUUM ANALYZE outbox")
+    assert [events(db) for _ in range(6)] == [[]] * 6
+    server.sql("INSERT INTO outbox (event) SELECT generate_series(1, 10000)")
+    wait_until_complete(server)
+    scans = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'outbox'"
+    db.execute("BEGIN")
+    before = db.execute(scans).fetchone()
+    assert events(db) == list(range(1, 101))
+    assert db.execute(scans).fetchone() == before
+    db.execute("COMMIT")
+
+
 def test_how_many_plans_a_session_keeps(server, db):
     """Of the tables that come first."""
     kept = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'"
