@@ -49,7 +49,7 @@ class Consumer:
         self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
         self.source, self.last, self.seen = 0, FIRST, set()
         self.passed, self.passed_on_standbys = 0, 0
-        self.published, self.horizons = None, 0  # whose the last one is and where in the WAL, and how many there were
+        self.published = None  # whose the last horizon is that is published, and where in the WAL
         self.pause, self.glances = 0.1, []  # between reads, none where it rests; horizons of clients, and the rows before them
         self.turn = threading.Lock()
         for node in self.nodes:
@@ -112,7 +112,7 @@ class Consumer:
             with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
                 db.execute(PUBLISH)
                 self.published = whose, db.execute(FLUSHED).fetchone()[0]
-                self.horizons += 1
+                node.published += 1
             if before and before[0] == whose:
                 with psycopg.connect(host=str(standby.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
                     if db.execute(REPLAYED, before[1:]).fetchone()[0]:
@@ -151,7 +151,7 @@ class Consumer:
                 continue
             with contextlib.suppress(psycopg.Error):
                 # A while here, and a while there.
-                if turn % 50 == 0 or turn % 20 < 8 or not self.read_on_standby():
+                if turn % 50 == 0 or turn % 20 < 5 or not self.read_on_standby():
                     self.read(turn % 50 == 0, turn % 3 == 0)
 
     def read_to_the_end(self, node):

@@ -30,7 +30,7 @@ class Report:
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
         self.on_standbys += sum(consumer.passed_on_standbys for consumer in cluster.consumers)
-        self.horizons += sum(consumer.horizons for consumer in cluster.consumers)
+        self.horizons += sum(node.published for node in cluster.nodes.values())
         self.thrown += cluster.refusals.thrown
         self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
         self.shut_for = max(self.shut_for, cluster.refusals.shut_for)

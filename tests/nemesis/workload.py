@@ -15,6 +15,7 @@ from .layouts import BATCHED, CALLS, PLENTIFUL, SLOW, TAILED
 from .program import Program
 
 MOST_CLIENTS = 3  # of a server
+PUBLISH = "SELECT flake_publish_horizon()"
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # What sessions may set; in most of them, nothing.
@@ -131,6 +132,8 @@ class Client:
         if not self.node.maker.recovers:
             ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
                      self.commit: 1, self.exit: 0.1, self.program: 4, self.fail: 0.3, self.burst: 3}
+            if self.node.consumers:
+                ways[self.publish] = 1
         ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
         way, = self.random.choices(list(ways), list(ways.values()))
         way(kind, self.random.choice([1, 2] if kind in SLOW else [1, 3, 10, 40]))
@@ -239,6 +242,12 @@ class Client:
         insert = f"INSERT INTO tailed_{kind} SELECT {covered % 'made'}, %s FROM unnest(%s::{key}[]) made"
         with self.making(kind, "covered"), contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
             self.db.execute(insert, (token, ids))
+
+    def publish(self, kind, count):
+        """A horizon, which counts also where the transaction is rolled back."""
+        with self.making("twitter", "publish"):
+            self.db.execute(self.random.choice([PUBLISH, f"BEGIN; {PUBLISH}; ROLLBACK"]))
+            self.node.published += 1
 
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""

@@ -545,8 +545,8 @@ NO_KEYS = {
     "one of two layouts": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT greatest(flake_next('si'), flake_next('twitter')))",
     "any layout": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next(current_setting('search_path')))",
     "a text": "CREATE TABLE x (id text PRIMARY KEY DEFAULT flake_next('twitter'))",
-    "another function of the name": "CREATE FUNCTION flake_next(text, integer) RETURNS bigint LANGUAGE sql RETURN 1; "
-                                    "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter', 1))",
+    "another function of the name": "CREATE FUNCTION flake_next(text, text) RETURNS bigint LANGUAGE sql RETURN 1; "
+                                    "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter', 'a'))",
     "an index that is not valid": "CREATE TABLE x (id bigint DEFAULT flake_next('twitter'), p int) PARTITION BY LIST (p); "
                                   "CREATE TABLE x1 PARTITION OF x FOR VALUES IN (1); CREATE INDEX ON ONLY x (id)",
     "snos as text": "CREATE TABLE x (id text PRIMARY KEY DEFAULT sno_next())",
