@@ -106,7 +106,8 @@ def standby(found):
     median, late, most = (number(1000 * value) for value in found["more"])
     return (
         f"The horizon is {median} ms older than the last commit that the standby has replayed (median), {late} ms (99 %), and "
-        f"{most} ms at most, where one was published every {1000 * found['interval']:.0f} ms."
+        f"{most} ms at most; one was published every {1000 * found['interval']:.0f} ms, the longest time between two was "
+        f"{1000 * found['longest']:.0f} ms."
     )
 
 

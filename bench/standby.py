@@ -1,37 +1,35 @@
 """How old the horizon of a standby is, beside what it has replayed: while clients insert on the primary and somebody publishes
 horizons there. For a while, the standby does not replay."""
 
+import itertools
 import statistics
 import threading
 import time
 
-import psycopg
-
 from sessions import pgbench
 
-SECONDS, INTERVAL, EVERY = 12, 0.05, 0.01
+SECONDS, START, INTERVAL, EVERY = 12, 1, 0.05, 0.01
 PAUSED = 5.0, 7.0
 CLIENTS, PER_SECOND = 4, 400
 SETUP = """CREATE EXTENSION IF NOT EXISTS flake; DROP TABLE IF EXISTS replayed;
            CREATE TABLE replayed (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n integer)"""
-# A horizon that was not published before the statement began is not this one.
 AGES = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
                  extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 
 
-def publish(connect, ends):
+def publish(connect, ends, times):
     with connect() as db:
         while not ends.wait(INTERVAL):
             db.execute("SELECT flake_publish_horizon()")
+            times.append(time.monotonic())
 
 
 def sample(connect_to_standby, began, ends, samples):
+    """Once clients are at work and something was published."""
+    ends.wait(START)
     with connect_to_standby() as db:
         while not ends.wait(EVERY):
-            try:
-                samples.append((time.monotonic() - began, *db.execute(AGES).fetchone()))
-            except psycopg.errors.ObjectNotInPrerequisiteState:
-                continue  # nothing has come across
+            samples.append((time.monotonic() - began, *db.execute(AGES).fetchone()))
 
 
 def pause(connect_to_standby, ends):
@@ -45,8 +43,8 @@ def pause(connect_to_standby, ends):
 def measure(connect, connect_to_standby):
     with connect() as db:
         db.execute(SETUP)
-    ends, samples, began = threading.Event(), [], time.monotonic()
-    runs = (publish, connect, ends), (pause, connect_to_standby, ends), (sample, connect_to_standby, began, ends, samples)
+    ends, samples, times, began = threading.Event(), [], [], time.monotonic()
+    runs = (publish, connect, ends, times), (pause, connect_to_standby, ends), (sample, connect_to_standby, began, ends, samples)
     threads = [threading.Thread(target=run, args=arguments) for run, *arguments in runs]
     for thread in threads:
         thread.start()
@@ -59,5 +57,6 @@ def measure(connect, connect_to_standby):
     more = sorted(horizon - replay for _, horizon, replay in samples)
     return {
         "interval": INTERVAL, "samples": samples, "paused": PAUSED,
+        "longest": max(later - earlier for earlier, later in itertools.pairwise(times)),
         "more": [statistics.median(more), more[int(len(more) * 0.99)], more[-1]],
     }  # fmt: skip
