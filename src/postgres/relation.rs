@@ -37,7 +37,7 @@ pub fn hides_rows(relation: pg_sys::Oid) -> bool {
 /// Returns the columns of a table whose rows a B-tree has in their order, and that have a default: their numbers, and the
 /// trees of these.
 pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
-    // SAFETY: the table is locked; its cache entry has all defaults, and is there until it is closed.
+    // SAFETY: the table is locked; its cache entry is there until it is closed.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
         let indexes = PgList::<()>::from_pg(pg_sys::RelationGetIndexList(relation));
@@ -51,6 +51,17 @@ pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
         let found = found.map(|default| (default.adnum, tree(default.adbin))).collect();
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         found
+    }
+}
+
+/// Returns whether a table, which is locked, has partitions or children, or has had some.
+pub fn has_children(table: pg_sys::Oid) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
+        let has_children = (*(*relation).rd_rel).relhassubclass;
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        has_children
     }
 }
 

@@ -524,11 +524,11 @@ def test_how_many_plans_a_session_keeps(server, db):
     assert few >= 4
     calls(db)
     assert db.execute(kept).fetchone()[0] == few
-    for n in range(60):
+    for n in range(110):
         server.sql(f"CREATE TABLE t{n} (LIKE outbox INCLUDING ALL); INSERT INTO positions VALUES ('mailer', 't{n}')")
         server.sql(f"INSERT INTO t{n} (event) VALUES (1)")
     time.sleep(0.01)
-    assert [events(db, TAKE.replace("outbox", f"t{n}")) for n in range(60)] == [[1]] * 60
+    assert [events(db, TAKE.replace("outbox", f"t{n}")) for n in range(110)] == [[1]] * 110
     assert db.execute(kept).fetchone()[0] <= 200
 
 
@@ -549,6 +549,11 @@ NO_KEYS = {
                                     "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter', 'a'))",
     "an index that is not valid": "CREATE TABLE x (id bigint DEFAULT flake_next('twitter'), p int) PARTITION BY LIST (p); "
                                   "CREATE TABLE x1 PARTITION OF x FOR VALUES IN (1); CREATE INDEX ON ONLY x (id)",
+    "a child of another layout": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); "
+                                 "CREATE TABLE x1 (id bigint DEFAULT flake_next('twitter')) INHERITS (x)",
+    "a partition of another layout": "CREATE TABLE x (a int, id bigint PRIMARY KEY DEFAULT flake_next('si')) PARTITION BY HASH (id); "
+                                     "CREATE TABLE x1 (id bigint NOT NULL DEFAULT flake_next('twitter'), a int); "
+                                     "ALTER TABLE x ATTACH PARTITION x1 FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
     "snos as text": "CREATE TABLE x (id text PRIMARY KEY DEFAULT sno_next())",
 }  # fmt: skip
 

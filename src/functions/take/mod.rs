@@ -60,13 +60,14 @@ fn flake_take(
         let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
         raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
     };
-    let found = extension::find(c"flake").and_then(|flake| Some((flake.schema, key::find(flake, table)?)));
-    let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
-    if relation::type_of_column(positions, relation::column(positions, c"last")) != key.kind {
-        raise(Error::PositionType { positions: shown(positions), is_sno: key.layout.is_none() });
-    }
-    let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
     Queries::run(|queries| {
+        let flake = extension::find(c"flake");
+        let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
+        let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
+        if relation::type_of_column(positions, relation::column(positions, c"last")) != key.kind {
+            raise(Error::PositionType { positions: shown(positions), is_sno: key.layout.is_none() });
+        }
+        let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
         let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
 
         // Who finds nothing locks nothing, and so needs no transaction ID.
