@@ -150,8 +150,8 @@ def others(results):
     if results["writers"] is not None:
         before, published, _ = (results["writers"][when] for when in ("before", "while", "after"))
         lines.append(
-            f"* A row that is inserted and committed takes {before:,.0f} instructions; {published / before:.3f} × as many while another "
-            "session publishes horizons, every 50 ms."
+            f"* A row that is inserted and committed takes {before:,.0f} instructions; {published / before:.3f} × as many while "
+            "another session publishes horizons, every 50 ms."
         )
     if profile is not None:
         lines.append(f"* Eight sessions inserting single rows spend {profile:.2f} % of their time in flake's library.")

@@ -13,6 +13,7 @@ PAUSED = 5.0, 7.0
 CLIENTS, PER_SECOND = 4, 400
 SETUP = """CREATE EXTENSION IF NOT EXISTS flake; DROP TABLE IF EXISTS replayed;
            CREATE TABLE replayed (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n integer)"""
+INSERT = "INSERT INTO replayed (n) VALUES (1);\n"
 AGES = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
                  extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
 
@@ -49,7 +50,7 @@ def measure(connect, connect_to_standby):
     for thread in threads:
         thread.start()
     try:
-        pgbench("INSERT INTO replayed (n) VALUES (1);\n", CLIENTS, seconds=SECONDS, per_second=PER_SECOND, synchronous_commit="off")
+        pgbench(INSERT, CLIENTS, seconds=SECONDS, per_second=PER_SECOND, synchronous_commit="off")
     finally:
         ends.set()
         for thread in threads:

@@ -101,8 +101,8 @@ class Consumer:
         return random.choice(alike) if alike else None
 
     def read_on_standby(self):
-        """What has come there below what was published, of which the last one is for the next time. A standby that has not replayed
-        the one before may still have one that was taken back."""
+        """What has come there below what was published, of which the last one is for the next time. A standby that has not
+        replayed the one before may still have one that was taken back."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             standby = node and self.standby()

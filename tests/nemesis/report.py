@@ -44,9 +44,9 @@ class Report:
         forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
         lines = [
             f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
-            f"{self.ids} IDs, {self.rows} rows read; consumed up to a horizon: {self.consumed} on primaries, {self.on_standbys} on "
-            f"standbys by {self.horizons} that were published; plans in which PostgreSQL has forgotten prepared transactions, and "
-            f"consumers are not judged: {self.forgotten}",
+            f"{self.ids} IDs, {self.rows} rows read; consumed up to a horizon: {self.consumed} on primaries, {self.on_standbys} "
+            f"on standbys by {self.horizons} that were published; plans in which PostgreSQL has forgotten prepared transactions, "
+            f"and consumers are not judged: {self.forgotten}",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",

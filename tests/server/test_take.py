@@ -414,7 +414,7 @@ CHANGES = {
     "other positions": "ALTER TABLE positions RENAME TO old; CREATE TABLE positions (last bigint, source oid, name varchar(20)); "
                        "INSERT INTO positions SELECT last, source, name FROM old; DROP TABLE old",
     "a function in its place": "ALTER FUNCTION flake_min(timestamptz, text) RENAME TO was; "
-                               "CREATE FUNCTION flake_min(timestamptz, text) RETURNS bigint LANGUAGE sql STABLE RETURN was($1, $2)",
+                               "CREATE FUNCTION flake_min(timestamptz, text) RETURNS bigint STABLE RETURN was($1, $2)",
     "other statistics": "ANALYZE outbox, positions",
 }  # fmt: skip
 
@@ -524,12 +524,12 @@ def test_how_many_plans_a_session_keeps(server, db):
     assert few >= 4
     calls(db)
     assert db.execute(kept).fetchone()[0] == few
-    for n in range(110):
+    for n in range(150):
         server.sql(f"CREATE TABLE t{n} (LIKE outbox INCLUDING ALL); INSERT INTO positions VALUES ('mailer', 't{n}')")
         server.sql(f"INSERT INTO t{n} (event) VALUES (1)")
     time.sleep(0.01)
-    assert [events(db, TAKE.replace("outbox", f"t{n}")) for n in range(110)] == [[1]] * 110
-    assert db.execute(kept).fetchone()[0] <= 200
+    assert [events(db, TAKE.replace("outbox", f"t{n}")) for n in range(150)] == [[1]] * 150
+    assert db.execute(kept).fetchone()[0] < 210
 
 
 # What is refused.
@@ -551,7 +551,8 @@ NO_KEYS = {
                                   "CREATE TABLE x1 PARTITION OF x FOR VALUES IN (1); CREATE INDEX ON ONLY x (id)",
     "a child of another layout": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); "
                                  "CREATE TABLE x1 (id bigint DEFAULT flake_next('twitter')) INHERITS (x)",
-    "a partition of another layout": "CREATE TABLE x (a int, id bigint PRIMARY KEY DEFAULT flake_next('si')) PARTITION BY HASH (id); "
+    "a partition of another layout": "CREATE TABLE x (a int, id bigint PRIMARY KEY DEFAULT flake_next('si')) "
+                                     "PARTITION BY HASH (id); "
                                      "CREATE TABLE x1 (id bigint NOT NULL DEFAULT flake_next('twitter'), a int); "
                                      "ALTER TABLE x ATTACH PARTITION x1 FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
     "snos as text": "CREATE TABLE x (id text PRIMARY KEY DEFAULT sno_next())",

@@ -38,7 +38,11 @@ pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<K
         let layout = made_by(flake, &default)?;
         let kind = relation::type_of_column(table, column);
         let fits = if layout.is_some() { kind == pg_sys::INT8OID } else { Some(kind) == flake.type_of_name(c"sno") };
-        (fits && !is_mixed(queries, flake, table, column, &layout)).then(|| Key { column: relation::quoted_column(table, column), kind, layout })
+        (fits && !is_mixed(queries, flake, table, column, &layout)).then(|| Key {
+            column: relation::quoted_column(table, column),
+            kind,
+            layout,
+        })
     });
     keys.next().filter(|_| keys.next().is_none())
 }
