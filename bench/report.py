@@ -1,4 +1,4 @@
-"""The results as tables in docs/benchmarks.md and README.md, between marks that are comments there."""
+"""The results as tables in docs/explanation/benchmarks.md and README.md, between marks that are comments there."""
 
 import re
 
@@ -193,7 +193,7 @@ def put(page, name, text):
 
 
 def write(root, results):
-    page = root / "docs" / "benchmarks.md"
+    page = root / "docs/explanation/benchmarks.md"
     put(page, "machine", results["machine"])
     put(page, "costs", costs(results))
     put(page, "beside", beside(results))

@@ -1,5 +1,5 @@
-"""The recipe of docs/tailing.md for three nodes that write one table and replicate it to each other, one of which is cut off for
-a while: who reads below the least horizon of all misses nothing. FLAKE_TAILING_ROWS says until how many rows there were."""
+"""The recipe of docs/how-to/tail.md for three nodes that write one table and replicate it to each other, one of which is cut off
+for a while: who reads below the least horizon of all misses nothing. FLAKE_TAILING_ROWS says until how many rows there were."""
 
 import os
 import re

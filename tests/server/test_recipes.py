@@ -1,4 +1,4 @@
-"""The recipes of docs/tailing.md, as they are written there, while rows are written: each row once, in order."""
+"""The recipes of docs/how-to/tail.md, as they are written there, while rows are written: each row once, in order."""
 
 import concurrent.futures
 import contextlib
@@ -21,7 +21,7 @@ from conftest import ROOT, SECONDS, bindir, pg_config
 from tailing import SLEEP
 from waiting import wait_until
 
-PAGE = ROOT / "docs" / "tailing.md"
+PAGE = ROOT / "docs/how-to/tail.md"
 recipe = functools.partial(pages.recipe, PAGE)
 # Where scripts/setup puts clients that are no part of Debian's packages for tests.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
