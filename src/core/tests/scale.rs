@@ -101,7 +101,8 @@ struct Cluster {
     copied: Option<Vec<u8>>,
     since: Event,
     set_back: i64,
-    /// Until then, a clock that was accepted may come to the end of a gap.
+    /// Until then, another session may have to wait for what one has been through, or a clock that was accepted come to the end of
+    /// a gap.
     unclear_until: i64,
 }
 
@@ -127,6 +128,10 @@ impl Cluster {
             unclear_until: NOON,
         };
         new.primary.node = Node::new(numbers[0], NODES).unwrap();
+        // The extension was created some time ago.
+        protocol::record_mark(&mut new.primary).unwrap();
+        new.before = new.primary.page.clone();
+        new.pass(10 * SECOND);
         new
     }
 
@@ -219,6 +224,7 @@ impl Cluster {
                 made.of_layouts[0].push(id);
                 let since = if began < self.unclear_until { Event::SeveralOfThese } else { self.since };
                 made.waited(since, self.time - began - if since == Event::StepBack { self.set_back } else { 0 });
+                self.unclear_until = self.unclear_until.max(began + self.set_back);
                 (self.since, self.set_back) = (Event::Nothing, 0);
             }
         }
