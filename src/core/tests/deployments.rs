@@ -13,10 +13,14 @@ const CONNECTIONS: [u32; 3] = [100, 500, 2000];
 /// Server processes that have slots beside those connections, by default in PostgreSQL 18; there are 22 before.
 const OTHERS: u32 = 36;
 
+/// The beginning of 2026: layouts that are used up are not shown.
+const TODAY: i64 = 1_767_225_600_000_000;
+
 /// A layout that generates, or a kind of sno.
 struct Source {
     name: String,
     tick: i64,
+    ends: i64,
     /// So many nodes have a part.
     most_nodes: u64,
     share: Box<dyn Fn(Node, Slot) -> Result<Share, Error>>,
@@ -30,12 +34,14 @@ fn sources() -> Vec<Source> {
     let of_layout = |layout: &'static Layout| Source {
         name: format!("`{}`", layout.name()),
         tick: layout.tick_length(),
+        ends: layout.ticks().end(),
         most_nodes: layout.workers(),
         share: Box::new(move |node, slot| Share::new(layout, node, slot)),
     };
     let of_sno = |name: &str, partition, most_nodes| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
+        ends: SnoSource { partition }.ticks().end(),
         most_nodes,
         share: Box::new(move |node, slot| SnoSource { partition }.share(node, slot)),
     };
@@ -152,11 +158,12 @@ fn each_number_of_each_node_is_another_id() {
     println!("{made} IDs");
 }
 
-/// Two digits, and thousands or millions.
+/// Two digits or three, and thousands, millions or billions.
 fn rounded(rate: u128) -> String {
     let (unit, name) = match rate {
-        1_000_000.. => (1_000_000.0, " M"),
-        1000.. => (1000.0, " k"),
+        1_000_000_000.. => (1e9, " G"),
+        1_000_000.. => (1e6, " M"),
+        1000.. => (1e3, " k"),
         _ => (1.0, ""),
     };
     let number = rate as f64 / unit;
@@ -171,21 +178,28 @@ fn cell(source: &Source, nodes: u32, connections: u32) -> String {
     if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
 }
 
+/// With commas.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
+    groups.join(",")
+}
+
 /// The table, in which layouts have a row in common if all is the same.
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
-    for source in sources() {
+    for source in sources().into_iter().filter(|source| source.ends > TODAY) {
         let cells = NODES.map(|nodes| {
             let cells = CONNECTIONS.map(|connections| cell(&source, nodes, connections));
             if cells.iter().all(|cell| cell == "–") { "–".to_owned() } else { cells.join(" · ") }
         });
-        let cells = format!("{} | {}", source.most_nodes, cells.join(" | "));
+        let cells = format!("{} | {}", grouped(source.most_nodes), cells.join(" | "));
         match rows.iter_mut().find(|(_, others)| *others == cells) {
             Some((names, _)) => write!(names, ", {}", source.name).unwrap(),
             None => rows.push((source.name, cells)),
         }
     }
-    let heads = NODES.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { nodes.to_string() });
+    let heads = NODES.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { grouped(nodes.into()) });
     let mut table = format!("| layout | nodes at most | {} |\n|---|---:|", heads.join(" | "));
     table.push_str(&"---:|".repeat(NODES.len()));
     for (names, cells) in rows {
