@@ -1,5 +1,5 @@
-"""How long sessions wait for their first ID after an event: as long as docs/how-to/plan-a-deployment.md says, by the clocks of the
-servers, and src/core/tests/scale.rs predicts. `-s` shows what was measured."""
+"""How long sessions wait for their first ID after an event, by the clocks of servers: as long as docs/how-to/plan-a-deployment.md
+says, and src/core/tests/scale.rs predicts. `-s` shows what was measured."""
 
 import pytest
 

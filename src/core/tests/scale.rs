@@ -322,7 +322,10 @@ fn a_thousand_nodes_make_no_id_twice() {
     let ids = made.of_layouts.iter().map(Vec::len).sum::<usize>();
     println!("{events} events of {NODES} nodes, {} failovers, {ids} IDs of layouts", made.incarnations);
     for (event, Waits { count, least, most, all }) in &made.waits {
-        println!("{event:?}: {count} times, waits from {least} to {most} microseconds, {} on average", all / *count as i64);
+        println!(
+            "{event:?}: {count} times, waits from {least} to {most} microseconds, {} on average",
+            all / *count as i64
+        );
     }
     assert_eq!(twice, [0; 3]);
     made.between(Event::Nothing, 0, TICK);
