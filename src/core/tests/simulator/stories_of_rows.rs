@@ -212,3 +212,15 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
         ]);
     }
 }
+
+/// An old primary accepts its clock, and later goes on with the new one's data and its own file: the new one's horizons do not bind it.
+#[test]
+fn an_acceptance_that_another_primary_did_not_know() {
+    let ask = Event::Ask { slot: 0, stop: None };
+    goes_well([
+        on(B, [follow(SECOND_NODE), Event::Promote]),
+        on(A, [ask, Event::Step { by: -7 * SECOND }, Event::Accept { slot: 0, stop: None }]),
+        on(B, [ask, make(0)]),
+        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: true }, Event::Promote, wait(0)]),
+    ]);
+}
