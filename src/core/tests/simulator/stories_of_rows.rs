@@ -224,3 +224,13 @@ fn an_acceptance_that_another_primary_did_not_know() {
         on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: true }, Event::Promote, wait(0)]),
     ]);
 }
+
+/// The clock is accepted, the file is restored from before, and a horizon is asked for: it is that from before, and binds again.
+#[test]
+fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
+    let ask = Event::Ask { slot: 1, stop: None };
+    goes_well([
+        on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
+        on(A, [Event::Accept { slot: 1, stop: None }, Event::RestoreFile, ask, RESTART]),
+    ]);
+}
