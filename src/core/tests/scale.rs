@@ -263,7 +263,7 @@ impl Cluster {
             0..6 => self.step_clock(chance.around(3 * SECOND)),
             6 => self.step_clock(chance.around(60 * SECOND)),
             7 | 8 => self.step_clock(-self.offset),
-            9 if self.numbers[0] % 8 == 0 => self.accept_clock(),
+            9 if self.numbers[0].is_multiple_of(8) => self.accept_clock(),
             10 | 11 => self.restart(true),
             12 | 13 => self.restart(false),
             14 | 15 => self.fail_over(chance.around(SKEW), made),
