@@ -67,17 +67,5 @@ def test_code_of_clients_is_from_the_examples():
     assert programs - {file for files in linked.values() for file in files} == set()
 
 
-def anchors(page):
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=named)
-def test_headings_that_are_named_exist(page):
-    anchored = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
-    missing = [(file, anchor) for file, anchor in anchored if anchor not in anchors(page.parent / file if file else page)]
-    assert missing == []
-
-
 def test_slips_and_what_notices_them_are_there():
     assert list(mutants.faults()) == []

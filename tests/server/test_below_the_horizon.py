@@ -55,10 +55,9 @@ def test_conditions(own_servers, kind):
 
 def test_definitions(server):
     """None of them says that IDs from before the instant are all there: the tick in which it lies has such IDs too."""
-    readme, guarantee = ((ROOT / name).read_text() for name in ("README.md", "docs/explanation/guarantee.md"))
+    guarantee = (ROOT / "docs/explanation/guarantee.md").read_text()
     definitions = [
         server.value("SELECT obj_description('flake_horizon()'::regprocedure)"),
-        re.search(r"^\| `flake_horizon\(\)` .*", readme, re.M)[0],
         guarantee.split("## What a horizon promises")[1].split("\n\n")[1],
         PAGE.split("`flake_horizon()` returns an instant.")[1].split("\n\n")[0],
     ]
