@@ -184,9 +184,7 @@ pub fn row(error: &Error) -> Row {
             "Check the ID, its layout, and the clock."),
 
         // Taking rows.
-        NullArgument { .. } => row!(ERRCODE_NULL_VALUE_NOT_ALLOWED,
-            "Only the row is NULL, as in NULL::outbox, whose type says of which table rows are taken.",
-            ""),
+        NullArgument { why, .. } => row!(ERRCODE_NULL_VALUE_NOT_ALLOWED, *why, ""),
         BadMost { most } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("It is {most}; the valid range is 1 to {}.", i32::MAX),
             ""),

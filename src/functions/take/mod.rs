@@ -97,7 +97,8 @@ fn flake_take(
 }
 
 fn given<T>(argument: Option<T>, name: &'static str) -> T {
-    argument.unwrap_or_else(|| raise(Error::NullArgument { name }))
+    let why = "Only the row is NULL, as in NULL::outbox, whose type says of which table rows are taken.";
+    argument.unwrap_or_else(|| raise(Error::NullArgument { name, why }))
 }
 
 fn datum(value: impl IntoDatum) -> pg_sys::Datum {
