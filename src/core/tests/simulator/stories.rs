@@ -223,6 +223,20 @@ fn a_page_that_is_removed_while_a_session_looks_at_it() {
     }
 }
 
+/// A new primary has read the page for a snapshot from when it was a standby only, and the extension is dropped.
+#[test]
+fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
+    let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, [Event::Publish { slot: 0, stop: None }]),
+        on(B, [Event::Look { slot: 1 }]),
+        on(A, [Event::StartAbove { slot: 1, ahead: 0, stop: None }]),
+        on(B, [REPLAY, Event::Promote]),
+        on(B, on_b),
+    ]);
+}
+
 /// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
 #[test]
 fn a_page_that_another_session_has_written_meanwhile() {
