@@ -16,9 +16,8 @@ import arguments
 from conftest import LAYOUTS, LIKE, ROOT
 from pages import PAGES, blocks, compare, named
 
-RUNBOOK = ROOT / "docs/how-to/runbook.md"
 # Their sections are about several servers each; test_runbook.py and tests/engines execute them.
-OF_SEVERAL_SERVERS = [RUNBOOK, ROOT / "docs/how-to/logical-replication.md"]
+OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 MARK = "----- end of block -----"
 
 
