@@ -134,7 +134,7 @@ impl Share {
 
     /// Returns the number of a position's ID among all IDs that the node can make in a tick, and how many more of its IDs
     /// follow directly.
-    pub(crate) fn number_at(&self, position: u64) -> (u64, u64) {
+    pub fn number_at(&self, position: u64) -> (u64, u64) {
         let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
         let (slot, slots) = (u64::from(self.slot.number), u64::from(self.slot.count));
         let number = (step * slots + slot) * self.ids_per_step + within;

@@ -90,14 +90,14 @@ impl Used {
         self.free().all(|free| !other.touches(free.from, free.to))
     }
 
-    /// Makes the set of free time, from pieces of which some may hold no instant. Where there are too many gaps the one before
-    /// all used time counts as used, then the shortest, but not the one at `present`.
+    /// Makes the set of free time, from pieces of which some may hold no instant. Where there are too many gaps the shortest counts
+    /// as used, but not the one at `present`. The clock may be in the one before all used time, where the first ID came too early.
     fn of(mut free: Vec<Free>, present: i64) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
         let last = free.pop().unwrap_or(Free { from: i64::MAX, to: i64::MAX, accepted: true });
         let is_present = |gap: &Free| present > i64::MIN && gap.from <= present && present <= gap.to;
-        let length = |gap: &Free| if gap.from == i64::MIN { 0 } else { gap.to.abs_diff(gap.from) };
+        let length = |gap: &Free| gap.to.abs_diff(gap.from);
         while free.len() > MAX_GAPS {
             let others = (0..free.len()).filter(|&at| !is_present(&free[at]));
             free.remove(others.min_by_key(|&at| length(&free[at])).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A server of one session, whose clock says what a test says, with a file, a page and one slot.
+//! A server whose clock says what a test says, with a file, a page and some slots, of which one is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::cell::{Cell, RefCell};
@@ -8,6 +8,8 @@ use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, 
 use flake_core::ledger::note::NOTE;
 use flake_core::{Node, SlotProgress};
 
+/// Slots that a server has.
+pub const SLOTS: usize = 8;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
 /// The beginning of an hour, of a millisecond and of a unit of sno.
@@ -36,10 +38,12 @@ pub struct Alone {
     pub wal_timeline: u32,
     pub in_recovery: bool,
     pub disk_fails: Cell<bool>,
+    pub chance: Cell<u32>,
+    /// The slot of the session that asks.
+    pub slot: usize,
     shared: Shared,
     state: RefCell<State>,
-    slot: SlotProgress,
-    chance: Cell<u32>,
+    slots: [SlotProgress; SLOTS],
 }
 
 impl Alone {
@@ -54,10 +58,11 @@ impl Alone {
             wal_timeline: 1,
             in_recovery: false,
             disk_fails: Cell::new(false),
+            chance: Cell::new(7),
+            slot: 0,
             shared: Shared::default(),
             state: RefCell::default(),
-            slot: SlotProgress::default(),
-            chance: Cell::new(7),
+            slots: Default::default(),
         }
     }
 
@@ -66,7 +71,7 @@ impl Alone {
         Self {
             shared: Shared::default(),
             state: RefCell::default(),
-            slot: SlotProgress::default(),
+            slots: Default::default(),
             writes: RefCell::default(),
             ..self
         }
@@ -175,7 +180,7 @@ impl Host for Alone {
         Some(Right(self))
     }
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        act(&mut self.slot)
+        act(&mut self.slots[self.slot])
     }
     fn next_xid(&self) -> u64 {
         3

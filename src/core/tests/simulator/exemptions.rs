@@ -125,6 +125,12 @@ pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon)
     taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
 }
 
+/// A server accepts its clock after another one has parted from it, and later goes on with that one's data and its own file, which
+/// counts more acceptances than the other's page: so it takes the other's later horizons for ones that it has taken back.
+pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
+    taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
+}
+
 /// Only the file knew of a horizon from a transaction that has created the extension, until that commits.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX

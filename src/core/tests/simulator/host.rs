@@ -75,6 +75,8 @@ pub struct Hosted {
     pub private: Option<Arc<Page>>,
     /// The number of the transaction that publishes a horizon.
     pub xid: Option<u64>,
+    /// It has read the page, in this history.
+    pub has_looked_in: Option<usize>,
 }
 
 impl Hosted {
@@ -269,9 +271,9 @@ impl Host for Hosted {
             self.extension()?
         };
         self.step("has read the page");
-        self.with_machine(|machine| {
+        self.has_looked_in = self.with_machine(|machine| {
             machine.wal.flush(record);
-            machine.has_looked[self.database] = true;
+            Some(machine.branch)
         });
         self.interruptible();
         Ok(extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone()))

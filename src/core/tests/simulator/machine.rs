@@ -70,7 +70,7 @@ pub struct Machine {
     pub life: u64,
     /// When its clock was last set.
     pub last_step: i64,
-    /// In which databases the page was looked at in this life.
+    /// In which databases a session has taken in what the page says, in this life.
     pub has_looked: [bool; DATABASES],
     /// What flake_start_above has promised: an instant, for a database or all of them, and from which record on.
     pub promises: Vec<Promise>,

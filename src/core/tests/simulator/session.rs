@@ -109,6 +109,7 @@ impl Play {
                 control: Arc::default(),
                 private: transaction.private.take(),
                 xid: None,
+                has_looked_in: None,
             };
             (session, host)
         };
@@ -125,7 +126,10 @@ impl Play {
         }));
         let result = match result {
             Ok(result) => {
-                self.world().machines[at].sessions[slot] = Some(session);
+                let machine = &mut self.world().machines[at];
+                // The server knows by now what the page says; a new primary looks again.
+                machine.has_looked[session.database] |= result.is_ok() && host.has_looked_in == Some(machine.branch);
+                machine.sessions[slot] = Some(session);
                 Some(result)
             }
             Err(payload) if payload.is::<Dead>() => None,

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use crate::disk::File;
-use crate::exemptions::{horizon_that_has_come_across, horizon_that_was_taken_back};
+use crate::exemptions::{
+    horizon_that_an_acceptance_did_not_know, horizon_that_has_come_across, horizon_that_was_taken_back,
+};
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
 use crate::rows::Horizon;
 use crate::wal::{DATABASES, Record};
 use flake_core::ledger::marks::Marks;
+use flake_core::ledger::record::newest;
 
 impl World {
     /// The standbys of a server whose data directory is replaced are of no use any more.
@@ -95,7 +98,17 @@ impl Play {
         let node = new.node;
         let is_known =
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
-        let is_taken_back = |horizon: &&Horizon| horizon_that_was_taken_back(&new.taken_back, horizon);
+        let file = new.file.as_ref().and_then(|file| newest(file.bytes()).ok());
+        let of_file = file.map_or(0, |((marks, _), _)| marks.bound.recalls);
+        let of_page = |database: usize| {
+            let bytes = new.wal.databases[database].0.as_ref()?.bytes.as_ref()?;
+            Some(Marks::decode(bytes).ok()?.0.bound.recalls)
+        };
+        let is_taken_back = |horizon: &&Horizon| {
+            let is_behind = of_page(horizon.database).unwrap_or(0) < of_file;
+            horizon_that_was_taken_back(&new.taken_back, horizon)
+                || is_behind && horizon_that_an_acceptance_did_not_know(&new.taken_back, horizon)
+        };
         let bound = |horizon: &Horizon| {
             let mut horizon = horizon.clone();
             horizon.only_as = horizon.only_as.or((horizon.record > end).then_some(node));

@@ -1,5 +1,7 @@
 //! Stories that had two of the same ID once, or a server that made none, in the product or in the protocol.
 
+use flake_core::ledger::used::MAX_GAPS;
+
 use crate::layouts::{HOUR, LAYOUTS, SECOND};
 use crate::operator::Ending;
 use crate::oracle::Failure;
@@ -205,6 +207,34 @@ fn a_page_that_was_only_looked_at_before_a_crash() {
             on(B, again(1, true)),
         ]);
     }
+}
+
+/// A session of a new primary is stopped anywhere in its first ID, and another one drops the extension, if the server knows the page.
+#[test]
+fn a_page_that_is_removed_while_a_session_looks_at_it() {
+    let start_above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
+    for stop in 1..60 {
+        let looks = Event::Make { slot: 1, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        goes_well([
+            on(B, [follow(FIRST)]),
+            on(A, [start_above]),
+            on(B, [REPLAY, Event::Promote, looks, Event::Recreate { slot: 0, stop: None }, make(0)]),
+        ]);
+    }
+}
+
+/// A new primary has read the page for a snapshot from when it was a standby only, and the extension is dropped.
+#[test]
+fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
+    let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, [Event::Publish { slot: 0, stop: None }]),
+        on(B, [Event::Look { slot: 1 }]),
+        on(A, [Event::StartAbove { slot: 1, ahead: 0, stop: None }]),
+        on(B, [REPLAY, Event::Promote]),
+        on(B, on_b),
+    ]);
 }
 
 /// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
@@ -423,6 +453,17 @@ fn a_clock_that_jumps_twice_and_files_that_are_lost() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let late = Event::Make { slot: 1, kind: 0, count: 1, waits: true, stop: None };
     goes_well([on(A, [jump, make(0), jump, make(0), lose, late, Event::Step { by: 3 * SECOND / 2 }, lose, late])]);
+}
+
+/// The clock is ahead from the first ID on, and more gaps arise than there is room for: once it is right, the time before is free.
+#[test]
+fn a_clock_that_is_ahead_before_the_first_id() {
+    let mut events = vec![Event::Step { by: 60 * SECOND }, make(0)];
+    for _ in 0..MAX_GAPS {
+        events.extend([Event::Pass { by: 5 * SECOND }, make(0)]);
+    }
+    events.extend([Event::SetRight, ACCEPT, Event::Pass { by: SECOND }, make(0), make(1)]);
+    assert_eq!(made_on(&goes_well([on(A, events)]), A, 0), MAX_GAPS + 3);
 }
 
 /// Of what the exit note and later buffered records had written, a crash of the machine keeps any sectors.

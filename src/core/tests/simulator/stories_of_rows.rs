@@ -212,3 +212,25 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
         ]);
     }
 }
+
+/// An old primary accepts its clock, and later goes on with the new one's data and its own file: the new one's horizons do not bind it.
+#[test]
+fn an_acceptance_that_another_primary_did_not_know() {
+    let ask = Event::Ask { slot: 0, stop: None };
+    goes_well([
+        on(B, [follow(SECOND_NODE), Event::Promote]),
+        on(A, [ask, Event::Step { by: -7 * SECOND }, Event::Accept { slot: 0, stop: None }]),
+        on(B, [ask, make(0)]),
+        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: true }, Event::Promote, wait(0)]),
+    ]);
+}
+
+/// The clock is accepted, the file is restored from before, and a horizon is asked for: it is that from before, and binds again.
+#[test]
+fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
+    let ask = Event::Ask { slot: 1, stop: None };
+    goes_well([
+        on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
+        on(A, [Event::Accept { slot: 1, stop: None }, Event::RestoreFile, ask, RESTART]),
+    ]);
+}

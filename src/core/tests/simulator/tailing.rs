@@ -131,7 +131,10 @@ impl Play {
     /// What a snapshot from when the server was a standby is told.
     fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
         host.step("has its snapshot on a standby");
+        let has_looked_in = host.has_looked_in;
         let horizon = published::replayed(look, || host.page())?.ok_or(Trouble::NothingPublished)?;
+        // The server takes in nothing else of the page.
+        host.has_looked_in = has_looked_in;
         let (who, time) = ((host.at, host.slot), self.time());
         self.world().returned_replayed(who, database, (horizon, replayed), time);
         Ok(horizon)

@@ -1,0 +1,338 @@
+//! A thousand nodes, whose sessions come and go, whose clocks are set, and which crash and fail over: no ID is made twice, by any of
+//! them, and sessions wait no longer than docs/how-to/plan-a-deployment.md says.
+//!
+//! `FLAKE_SCALE_EVENTS` is the number of events. Each cluster lives in its own time, as they share nothing but the numbers of nodes.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::mem::{replace, take};
+
+use flake_core::ledger::host::{Page, Server};
+use flake_core::ledger::protocol;
+use flake_core::{Answer, IdSource, Layout, Node, Resumable, Slot, Sno, SnoSource, built_in};
+
+mod alone;
+use alone::{Alone, NOON, SECOND, SLOTS};
+
+const NODES: u32 = 1000;
+/// The first clusters have one number for both of their servers, the others a number for each.
+const OF_ONE_NUMBER: u32 = 500;
+const CLUSTERS: u32 = OF_ONE_NUMBER + (NODES - OF_ONE_NUMBER) / 2;
+/// A standby is behind by less than this.
+const LAG: i64 = 1_900_000;
+/// How far the clocks of a cluster are apart.
+const SKEW: i64 = 20_000;
+/// The next tick of the layout whose waits count.
+const TICK: i64 = 1000;
+
+/// Draws numbers: Vigna's splitmix64.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % limit
+    }
+
+    /// From minus a limit to it.
+    fn around(&mut self, limit: i64) -> i64 {
+        self.below(2 * limit as u64 + 1) as i64 - limit
+    }
+}
+
+/// What has happened to a cluster since its last ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Nothing,
+    Reconnect,
+    Restart,
+    Crash,
+    StepAhead,
+    /// The wait is what it is longer than the step.
+    StepBack,
+    Accept,
+    FailOver,
+    FailOverToANewNumber,
+    SeveralOfThese,
+}
+
+/// How long sessions have waited, in microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    count: u64,
+    least: i64,
+    most: i64,
+    all: i64,
+}
+
+#[derive(Default)]
+struct Session {
+    milliseconds: Option<Resumable<&'static Layout>>,
+    hundredths: Option<Resumable<&'static Layout>>,
+    snos: Option<Resumable<SnoSource>>,
+}
+
+/// All that was made.
+#[derive(Default)]
+struct Made {
+    of_layouts: [Vec<u64>; 2],
+    snos: Vec<Sno>,
+    waits: BTreeMap<Event, Waits>,
+    incarnations: u32,
+}
+
+/// A primary and what its standby has.
+struct Cluster {
+    primary: Alone,
+    sessions: [Option<Session>; SLOTS],
+    numbers: [u32; 2],
+    has_used_both: bool,
+    /// By a clock that nobody sets; the primary's clock minus that, and when it was set.
+    time: i64,
+    offset: i64,
+    stepped: i64,
+    /// The page before it was written last, and when that was.
+    before: Page,
+    written: i64,
+    /// The file in the copy that the standby began as.
+    copied: Option<Vec<u8>>,
+    since: Event,
+    set_back: i64,
+    /// Until then, another session may have to wait for what one has been through, or a clock that was accepted come to the end of
+    /// a gap.
+    unclear_until: i64,
+}
+
+impl Cluster {
+    fn new(number: u32) -> Self {
+        let numbers = match number.checked_sub(OF_ONE_NUMBER) {
+            None => [number; 2],
+            Some(more) => [0, 1].map(|server| OF_ONE_NUMBER + 2 * more + server),
+        };
+        let mut new = Self {
+            primary: Alone::new(),
+            sessions: Default::default(),
+            numbers,
+            has_used_both: numbers[0] == numbers[1],
+            time: NOON,
+            offset: 0,
+            stepped: NOON,
+            before: Page { bytes: None, last_value: None },
+            written: NOON,
+            copied: None,
+            since: Event::Nothing,
+            set_back: 0,
+            unclear_until: NOON,
+        };
+        new.primary.node = Node::new(numbers[0], NODES).unwrap();
+        // The extension was created some time ago.
+        protocol::record_mark(&mut new.primary).unwrap();
+        new.before = new.primary.page.clone();
+        new.pass(10 * SECOND);
+        new
+    }
+
+    fn pass(&mut self, by: i64) {
+        self.time += by;
+        self.primary.now.set(self.time + self.offset);
+        self.primary.steady.set(self.time - NOON);
+    }
+
+    fn happened(&mut self, event: Event) {
+        self.since = if self.since == Event::Nothing { event } else { Event::SeveralOfThese };
+    }
+
+    fn step_clock(&mut self, by: i64) {
+        self.happened(if by < 0 { Event::StepBack } else { Event::StepAhead });
+        self.set_back += -by;
+        self.offset += by;
+        self.stepped = self.time;
+        self.pass(0);
+    }
+
+    fn accept_clock(&mut self) {
+        self.happened(Event::Accept);
+        self.stepped = self.time;
+        self.unclear_until = self.time + 300 * SECOND;
+        protocol::accept(&mut self.primary).unwrap();
+    }
+
+    fn exit(&mut self, slot: usize) {
+        let Some(session) = self.sessions[slot].take() else { return };
+        let layouts = [session.milliseconds, session.hundredths].into_iter().flatten();
+        let progress = layouts.map(|own| own.final_progress()).chain(session.snos.map(|own| own.final_progress()));
+        self.primary.slot = slot;
+        protocol::leave(&mut self.primary, Some(&progress.collect::<Vec<_>>()), true);
+    }
+
+    fn restart(&mut self, crashes: bool) {
+        if crashes {
+            self.sessions = Default::default();
+        }
+        (0..SLOTS).for_each(|slot| self.exit(slot));
+        self.primary = replace(&mut self.primary, Alone::new()).restarted();
+        self.happened(if crashes { Event::Crash } else { Event::Restart });
+    }
+
+    /// The primary is lost, and the standby goes on: without the last page, if it was behind and the clock was not set meanwhile.
+    fn fail_over(&mut self, skew: i64, made: &mut Made) {
+        let lags = self.time - self.written < LAG && self.time - self.stepped > 10 * SECOND;
+        let page = if lags { self.before.clone() } else { self.primary.page.clone() };
+        let (file, wal_timeline) = (self.copied.take(), self.primary.wal_timeline + 1);
+        made.incarnations += 1;
+        self.numbers.swap(0, 1);
+        self.primary = Alone::new();
+        (self.primary.page, self.primary.wal_timeline) = (page, wal_timeline);
+        self.primary.chance.set(made.incarnations << 8);
+        self.primary.node = Node::new(self.numbers[0], NODES).unwrap();
+        self.primary.file.replace(file);
+        self.sessions = Default::default();
+        self.offset += skew;
+        self.stepped = self.time;
+        let is_new = !replace(&mut self.has_used_both, true);
+        self.happened(if is_new { Event::FailOverToANewNumber } else { Event::FailOver });
+        self.pass(0);
+    }
+
+    /// Makes an ID as soon as that is possible, by a new session if there is none.
+    fn make(&mut self, slot: usize, kind: u64, made: &mut Made) {
+        // What has happened is over with an ID of the layout whose waits count; only a sno goes back with the clock.
+        let kind = if self.since <= Event::Reconnect || self.since == Event::StepBack { kind } else { 2 };
+        self.primary.slot = slot;
+        let (began, page) = (self.time, self.primary.page.clone());
+        let mut session = self.sessions[slot].take().unwrap_or_else(|| {
+            protocol::join(&mut self.primary).unwrap();
+            if self.since == Event::Nothing {
+                self.since = Event::Reconnect;
+            }
+            Session::default()
+        });
+        match kind {
+            0 => {
+                let sno = self.next(&mut session.snos, SnoSource { partition: Some(7) }, 0);
+                made.snos.push(sno);
+            }
+            1 => {
+                let id = self.next(&mut session.hundredths, built_in("sonyflake").unwrap(), || 0);
+                made.of_layouts[1].push(id);
+            }
+            _ => {
+                let id = self.next(&mut session.milliseconds, built_in("twitter").unwrap(), || 0);
+                made.of_layouts[0].push(id);
+                let since = if began < self.unclear_until { Event::SeveralOfThese } else { self.since };
+                made.waited(since, self.time - began - if since == Event::StepBack { self.set_back } else { 0 });
+                self.unclear_until = self.unclear_until.max(began + self.set_back);
+                (self.since, self.set_back) = (Event::Nothing, 0);
+            }
+        }
+        self.sessions[slot] = Some(session);
+        if self.primary.page != page {
+            (self.before, self.written) = (page, self.time);
+        }
+    }
+
+    fn next<S: IdSource>(&mut self, own: &mut Option<Resumable<S>>, source: S, argument: S::Argument) -> S::Id {
+        let slot = Slot::new(self.primary.slot as u32, SLOTS as u32).unwrap();
+        let mut generator = own.take().unwrap_or_else(|| {
+            let share = source.share(self.primary.node, slot).unwrap();
+            Resumable::begin(&mut self.primary, source, &share, 0).unwrap()
+        });
+        loop {
+            let answer = generator.next(&mut self.primary, |host| (host.now(), Ok(())), argument).unwrap();
+            match answer {
+                Answer::Issue(id) => {
+                    *own = Some(generator);
+                    return id;
+                }
+                Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
+                    let left = until - self.primary.now();
+                    assert!(left < 600 * SECOND, "{left} microseconds to wait after {:?}", self.since);
+                    self.pass(left.max(1));
+                }
+                Answer::Outside { .. } | Answer::Exhausted => unreachable!(),
+            }
+        }
+    }
+
+    /// Something happens now and then, and sessions make IDs, some of them within a tick. Returns how much happened.
+    fn live(&mut self, chance: &mut Chance, made: &mut Made) -> u64 {
+        match chance.below(400) {
+            0..6 => self.step_clock(chance.around(3 * SECOND)),
+            6 => self.step_clock(chance.around(60 * SECOND)),
+            7 | 8 => self.step_clock(-self.offset),
+            9 if self.numbers[0].is_multiple_of(8) => self.accept_clock(),
+            10 | 11 => self.restart(true),
+            12 | 13 => self.restart(false),
+            14 | 15 => self.fail_over(chance.around(SKEW), made),
+            16 => self.copied = self.primary.file.borrow().clone(),
+            _ => {}
+        }
+        self.primary.writes.take();
+        let events = 1 + chance.below(60);
+        for _ in 0..events {
+            let slot = chance.below(SLOTS as u64) as usize;
+            if chance.below(4) == 0 {
+                self.exit(slot);
+            } else {
+                self.make(slot, chance.below(16), made);
+            }
+            self.pass(chance.below(30) as i64);
+        }
+        self.pass(chance.below(40_000) as i64);
+        1 + events
+    }
+}
+
+impl Made {
+    fn waited(&mut self, since: Event, wait: i64) {
+        let waits = self.waits.entry(since).or_insert(Waits { count: 0, least: i64::MAX, most: i64::MIN, all: 0 });
+        waits.count += 1;
+        waits.all += wait;
+        (waits.least, waits.most) = (waits.least.min(wait), waits.most.max(wait));
+    }
+
+    fn between(&self, event: Event, least: i64, most: i64) {
+        let waits = &self.waits[&event];
+        assert!(least <= waits.least && waits.most <= most, "{event:?}: {waits:?}");
+    }
+}
+
+/// Returns how many are there more than once.
+fn twice<I: Ord>(ids: &mut [I]) -> usize {
+    ids.sort_unstable();
+    ids.windows(2).filter(|pair| pair[0] == pair[1]).count()
+}
+
+#[test]
+fn a_thousand_nodes_make_no_id_twice() {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let wanted = number("FLAKE_SCALE_EVENTS").unwrap_or(2_000_000);
+    let (mut chance, mut made, mut events) = (Chance(wanted), Made::default(), 0);
+    let mut clusters: Vec<_> = (0..CLUSTERS).map(Cluster::new).collect();
+    while events < wanted {
+        for cluster in &mut clusters {
+            events += cluster.live(&mut chance, &mut made);
+        }
+    }
+    let [milliseconds, hundredths] = &mut made.of_layouts;
+    let twice = [twice(milliseconds), twice(hundredths), twice(&mut take(&mut made.snos))];
+    let ids = made.of_layouts.iter().map(Vec::len).sum::<usize>();
+    println!("{events} events of {NODES} nodes, {} failovers, {ids} IDs of layouts", made.incarnations);
+    for (event, Waits { count, least, most, all }) in &made.waits {
+        println!(
+            "{event:?}: {count} times, waits from {least} to {most} microseconds, {} on average",
+            all / *count as i64
+        );
+    }
+    assert_eq!(twice, [0; 3]);
+    made.between(Event::Nothing, 0, TICK);
+    made.between(Event::Reconnect, 0, TICK);
+    made.between(Event::Restart, 0, TICK);
+    made.between(Event::Crash, 0, 3 * SECOND + TICK);
+    made.between(Event::StepBack, i64::MIN, TICK);
+    made.between(Event::FailOverToANewNumber, 0, TICK);
+    made.between(Event::FailOver, 2 * SECOND, 5 * SECOND + SKEW + TICK);
+}
