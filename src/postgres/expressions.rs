@@ -16,14 +16,22 @@ const FEW: usize = 100;
 pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises; the planner cannot yet tell what a sub-query costs.
     unsafe {
-        is_a(expression, pg_sys::NodeTag::T_Const)
-            || is_a(expression, pg_sys::NodeTag::T_Var)
+        is_atom(expression)
             || is_small(expression) && {
                 let mut cost = pg_sys::QualCost::default();
                 pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
                 cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
             }
     }
+}
+
+/// Returns whether an expression is a constant or a column, as most are. Questions about these need no walk by PostgreSQL.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_atom(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { is_a(expression, pg_sys::NodeTag::T_Const) || is_a(expression, pg_sys::NodeTag::T_Var) }
 }
 
 /// Returns whether an expression has few nodes and no sub-queries.

@@ -9,7 +9,7 @@ use std::slice;
 use pgrx::{PgBox, PgList, is_a, pg_sys};
 
 use super::call::{Argument, Text};
-use super::expressions::{self, depends_on_row, is_below_sub_query, is_cheap, is_small};
+use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
 use super::nodes::{self, and, copy, elements};
 use super::siblings::{may_call, operator, sibling};
 
@@ -84,7 +84,11 @@ unsafe fn range_condition(
                 return None;
             }
         }
-        if pg_sys::contain_volatile_functions(all) || pg_sys::expression_returns_set(all) || is_grouped(root, call) {
+        let changes = |&argument: &*mut pg_sys::Node| {
+            !is_atom(argument)
+                && (pg_sys::contain_volatile_functions(argument) || pg_sys::expression_returns_set(argument))
+        };
+        if arguments.iter().any(changes) || is_grouped(root, call) {
             return None;
         }
         let (mut types, mut count) = (ptr::null_mut(), 0);
