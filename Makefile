@@ -34,7 +34,7 @@ test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missi
 test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips
 	@scripts/test engines
 
-test-clients: ## the examples of drivers, ORMs and their tools, and the table of docs/clients.md; says what it skips
+test-clients: ## the examples of drivers, ORMs and their tools, and the table of docs/how-to/clients.md; says what it skips
 	@scripts/test clients
 
 soak: ## faults, load, plans, the simulator and failovers by engines, for some two hours
@@ -46,7 +46,7 @@ mutants: ## puts slips into a copy, one at a time, and shows which test notices
 installcheck: ## SQL tests against the running server that PGHOST, PGPORT, PGUSER name
 	@scripts/test installcheck
 
-bench: ## flake beside its alternatives, on throwaway servers; writes docs/benchmarks.md (some 15 minutes)
+bench: ## flake beside its alternatives, on throwaway servers; writes docs/explanation/benchmarks.md (some 15 minutes)
 	@scripts/bench
 
 package: ## Debian packages and tarballs in target/dist, for each PostgreSQL that is installed, or FLAKE_PACKAGE_VERSIONS="15 17"

@@ -1,4 +1,4 @@
-"""The results as tables in docs/benchmarks.md and README.md, between marks that are comments there."""
+"""The results as tables in docs and README.md, between marks that are comments there."""
 
 import re
 
@@ -144,7 +144,7 @@ def others(results):
 
 
 def short(results):
-    """The README's table."""
+    """The table of README.md and of the comparison."""
     fill, sizes, calls = results["fill"], {key: size for key, (size, _) in results["sizes"].items()}, results["calls"]
     keys = [key for key in ("flake", "bigserial", "cached", "uuid7", "uuid4", "instagram") if key in fill]
     rows = [
@@ -193,7 +193,7 @@ def put(page, name, text):
 
 
 def write(root, results):
-    page = root / "docs" / "benchmarks.md"
+    page = root / "docs/explanation/benchmarks.md"
     put(page, "machine", results["machine"])
     put(page, "costs", costs(results))
     put(page, "beside", beside(results))
@@ -206,4 +206,5 @@ def write(root, results):
     put(page, "consumers", consumers(results["consumers"]))
     put(page, "filters", filters(results["filters"]))
     put(page, "others", others(results))
-    put(root / "README.md", "benchmark", short(results))
+    for brief in "README.md", "docs/comparison.md":
+        put(root / brief, "benchmark", short(results))

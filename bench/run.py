@@ -137,7 +137,7 @@ def main():
         import plots
         import report
 
-        plots.draw(ROOT / "docs" / "benchmarks", results)
+        plots.draw(ROOT / "docs/explanation/benchmarks", results)
         report.write(ROOT, results)
     path.write_text(json.dumps(results, indent=1))
 

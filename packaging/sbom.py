@@ -1,4 +1,4 @@
-"""What the library is made of: `sbom.py bom MAJOR` prints its crates as CycloneDX, `sbom.py licenses MAJOR` their licenses."""
+"""What the library is made of: `sbom.py bom MAJOR` prints its crates as CycloneDX, `sbom.py copyright MAJOR` their licenses."""
 
 import json
 import pathlib
@@ -90,27 +90,61 @@ def bom(crates):
     }
 
 
-def license_file(package):
-    """The text of the crate's license; MIT's, where it is one of several."""
+def chosen(expression):
+    """Of each part of a license's expression the license that is made use of: MIT's, where there is a choice."""
+    parts = [part.strip(" ()").split(" OR ") for part in expression.replace("/", " OR ").split(" AND ")]
+    return ["MIT" if "MIT" in part else part[0] for part in parts]
+
+
+def text_of(package, name):
+    """The text of one of the crate's licenses; none if it comes without."""
     folder = pathlib.Path(package["manifest_path"]).parent
     files = [file for glob in ("LICEN[CS]E*", "LICENSES/*") for file in sorted(folder.glob(glob)) if file.is_file()]
-    return next((file for file in files if "MIT" in file.name), files[0] if files else None)
+    named = [file for file in files if name.split("-")[0].upper() in file.name.upper()]
+    return next((file.read_text().strip() for file in named or files[:1]), None)
 
 
-def licenses(crates):
-    """Each text once, with the crates that it is for."""
-    texts = {}
-    for crate in crates.linked:
+def holders(package, texts):
+    """Who has the copyright of a crate, as its licenses say, or else its authors."""
+    said = re.findall(r"^ *copyright (?:\(c\) )?(\d{4}.*[a-z]{3}.*|the .*)$", "\n".join(texts), re.I | re.M)
+    return said or package["authors"] or [f"the authors of {package['name']}"]
+
+
+def field(name, first, lines):
+    """A field of several lines, as Debian's control files have them."""
+    return "\n".join([f"{name}: {first}".rstrip(), *(f" {line.rstrip() or '.'}" for line in lines)])
+
+
+def copyright(crates):
+    """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for."""
+    groups, mit = {}, None
+    for crate in sorted(crates.linked):
         package = crates.packages[crate]
         if package["source"]:
-            file = license_file(package)
-            text = file.read_text().strip() if file else f"{package['license']}, by {', '.join(package['authors'])}"
-            texts.setdefault(text, []).append(f"{package['name']} {package['version']} ({package['license']})")
-    parts = sorted((sorted(names), text) for text, names in texts.items())
-    return "".join(f"{chr(10).join(names)}\n\n{text}\n\n{'-' * 79}\n\n" for names, text in parts)
+            names = chosen(package["license"])
+            texts = [text_of(package, name) for name in names]
+            if names == ["MIT"] and texts[0] and texts[0].startswith("Permission"):
+                mit = texts[0]
+            groups.setdefault((tuple(names), tuple(texts)), []).append(package)
+    _, holder, terms = (ROOT / "LICENSE").read_text().strip().split("\n\n", 2)
+    holder = holder.removeprefix("Copyright (c) ")
+    paragraphs = [
+        field("Format", "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/", [])
+        + "\nUpstream-Name: flake\n"
+        + field("Comment", "", ["vendor has the crates that the library is linked with."]),
+        "\n".join(["Files: *", f"Copyright: {holder}", field("License", "PostgreSQL", terms.splitlines())]),
+    ]
+    for (names, texts), packages in groups.items():
+        files = [f"vendor/{package['name']}-{package['version']}/*" for package in packages]
+        said = sorted({holder for package in packages for holder in holders(package, filter(None, texts))})
+        text = "\n\n".join(text or mit for text in texts)
+        paragraphs.append("\n".join([
+            field("Files", "", files), field("Copyright", "", said), field("License", " and ".join(names), text.splitlines()),
+        ]))  # fmt: skip
+    return "\n\n".join(paragraphs) + "\n"
 
 
 if __name__ == "__main__":
     what, major = sys.argv[1:]
     crates = Crates(major)
-    print(json.dumps(bom(crates), indent=1) if what == "bom" else licenses(crates))
+    print(json.dumps(bom(crates), indent=1) if what == "bom" else copyright(crates), end="")

@@ -42,7 +42,7 @@ CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
     VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_batch_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch';
 COMMENT ON FUNCTION flake_batch(text, integer) IS
-    'returns "count" new unique IDs of this layout; flake_layouts.increasing says whether they increase';
+    'returns "count" new unique IDs of this layout, for INSERT ... SELECT; flake_layouts.increasing says whether they increase';
 
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
@@ -71,7 +71,8 @@ COMMENT ON COLUMN flake_parts.fields IS 'every named field with its number; the 
 CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS flake_parts
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_decode';
-COMMENT ON FUNCTION flake_decode(bigint, text) IS 'returns the parts of an ID';
+COMMENT ON FUNCTION flake_decode(bigint, text) IS
+    'returns the parts of an ID: its layout, time, worker, sequence number, and every field';
 
 CREATE FUNCTION flake_during_support(internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE
@@ -81,12 +82,14 @@ COMMENT ON FUNCTION flake_during_support(internal) IS 'planner support for flake
 CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_timestamp';
-COMMENT ON FUNCTION flake_timestamp(bigint, text) IS 'returns the start of the tick in which the ID was made; comparisons of it are planned as ranges of IDs';
+COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
+    'returns the start of the tick in which the ID was made, to the microsecond; comparisons of it are planned as ranges of IDs';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
-COMMENT ON FUNCTION flake_explain(bigint, text) IS 'draws the bits of an ID with the name, width and number of each field';
+COMMENT ON FUNCTION flake_explain(bigint, text) IS
+    'draws the bits of an ID with the name, width and number of each field; for people, as later versions may draw otherwise';
 
 CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -110,7 +113,8 @@ COMMENT ON FUNCTION flake_encode(bigint, text) IS 'writes an ID in the layout''s
 CREATE FUNCTION flake_parse(text text, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_parse';
-COMMENT ON FUNCTION flake_parse(text, text) IS 'reads an ID in the layout''s text form';
+COMMENT ON FUNCTION flake_parse(text, text) IS
+    'reads an ID in the layout''s text form; the inverse of flake_encode';
 
 -- IDs of an instant ------------------------------------------------------------------------------------------------------
 
@@ -150,25 +154,25 @@ CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETUR
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
 COMMENT ON FUNCTION flake_since(timestamptz, text) IS
-    'returns the smallest ID whose tick begins at the instant or after it; NULL if there is none';
+    'returns the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
 COMMENT ON FUNCTION flake_after(timestamptz, text) IS
-    'returns the smallest ID whose tick begins after the instant; NULL if there is none';
+    'returns the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
 COMMENT ON FUNCTION flake_until(timestamptz, text) IS
-    'returns the largest ID whose tick begins at the instant or before it; NULL if there is none';
+    'returns the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
 COMMENT ON FUNCTION flake_before(timestamptz, text) IS
-    'returns the largest ID whose tick begins before the instant; NULL if there is none';
+    'returns the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
@@ -235,7 +239,8 @@ COMMENT ON COLUMN flake_layouts.tick IS 'unit of the timestamp';
 COMMENT ON COLUMN flake_layouts.bits IS 'how many of the 64 bits the fields take; those above are zero';
 COMMENT ON COLUMN flake_layouts.fields IS
     'fields from the most significant bit down, as in a definition';
-COMMENT ON COLUMN flake_layouts.sequence IS 'what the sequence does when a tick begins: "reset" restarts it, "rolling" continues it';
+COMMENT ON COLUMN flake_layouts.sequence IS
+    'what the sequence does when a tick begins: "reset" restarts it, "rolling" continues it, within what a session has of a step';
 COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS
@@ -290,15 +295,18 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open"; "unused" before the first ID since the server started; "none" if this session found no shared memory for it';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory for it, or that of another version';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
-COMMENT ON COLUMN flake_stats.sessions IS 'how many sessions have made IDs or asked for a horizon';
+COMMENT ON COLUMN flake_stats.sessions IS
+    'how many sessions have made IDs or asked for a horizon, and have not exited';
 COMMENT ON COLUMN flake_stats.issued IS 'IDs made; a session that makes IDs adds its own about every two seconds, and when it exits';
 COMMENT ON COLUMN flake_stats.overflow_waits IS 'how often a session had used up a tick''s IDs and waited for the next tick';
 COMMENT ON COLUMN flake_stats.clock_waits IS 'how often the clock was behind a session''s last ID';
-COMMENT ON COLUMN flake_stats.clock_changes IS 'how often the server''s clock was set';
-COMMENT ON COLUMN flake_stats.longest_wait IS 'the longest wait for either reason';
+COMMENT ON COLUMN flake_stats.clock_changes IS
+    'how often the server''s clock was set; the server''s log has a line for each time';
+COMMENT ON COLUMN flake_stats.longest_wait IS
+    'the longest wait for either reason; its wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
 COMMENT ON COLUMN flake_stats.mark IS
     'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
@@ -332,7 +340,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
 
 -- Horizons ---------------------------------------------------------------------------------------------------------------
 

@@ -253,7 +253,8 @@ COMMENT ON FUNCTION flake_decode(sno) IS 'returns the parts of a sno';
 CREATE FUNCTION flake_explain(id sno) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
-COMMENT ON FUNCTION flake_explain(sno) IS 'draws the bits of a sno with the name, width and number of each part';
+COMMENT ON FUNCTION flake_explain(sno) IS
+    'draws the bits of a sno with the name, width and number of each part; for people, as later versions may draw otherwise';
 
 CREATE FUNCTION flake_node(id sno) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -330,31 +331,31 @@ CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
 COMMENT ON FUNCTION sno_since(timestamptz) IS
-    'returns the smallest sno whose unit begins at the instant or after it; NULL if there is none';
+    'returns the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
 COMMENT ON FUNCTION sno_after(timestamptz) IS
-    'returns the smallest sno whose unit begins after the instant; NULL if there is none';
+    'returns the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
 COMMENT ON FUNCTION sno_until(timestamptz) IS
-    'returns the largest sno whose unit begins at the instant or before it; NULL if there is none';
+    'returns the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
 COMMENT ON FUNCTION sno_before(timestamptz) IS
-    'returns the largest sno whose unit begins before the instant; NULL if there is none';
+    'returns the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'has this server make IDs above this one only; returns from when on, once every session does so; for superusers';
+    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED

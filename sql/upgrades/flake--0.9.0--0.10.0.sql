@@ -14,6 +14,31 @@ COMMENT ON FUNCTION flake_publish_horizon() IS
     'has standbys of this server return the present horizon of this database, once they have replayed it; returns it';
 GRANT EXECUTE ON FUNCTION flake_publish_horizon() TO PUBLIC;
 
+COMMENT ON FUNCTION flake_batch(text, integer) IS
+    'returns "count" new unique IDs of this layout, for INSERT ... SELECT; flake_layouts.increasing says whether they increase';
+COMMENT ON FUNCTION flake_decode(bigint, text) IS
+    'returns the parts of an ID: its layout, time, worker, sequence number, and every field';
+COMMENT ON FUNCTION flake_explain(bigint, text) IS
+    'draws the bits of an ID with the name, width and number of each field; for people, as later versions may draw otherwise';
+COMMENT ON FUNCTION flake_explain(sno) IS
+    'draws the bits of a sno with the name, width and number of each part; for people, as later versions may draw otherwise';
+COMMENT ON FUNCTION flake_parse(text, text) IS
+    'reads an ID in the layout''s text form; the inverse of flake_encode';
+COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
+    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
+COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
+    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
+COMMENT ON COLUMN flake_stats.ledger IS
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory for it, or that of another version';
+COMMENT ON COLUMN flake_stats.sessions IS
+    'how many sessions have made IDs or asked for a horizon, and have not exited';
+COMMENT ON COLUMN flake_stats.clock_changes IS
+    'how often the server''s clock was set; the server''s log has a line for each time';
+COMMENT ON COLUMN flake_stats.longest_wait IS
+    'the longest wait for either reason; its wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
+COMMENT ON COLUMN flake_layouts.sequence IS
+    'what the sequence does when a tick begins: "reset" restarts it, "rolling" continues it, within what a session has of a step';
+
 COMMENT ON COLUMN flake_open.since IS
     'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
@@ -47,25 +72,25 @@ CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETUR
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
 COMMENT ON FUNCTION flake_since(timestamptz, text) IS
-    'returns the smallest ID whose tick begins at the instant or after it; NULL if there is none';
+    'returns the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
 COMMENT ON FUNCTION flake_after(timestamptz, text) IS
-    'returns the smallest ID whose tick begins after the instant; NULL if there is none';
+    'returns the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
 COMMENT ON FUNCTION flake_until(timestamptz, text) IS
-    'returns the largest ID whose tick begins at the instant or before it; NULL if there is none';
+    'returns the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
 COMMENT ON FUNCTION flake_before(timestamptz, text) IS
-    'returns the largest ID whose tick begins before the instant; NULL if there is none';
+    'returns the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
@@ -83,25 +108,25 @@ CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
 COMMENT ON FUNCTION sno_since(timestamptz) IS
-    'returns the smallest sno whose unit begins at the instant or after it; NULL if there is none';
+    'returns the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
 COMMENT ON FUNCTION sno_after(timestamptz) IS
-    'returns the smallest sno whose unit begins after the instant; NULL if there is none';
+    'returns the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
 COMMENT ON FUNCTION sno_until(timestamptz) IS
-    'returns the largest sno whose unit begins at the instant or before it; NULL if there is none';
+    'returns the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
 
 CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
 COMMENT ON FUNCTION sno_before(timestamptz) IS
-    'returns the largest sno whose unit begins before the instant; NULL if there is none';
+    'returns the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
 
 GRANT EXECUTE ON FUNCTION
     flake_since(timestamptz, text), flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text),
@@ -113,7 +138,7 @@ GRANT EXECUTE ON FUNCTION
 ALTER FUNCTION flake_timestamp(bigint, text) SUPPORT flake_during_support;
 ALTER FUNCTION sno_timestamp(sno) SUPPORT sno_during_support;
 COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
-    'returns the start of the tick in which the ID was made; comparisons of it are planned as ranges of IDs';
+    'returns the start of the tick in which the ID was made, to the microsecond; comparisons of it are planned as ranges of IDs';
 COMMENT ON FUNCTION sno_timestamp(sno) IS
     'returns the start of the 4 ms unit in which the sno was made; comparisons of it are planned as ranges of snos';
 COMMENT ON FUNCTION flake_during_support(internal) IS

@@ -279,7 +279,7 @@ pub fn row(error: &Error) -> Row {
                 "Add one, such as by ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
             Columns { names } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("Its primary key has several columns: {}.", names.join(", ")),
-                "Change the default of one of them by ALTER TABLE; see docs/converting.md."),
+                "Change the default of one of them by ALTER TABLE; see docs/how-to/convert.md."),
             Type { column, of, is_narrow } => row!(ERRCODE_DATATYPE_MISMATCH,
                 format!("Its key {column} is of type {of}; IDs are of type bigint."),
                 if *is_narrow { WIDEN } else { "IDs of other types are no numbers that new IDs could be above." }),
@@ -308,7 +308,7 @@ pub fn row(error: &Error) -> Row {
                     Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
                     Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
                     Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
-                                       as docs/converting.md does.".to_owned(),
+                                       as docs/how-to/convert.md does.".to_owned(),
                 }),
         },
 

@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flake_core::{Definition, Layout, is_always_built_in};
@@ -22,7 +23,8 @@ static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
 thread_local! {
     /// Every definition that this session has parsed, with its layout, by name and definition. There are few of them, and
     /// generators keep theirs.
-    static PARSED: RefCell<BTreeMap<(String, String), &'static Layout>> = RefCell::default();
+    static PARSED: RefCell<ManuallyDrop<BTreeMap<(String, String), &'static Layout>>> =
+        const { RefCell::new(ManuallyDrop::new(BTreeMap::new())) };
 }
 
 /// Returns a number that changes with the catalog. As long as it stays the same, names stand for the same layouts.

@@ -6,6 +6,7 @@ pub mod custom;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 
 use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 
@@ -15,8 +16,10 @@ use crate::postgres::encoding::escape_non_ascii;
 thread_local! {
     /// The layout of the last call and the catalog version it was found in: a query names the same layout in each row.
     static LAST_USED: Cell<Option<(&'static Layout, u64)>> = const { Cell::new(None) };
-    /// The layouts found in this version of the catalog, by their names.
-    static FOUND: RefCell<(u64, BTreeMap<String, &'static Layout>)> = RefCell::default();
+    /// The layouts found in this version of the catalog, by their names. It is never dropped: for a destructor, libc looks a symbol
+    /// up in all libraries of the server, at 25 page faults for each session.
+    static FOUND: RefCell<(u64, ManuallyDrop<BTreeMap<String, &'static Layout>>)> =
+        const { RefCell::new((0, ManuallyDrop::new(BTreeMap::new()))) };
 }
 
 /// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes are compared whatever the

@@ -1,4 +1,4 @@
-"""The clients that the tests know, and what each makes of IDs as it is and set up as docs/clients.md says."""
+"""The clients that the tests know, and what each makes of IDs as it is and set up as docs/how-to/clients.md says."""
 
 import json
 import re
@@ -48,8 +48,8 @@ def debian(probe):
 
 
 class Client:
-    """`lines` is whether docs/clients.md has some that set it up; an ORM inserts many objects at once. `fails` is what does not
-    work in spite of them."""
+    """`lines` is whether docs/how-to/clients.md has some that set it up; an ORM inserts many objects at once. `fails` is
+    what does not work in spite of them."""
 
     def __init__(self, name, version, start, *, lines=False, is_orm=False, fails=()):
         self.name, self.version, self.start, self.lines, self.is_orm, self.fails = name, version, start, lines, is_orm, fails

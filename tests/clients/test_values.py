@@ -1,4 +1,4 @@
-"""The pitfalls of 64 bits, in each client as it is and as docs/clients.md sets it up, and the table of that page."""
+"""The pitfalls of 64 bits, in each client as it is and as docs/how-to/clients.md sets it up, and the table of that page."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from database import database, server_of_clients
 from known import CLIENTS, IDS, MANY, every_client
 
 __all__ = ["database", "server_of_clients"]
-PAGE = ROOT / "docs/clients.md"
+PAGE = ROOT / "docs/how-to/clients.md"
 TEXTS = list(map(str, IDS))
 
 

@@ -1,4 +1,4 @@
-"""A cluster that pg_auto_failover runs, with the settings in docs/high-availability.md."""
+"""A cluster that pg_auto_failover runs, with the settings in docs/how-to/high-availability.md."""
 
 import shutil
 

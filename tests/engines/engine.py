@@ -12,7 +12,7 @@ from member import LIMIT, Member
 from programs import Failed, free_ports, install, run
 from waiting import wait_until
 
-PAGE = ROOT / "docs" / "high-availability.md"
+PAGE = ROOT / "docs/how-to/high-availability.md"
 
 
 class Engine:

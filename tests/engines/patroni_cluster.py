@@ -1,4 +1,4 @@
-"""A cluster that Patroni runs, by the configuration in docs/high-availability.md."""
+"""A cluster that Patroni runs, by the configuration in docs/how-to/high-availability.md."""
 
 import json
 import shutil

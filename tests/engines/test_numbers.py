@@ -1,4 +1,4 @@
-"""Servers that take their numbers from where docs/high-availability.md says, by the configuration that is written there."""
+"""Servers that take their numbers from where docs/how-to/high-availability.md says, by the configuration that is there."""
 
 import contextlib
 import functools

@@ -21,9 +21,9 @@ NEW_GRANT = "GRANT EXECUTE ON FUNCTION flake_later(bigint) TO PUBLIC;"
 # One change of every kind: what the present script says, what the next one says instead, and how an upgrade gets there.
 CHANGES = {
     "comment": (
-        "IS 'returns the parts of an ID';",
-        "IS 'returns each part of an ID';",
-        "COMMENT ON FUNCTION flake_decode(bigint, text) IS 'returns each part of an ID';",
+        "IS 'returns the parts of a sno';",
+        "IS 'returns each part of a sno';",
+        "COMMENT ON FUNCTION flake_decode(sno) IS 'returns each part of a sno';",
     ),
     "label": (
         """CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz

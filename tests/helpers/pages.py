@@ -8,9 +8,15 @@ import os
 import re
 import subprocess
 
-from conftest import as_server, bindir
+from conftest import ROOT, as_server, bindir
 
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def named(page):
+    """By its path, as an id of a test."""
+    return str(page.relative_to(ROOT))
 
 
 def blocks(page):

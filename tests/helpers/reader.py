@@ -1,4 +1,4 @@
-"""docs/reader.sql: its rows are those of flake_layouts, written as its functions want them.
+"""docs/how-to/reader.sql: its rows are those of flake_layouts, written as its functions want them.
 
 FLAKE_ACCEPT writes them into the file.
 """
@@ -8,7 +8,7 @@ import re
 
 from conftest import ROOT
 
-FILE = ROOT / "docs" / "reader.sql"
+FILE = ROOT / "docs/how-to/reader.sql"
 ROWS = re.compile(r"(?<=^-- generated\n).*?(?=^-- end of generated$)", re.M | re.S)
 LAYOUTS = """
     SELECT name, (extract(epoch FROM epoch) * 1000000)::bigint, (extract(epoch FROM tick) * 1000000)::bigint, bits, fields,

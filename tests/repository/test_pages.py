@@ -8,15 +8,14 @@ import textwrap
 import pytest
 
 from conftest import ROOT
-from pages import blocks
+from pages import PAGES, blocks, named
 
 sys.path.insert(0, str(ROOT / "tests"))
 
 import mutants
 
 GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
-LINKED = re.compile(r"\]\((\.\./examples/[^)]*\.\w+)\)")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKED = re.compile(r"\]\(((?:\.\./)+examples/[^)]*\.\w+)\)")
 
 
 def test_make_targets():
@@ -30,7 +29,7 @@ def test_make_targets():
         subprocess.run(["make", "-n", *command[1:]], cwd=ROOT, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=named)
 def test_files_that_are_named_exist(page):
     text = page.read_text()
     # Paths below the root, or below src/ as in the drawings; A and B stand for versions.
@@ -57,27 +56,15 @@ def is_part(code, file):
 
 def test_code_of_clients_is_from_the_examples():
     """And each program of theirs is named."""
-    pages = [ROOT / "docs/clients.md", ROOT / "docs/json.md"]
-    named = {page: [(page.parent / path).resolve() for path in LINKED.findall(page.read_text())] for page in pages}
+    pages = [ROOT / "docs/how-to/clients.md", ROOT / "docs/how-to/json.md"]
+    linked = {page: [(page.parent / path).resolve() for path in LINKED.findall(page.read_text())] for page in pages}
     for page in pages:
         quoted = [code for language, code in blocks(page) if language not in ("sql", "text")]
         assert quoted
-        assert [code for code in quoted if not any(is_part(code, file) for file in named[page])] == []
+        assert [code for code in quoted if not any(is_part(code, file) for file in linked[page])] == []
     programs = {file for file in (ROOT / "examples").rglob("*") if file.name.lower().startswith("with")}
     assert len(programs) > 10
-    assert programs - {file for files in named.values() for file in files} == set()
-
-
-def anchors(page):
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-@pytest.mark.parametrize("page", [*PAGES, *GUIDES], ids=lambda page: page.name)
-def test_headings_that_are_named_exist(page):
-    named = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
-    missing = [(file, anchor) for file, anchor in named if anchor not in anchors(page.parent / file if file else page)]
-    assert missing == []
+    assert programs - {file for files in linked.values() for file in files} == set()
 
 
 def test_slips_and_what_notices_them_are_there():

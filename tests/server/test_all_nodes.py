@@ -1,5 +1,5 @@
-"""The recipe of docs/tailing.md for three nodes that write one table and replicate it to each other, one of which is cut off for
-a while: who reads below the least horizon of all misses nothing. FLAKE_TAILING_ROWS says until how many rows there were."""
+"""The recipe of tail-recipes.md for three nodes that write one table and replicate it to each other, one of which is cut off
+for a while: who reads below the least horizon of all misses nothing. FLAKE_TAILING_ROWS says until how many rows there were."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conftest import SECONDS, bindir
-from test_recipes import PAGE, python, recipe, with_outbox
+from test_recipes import RECIPES, python, recipe, with_outbox
 from waiting import Background, wait_until
 
 HEADING = "All nodes in one table"
@@ -31,8 +31,8 @@ INSERT INTO outbox DEFAULT VALUES;
 ROLLBACK;
 """
 # From the page.
-READY = re.search(r"`(SELECT bool_and\(srsubstate.*?)`", PAGE.read_text())[1]
-TAKE_OUT = re.search(r"`(UPDATE horizons SET .*?)`", PAGE.read_text())[1]
+READY = re.search(r"`(SELECT bool_and\(srsubstate.*?)`", RECIPES.read_text())[1]
+TAKE_OUT = re.search(r"`(UPDATE horizons SET .*?)`", RECIPES.read_text())[1]
 
 
 def connected(server):

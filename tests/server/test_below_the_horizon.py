@@ -1,4 +1,4 @@
-"""Which rows are below a horizon: what the definitions say, and the conditions that docs/tailing.md warns of."""
+"""Which rows are below a horizon: what the definitions say, and the conditions that docs/how-to/tail.md warns of."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from conftest import ROOT
 from standing_clock import at, server_at_0
 
-PAGE = (ROOT / "docs" / "tailing.md").read_text()
+PAGE = (ROOT / "docs/how-to/tail.md").read_text()
 RIGHT = re.search(r"WHERE id > :last AND (.*) ORDER BY id LIMIT", PAGE)[1]
 WARNING, = (text for text in PAGE.split("\n\n") if "conditions lose rows" in text)
 WRONG = re.findall(r"`([^`]*flake_horizon\(\)[^`]*)`", WARNING.replace("\n", " "))
@@ -55,10 +55,9 @@ def test_conditions(own_servers, kind):
 
 def test_definitions(server):
     """None of them says that IDs from before the instant are all there: the tick in which it lies has such IDs too."""
-    readme, guarantee = ((ROOT / name).read_text() for name in ("README.md", "docs/guarantee.md"))
+    guarantee = (ROOT / "docs/explanation/guarantee.md").read_text()
     definitions = [
         server.value("SELECT obj_description('flake_horizon()'::regprocedure)"),
-        re.search(r"^\| `flake_horizon\(\)` .*", readme, re.M)[0],
         guarantee.split("## What a horizon promises")[1].split("\n\n")[1],
         PAGE.split("`flake_horizon()` returns an instant.")[1].split("\n\n")[0],
     ]

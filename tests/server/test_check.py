@@ -91,7 +91,7 @@ def test_a_role_that_sees_little(servers):
 
 
 def test_the_default_number(servers):
-    """It is enough for a primary and its standbys, as docs/high-availability.md says, unless these make IDs too."""
+    """It is enough for a primary and its standbys, as docs/how-to/high-availability.md says, unless these make IDs too."""
     primary = servers("wal_level=logical")
     primary.sql("CREATE ROLE nobody LOGIN")
     alone = (True, "This server is node 0 of 1, and has no logical replication slots or subscriptions.", None)
@@ -279,7 +279,7 @@ def test_a_clock_that_was_ahead(servers):
         server.set_clock("+0")
         assert wrong(db) == ["marks"]
         _, detail, hint = findings(db)["marks"]
-        assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/runbook.md" in hint
+        assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/how-to/runbook.md" in hint
         assert server.value("SELECT flake_accept_clock() < now() + interval '1 minute'")
         server.sql("SELECT flake_next('twitter')")
         ok, detail, hint = findings(db)["marks"]

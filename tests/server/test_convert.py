@@ -12,7 +12,7 @@ from waiting import Background, is_busy, wait_until
 
 WIDEN = "Widen the key and all columns that refer to it first, such as by examples/widen.sql."
 COUNTER = iter(range(1000))
-PAGE = ROOT / "docs" / "converting.md"
+PAGE = ROOT / "docs/how-to/convert.md"
 # Those that are given IDs of their time. A million in `make soak`.
 ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 
@@ -164,7 +164,7 @@ REFUSED = [
     ("CREATE TABLE t (id sno PRIMARY KEY)", "42804", "of type public.sno", "IDs of other types"),
     ("CREATE TABLE t (id text PRIMARY KEY)", "42804", "of type text", "IDs of other types"),
     ("CREATE TABLE t (id bigserial)", "55000", "no primary key", "ADD PRIMARY KEY USING INDEX"),
-    ("CREATE TABLE t (b bigint, id bigserial, PRIMARY KEY (id, b))", "55000", "several columns: b, id.", "docs/converting.md"),
+    ("CREATE TABLE t (b bigint, id bigserial, PRIMARY KEY (id, b))", "55000", "several columns: b, id.", "how-to/convert.md"),
     ("CREATE VIEW t AS SELECT 1::bigint AS id", "42809", "It is a view.", "converts tables"),
     ("CREATE MATERIALIZED VIEW t AS SELECT 1::bigint AS id", "42809", "It is a materialized view.", "converts tables"),
     ("CREATE SEQUENCE t", "42809", "It is no table.", "converts tables"),

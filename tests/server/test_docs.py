@@ -14,11 +14,10 @@ import pytest
 
 import arguments
 from conftest import LAYOUTS, LIKE, ROOT
-from pages import blocks, compare
+from pages import PAGES, blocks, compare, named
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Its sections are about several servers each; test_runbook.py executes them.
-RUNBOOK = ROOT / "docs" / "runbook.md"
+RUNBOOK = ROOT / "docs/how-to/runbook.md"
 MARK = "----- end of block -----"
 
 
@@ -30,10 +29,10 @@ def expected_outputs(page):
             yield sql, text if following == "text" else None
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != RUNBOOK], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != RUNBOOK and blocks(page)], ids=named)
 def test_sql(servers, page):
     pairs = list(expected_outputs(page))
-    assert pairs, "a page without an example"
+    assert pairs, "a page whose examples are not executed"
     texts = sum(language == "text" for language, _ in blocks(page))
     assert texts == sum(text is not None for _, text in pairs), "output that belongs to no SQL"
     server = servers(extension=False)
@@ -60,7 +59,7 @@ def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):
     assert page.read_text() == f"```text\n{text}```\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_settings(servers, page):
     for language, block in blocks(page):
         if language == "ini":
@@ -81,28 +80,28 @@ def first_column(page, head):
 def test_every_layout_is_documented_and_tested(server):
     layouts = server.sql("""
         SELECT name, generates, text_form, generates AND ends_at > now() FROM flake_layouts WHERE source <> 'custom'""")
-    readme, page, forms = ((ROOT / name).read_text() for name in ("README.md", "docs/layouts.md", "docs/text-forms.md"))
+    page, forms = ((ROOT / "docs/reference" / name).read_text() for name in ("layouts.md", "text-forms.md"))
     read_only = re.split(r"\.\s", page.split(" are read-only")[0])[-1]
     named = {
-        "the table of layouts in README.md": first_column(readme, "| layout | description |"),
-        "the list of read-only layouts in docs/layouts.md": quoted(read_only),
+        "the table in docs/reference/layouts.md": first_column(page, "| layout | description |"),
+        "the list of read-only layouts in docs/reference/layouts.md": quoted(read_only),
         "LAYOUTS and LIKE in tests/server/conftest.py": [*LAYOUTS, *LIKE],
     }
     belonging = {
-        "the table of layouts in README.md": {name for name, *_ in layouts},
-        "the list of read-only layouts in docs/layouts.md": {name for name, generates, *_ in layouts if not generates},
+        "the table in docs/reference/layouts.md": {name for name, *_ in layouts},
+        "the list of read-only layouts in docs/reference/layouts.md": {name for name, generates, *_ in layouts if not generates},
         "LAYOUTS and LIKE in tests/server/conftest.py": {name for name, _, _, makes_now in layouts if makes_now},
     }
     for form, built_in in re.findall(r"^\| `(\w+)` \|.*\| (.*)\|$", forms, re.M):
         if form != "decimal":
-            named[f"the row {form} in docs/text-forms.md"] = quoted(built_in)
-            belonging[f"the row {form} in docs/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
+            named[f"the row {form} in docs/reference/text-forms.md"] = quoted(built_in)
+            belonging[f"the row {form} in docs/reference/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
     # The error for a form that does not exist lists all that do.
     misspelt = """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')"""
     refused = pytest.raises(psycopg.Error, server.sql, misspelt).value
     known = set(quoted(refused.diag.message_primary)) - {"none"}
     for place, found in [
-        ("the table in docs/text-forms.md", re.findall(r"^\| `(\w+)` \|", forms, re.M)),
+        ("the table in docs/reference/text-forms.md", re.findall(r"^\| `(\w+)` \|", forms, re.M)),
         ("forms in tests/helpers/arguments.py", arguments.FORMS),
     ]:
         named[place], belonging[place] = found, known

@@ -14,7 +14,7 @@ def without_library(server):
 
 
 def test_the_library_was_removed(without_library):
-    """Defaults and views fail, tables can be read, and the extension can be dropped in the way of docs/leaving.md."""
+    """Defaults and views fail, tables can be read, and the extension can be dropped in the way of docs/how-to/leave.md."""
     db = without_library
     for statement in ["INSERT INTO orders DEFAULT VALUES", "SELECT * FROM times"]:
         error = pytest.raises(psycopg.Error, db.execute, statement).value

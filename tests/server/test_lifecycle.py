@@ -119,7 +119,7 @@ def test_versions_agree(server):
     assert (meta["version"], meta["provides"]["flake"]["version"]) == (VERSION, VERSION)
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text()
     # What is typed to install it, and the programs that fuzz it.
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         named = re.findall(r"(?:flake[_-]|git tag -s v|version \")(\d+\.\d+\.\d+)", page.read_text())
         assert set(named) <= {VERSION}, page.name
     assert f'name = "flake-core"\nversion = "{VERSION}"' in (ROOT / "src/core/fuzz/Cargo.lock").read_text()

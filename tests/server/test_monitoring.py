@@ -1,4 +1,4 @@
-"""docs/monitoring: what a member of pg_monitor reads, and which alerts that raises."""
+"""docs/how-to/monitoring: what a member of pg_monitor reads, and which alerts that raises."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from conftest import ROOT
 from waiting import wait_until
 
 yaml = pytest.importorskip("yaml", reason="python3-yaml is not installed")
-DIRECTORY = ROOT / "docs" / "monitoring"
+DIRECTORY = ROOT / "docs/how-to/monitoring"
 (JOB,) = yaml.safe_load((DIRECTORY / "sql_exporter.yml").read_text())["jobs"]
 QUERIES = {query["name"]: query for query in JOB["queries"]}
 (GROUP,) = yaml.safe_load((DIRECTORY / "alerts.yml").read_text())["groups"]

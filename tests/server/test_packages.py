@@ -1,5 +1,6 @@
 """What packages say about themselves; scripts/package-test installs them."""
 
+import email
 import json
 import re
 import subprocess
@@ -65,6 +66,30 @@ def test_what_the_library_is_made_of():
     named = {*crates, bom["metadata"]["component"]["bom-ref"]}
     for use in bom["dependencies"]:
         assert {use["ref"], *use["dependsOn"]} <= named
+
+
+LICENSES = {"MIT", "Zlib", "BSL-1.0", "Unicode-3.0"}
+
+
+def test_licenses_of_the_crates():
+    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text."""
+    text = subprocess.check_output([sys.executable, "packaging/sbom.py", "copyright", "15"], cwd=ROOT, text=True)
+    head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
+    assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
+    assert own["Files"] == "*" and own["License"].startswith("PostgreSQL\n")
+    named, licenses = set(), set()
+    for paragraph in paragraphs:
+        name, terms = paragraph["License"].split("\n", 1)
+        assert sorted(paragraph.keys()) == ["Copyright", "Files", "License"] and paragraph["Copyright"].strip()
+        assert re.search("(?i)permi(ssion|tted)", terms) and "None" not in terms
+        licenses |= {*name.split(" and ")}
+        named |= {file.removeprefix("vendor/").removesuffix("/*") for file in paragraph["Files"].split()}
+    bom = json.loads(subprocess.check_output([sys.executable, "packaging/sbom.py", "bom", "15"], cwd=ROOT))
+    linked = [part for part in bom["components"] if part.get("scope") == "required"]
+    assert {f"{part['name']}-{part['version']}" for part in linked if "hashes" in part} <= named
+    assert licenses == LICENSES
+    page = (ROOT / "docs/how-to/install.md").read_text()
+    assert [name for name in licenses if name not in page] == []
 
 
 # The script of this version, that of one before, and what leads from that to this one.

@@ -1,4 +1,4 @@
-"""docs/reader.sql reads IDs as the extension does, in a database without it."""
+"""docs/how-to/reader.sql reads IDs as the extension does, in a database without it."""
 
 import random
 

@@ -1,14 +1,12 @@
-"""The recipes of docs/tailing.md, as they are written there, while rows are written: each row once, in order."""
+"""The recipes of tail.md and tail-recipes.md, as they are written there, while rows are written: each row once, in order."""
 
 import concurrent.futures
 import contextlib
-import functools
 import json
 import os
 import pathlib
 import random
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -21,8 +19,8 @@ from conftest import ROOT, SECONDS, bindir, pg_config
 from tailing import SLEEP
 from waiting import wait_until
 
-PAGE = ROOT / "docs" / "tailing.md"
-recipe = functools.partial(pages.recipe, PAGE)
+PAGE = ROOT / "docs/how-to/tail.md"
+RECIPES = ROOT / "docs/how-to/tail-recipes.md"
 # Where scripts/setup puts clients that are no part of Debian's packages for tests.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 # Some transactions take long, so that higher IDs are committed before lower ones.
@@ -31,6 +29,12 @@ WRITES = [
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nINSERT INTO {{0}} DEFAULT VALUES;\nCOMMIT;\n",
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nROLLBACK;\n",
 ]
+
+
+def recipe(heading, language="sql"):
+    """From the page that has it."""
+    page, = (page for page in (PAGE, RECIPES) if f"# {heading}\n" in page.read_text())
+    return pages.recipe(page, heading, language)
 
 
 def python(heading, name):
@@ -341,29 +345,6 @@ def test_sqlalchemy(server):
         pytest.skip("SQLAlchemy is not there and could not be installed")
     command = [sys.executable, "-c", recipe("SQLAlchemy", "python")[0] + BY_SQLALCHEMY]
     with writers(server) as process, asked_by_lines(server, command, **environment) as read:
-        assert read_on(server, process, read) == written(server)
-
-
-BY_NODE = """
-const { Client } = require("pg");
-(async () => {
-  const client = new Client({ host: process.env.PGHOST, user: "postgres", database: "postgres" });
-  await client.connect();
-  const lines = require("readline").createInterface({ input: process.stdin });
-  for await (const last of lines) {
-    console.log(JSON.stringify((await read(client, last)).map((row) => [row.id, row.event])));
-  }
-  await client.end();
-})();
-"""
-
-
-def test_node_postgres(server):
-    modules = CLIENTS / "node_modules"
-    if not shutil.which("node") or not (modules / "pg").is_dir():
-        pytest.skip("node or its package pg is not there and could not be installed")
-    command = ["node", "-e", recipe("node-postgres", "javascript")[0] + BY_NODE]
-    with writers(server) as process, asked_by_lines(server, command, NODE_PATH=str(modules)) as read:
         assert read_on(server, process, read) == written(server)
 
 

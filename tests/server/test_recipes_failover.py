@@ -1,4 +1,4 @@
-"""The recipes of docs/tailing.md for consumers whose primary changes."""
+"""The recipes of docs/how-to/tail-recipes.md for consumers whose primary changes."""
 
 import concurrent.futures
 import contextlib

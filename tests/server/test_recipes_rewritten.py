@@ -1,4 +1,4 @@
-"""The recipes of docs/tailing.md while a table that they read is rewritten: older snapshots find it empty then."""
+"""The recipes of tail-recipes.md while a table that they read is rewritten: older snapshots find it empty then."""
 
 import contextlib
 import re

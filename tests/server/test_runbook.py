@@ -13,7 +13,7 @@ from conftest import LAYOUTS, ROOT
 from test_versions import VERSION
 from waiting import wait_until
 
-PAGE = ROOT / "docs" / "runbook.md"
+PAGE = ROOT / "docs/how-to/runbook.md"
 follow = functools.partial(pages.Section, PAGE)
 ORDERS = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)"
 INSERT = "INSERT INTO orders SELECT FROM generate_series(1, 10)"

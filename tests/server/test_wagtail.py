@@ -67,7 +67,7 @@ def test_wagtail(own_servers):
         assert (int(count) > 300, lost) == (True, "0")
         pages = [id for id, in db.execute("SELECT id FROM wagtailcore_page WHERE slug LIKE 'after%'").fetchall()]
         assert len(pages) > 30 and min(pages) > 2**53
-        # As docs/converting.md warns: models that have keep to int4 do not look for greater keys.
+        # As docs/how-to/convert.md warns: models that have keep to int4 do not look for greater keys.
         _, lost, *_ = django(server, "find")
         assert int(lost) > 100
 

@@ -21,7 +21,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
                 time(next),
                 (next - now) / 1_000_000
             ),
-            "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/runbook.md.",
+            "Check the clock. If it is right now, a superuser can call flake_accept_clock(); see docs/how-to/runbook.md.",
         );
     }
     let skipped: Vec<_> = ledger
@@ -39,7 +39,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
             "The clock was ahead, and has used the time from {}; no IDs are made in it again.",
             skipped.join(", from ")
         ),
-        "Expect no IDs during that time, and check the clock; see docs/runbook.md.",
+        "Expect no IDs during that time, and check the clock; see docs/how-to/runbook.md.",
     )
 }
 

@@ -1,6 +1,6 @@
 // What a client of Node does with IDs, as a line of JSON. Each probe is called with IDs as texts.
 const [mode, ...ids] = process.argv.slice(2);
-// Whether the client is set up as docs/clients.md says; "identity" is for a table with such a column.
+// Whether the client is set up as docs/how-to/clients.md says; "identity" is for a table with such a column.
 export const setUp = mode === "set-up";
 export const many = Array.from({ length: 10000 }, (_, number) => ({ item: String(number) }));
 const text = (id) => (id === null ? null : String(id));

@@ -3,7 +3,7 @@
 import json
 import sys
 
-# "plain", "set-up" as docs/clients.md says, or "identity" to insert many objects into a table with such a column.
+# "plain", "set-up" as docs/how-to/clients.md says, or "identity" to insert many objects into a table with such a column.
 MODE = sys.argv[1]
 SET_UP = MODE == "set-up"
 IDS = sys.argv[2:]

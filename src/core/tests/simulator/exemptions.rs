@@ -1,4 +1,4 @@
-//! What docs/guarantee.md does not cover, a function each. Nothing else is forgiven.
+//! What docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven.
 //!
 //! `one` and `other` have made the same ID, in either order.
 

@@ -1,0 +1,53 @@
+"""The extension's error messages as its sources have them, with … for what changes, and their entries in docs/faq.md, with words
+in capitals."""
+
+import re
+
+from conftest import ROOT
+
+FAQ = ROOT / "docs" / "faq.md"
+# Each enumeration whose texts are primary messages: those that src/error/variants.rs has, or passes on.
+ENUMERATIONS = [
+    ("src/error/variants.rs", "Error"),
+    ("src/core/error.rs", "Error"),
+    ("src/core/horizon/host.rs", "Refusal"),
+    ("src/core/ledger/host.rs", "Fault"),
+]
+
+
+def messages():
+    found = []
+    for file, name in ENUMERATIONS:
+        body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", (ROOT / file).read_text(), re.M | re.S)[1]
+        texts = re.findall(r'#\[error\("((?:[^"\\]|\\.)*)"', body)
+        found += [re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"')) for text in texts]
+    return sorted(set(found))
+
+
+def entries():
+    """The heading of each text: of itself, or of the entry that has it in its line "Also"."""
+    found = {}
+    for entry in re.split(r"^### ", FAQ.read_text(), flags=re.M)[1:]:
+        heading, _, text = entry.partition("\n")
+        also = "".join(re.findall(r"^Also:.*?\n\n", text, re.M | re.S))
+        found |= dict.fromkeys([heading, *re.findall(r"`([^`]+)`", also)], heading)
+    return found
+
+
+def pattern(message, changing):
+    return changing.join(map(re.escape, message.split("…")))
+
+
+def entry(message):
+    """The heading of its entry, if it has one."""
+    return next((heading for text, heading in entries().items() if re.fullmatch(pattern(message, "[A-Z]*"), text)), None)
+
+
+def of(primary):
+    """The message that a session got, as the sources have it: the most particular one that fits."""
+    fitting = [text for text in messages() if re.fullmatch(pattern(text, ".*"), primary, re.S)]
+    return max(fitting, key=lambda text: len(text.replace("…", "")))
+
+
+def anchor(heading):
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")

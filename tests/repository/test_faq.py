@@ -1,0 +1,47 @@
+"""Who looks for the text of an error in docs/faq.md finds it."""
+
+import re
+
+import pytest
+
+import error_texts
+
+# Not the extension's own texts, but met because of it.
+OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_decode(unknown) is not unique"]
+# Those that say all, with their DETAIL and HINT.
+SELF_EXPLAINING = {
+    "an argument, and DETAIL has its range or an example": [
+        "count must not be negative", "number of rows must be positive", 'argument "…" must not be null',
+        "fields must be a JSON object", 'invalid value for field "…" of layout "…": …', 'layout "…" has no field "…"',
+        'layout "…" has no tag field', 'tag … is out of range for layout "…"', '… … is out of range for layout "…"',
+        "… … is out of range for a sno", 'timestamp … does not match the given time in layout "…"',
+        "a sno must have 10 bytes, not …", "uuid does not contain a sno",
+        'a layout must have the option "definition" and no other',
+        "function that returns a set of rows was called where no set is expected",
+    ],
+    "the role that is needed": [
+        "must be superuser to call …", "must be owner of extension flake to call …", "permission denied for …",
+    ],
+    "a fault of flake's own, to be reported": ["slot … is out of range for … slots"],
+}  # fmt: skip
+SAY_ALL = [text for texts in SELF_EXPLAINING.values() for text in texts]
+
+
+@pytest.mark.parametrize("message", error_texts.messages())
+def test_each_error_has_an_entry(message):
+    assert (error_texts.entry(message) is None) == (message in SAY_ALL)
+
+
+def test_each_entry_is_of_an_error():
+    """Up to the questions; a text that has changed is not looked for any more."""
+    patterns = [error_texts.pattern(message, "[A-Z]*") for message in [*error_texts.messages(), *OF_POSTGRESQL]]
+    texts = [text for text in error_texts.entries() if not text.endswith("?")]
+    assert [text for text in texts if not any(re.fullmatch(pattern, text) for pattern in patterns)] == []
+    assert set(SAY_ALL) <= set(error_texts.messages())
+
+
+def test_all_messages_are_read():
+    """From every enumeration that src/error passes on."""
+    variants = (error_texts.ROOT / "src/error/variants.rs").read_text()
+    assert variants.count("#[error(transparent)]") == len(error_texts.ENUMERATIONS) - 1
+    assert len(error_texts.messages()) > 60
