@@ -22,10 +22,10 @@ TIMES = 6
 
 
 @contextlib.contextmanager
-def server(bindir, data, folder):
-    """The cluster, each of whose processes counts its instructions."""
+def server(bindir, data, folder, functions=COUNTED):
+    """The cluster, each of whose processes counts the instructions of these functions."""
     as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    toggles = [f"--toggle-collect={function}" for function in COUNTED]
+    toggles = [f"--toggle-collect={function}" for function in functions]
     with open(folder / "log", "wb") as log:
         command = [
             *as_server, "valgrind", "--tool=callgrind", "--trace-children=yes", *toggles,
@@ -55,8 +55,14 @@ def connect(data):
 def count(data, folder, call):
     """Instructions of a session that makes one call, and exits."""
     with connect(data) as db:
-        file = folder / f"out.{db.info.backend_pid}"
+        process = db.info.backend_pid
         db.execute(f"SELECT {call}")
+    return counted_in(folder, process)
+
+
+def counted_in(folder, process):
+    """What a process has counted, as soon as it has exited."""
+    file = folder / f"out.{process}"
     while not (file.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", file.read_text(), re.M))):
         time.sleep(0.05)
     return int(found[1])

@@ -75,6 +75,7 @@ def draw(folder, results):
     title = "Index after eight sessions inserted 480,000 rows, 20 at a time: megabytes"
     bars(folder / "tight.svg", title, sizes_of_20, tight["labels"], set(tight["ours"]), "{:.1f}")
     draw_consumers(folder, results["consumers"])
+    draw_standby(folder / "standby.svg", results["standby"])
     for name, title, values, form in (
         ("cost", "One ID inside a query: nanoseconds on top of the row it is in", calls, "{:,.0f}"),
         ("insert", "INSERT of a million rows: seconds", results["fill"], "{:.2f}"),
@@ -96,3 +97,23 @@ def draw_consumers(folder, found):
             values[f"{way} {when}"], labels[f"{way} {when}"] = late, f"{names[way]}, {when}"
     ours = {key for key in values if key.startswith("horizon")}
     bars(folder / "consumers.svg", "Lag of new rows, 99 %: milliseconds", values, labels, ours, "{:,.1f}")
+
+
+def draw_standby(path, found):
+    """How old the horizon and what was replayed are, over the seconds of the run."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.2))
+    seconds, horizon, replay = zip(*found["samples"], strict=True)
+    most = [age + found["interval"] for age in replay]
+    for ages, label, style in (
+        (most, f"what was replayed, and {1000 * found['interval']:.0f} ms", {"color": OTHERS, "linewidth": 3}),
+        (horizon, "flake_horizon()", {"color": OURS, "linewidth": 1}),
+    ):
+        axes.plot(seconds, [1000 * age for age in ages], label=label, **style)
+    axes.set_yscale("log")
+    axes.set_xlabel("seconds", color=INK)
+    finish(figure, axes, "Age on a standby, whose replay is paused for a while: milliseconds", x_axis=True)
+    axes.yaxis.set_visible(True)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.legend(frameon=False, loc="upper left", labelcolor=INK)
+    figure.tight_layout()
+    save(figure, path)

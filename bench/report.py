@@ -102,6 +102,15 @@ def consumers(found):
     return table(heads, rows)
 
 
+def standby(found):
+    median, late, most = (number(1000 * value) for value in found["more"])
+    return (
+        f"The horizon is {median} ms older than the last commit that the standby has replayed (median), {late} ms (99 %), and "
+        f"{most} ms at most; one was published every {1000 * found['interval']:.0f} ms, the longest time between two was "
+        f"{1000 * found['longest']:.0f} ms."
+    )
+
+
 def filters(results):
     """A filter by time, in each way, and what that takes."""
     # Numbers are text in JSON, where they are keys.
@@ -138,6 +147,12 @@ def others(results):
             else "."
         ),
     ]
+    if results["writers"] is not None:
+        before, published, _ = (results["writers"][when] for when in ("before", "while", "after"))
+        lines.append(
+            f"* A row that is inserted and committed takes {before:,.0f} instructions; {published / before:.3f} × as many while "
+            "another session publishes horizons, every 50 ms."
+        )
     if profile is not None:
         lines.append(f"* Eight sessions inserting single rows spend {profile:.2f} % of their time in flake's library.")
     return "\n".join(lines)
@@ -204,6 +219,7 @@ def write(root, results):
     put(page, "tight", tight(results["tight"]))
     put(page, "tight_of_32", tight(results["tight of 32"]))
     put(page, "consumers", consumers(results["consumers"]))
+    put(page, "standby", standby(results["standby"]))
     put(page, "filters", filters(results["filters"]))
     put(page, "others", others(results))
     for brief in "README.md", "docs/comparison.md":

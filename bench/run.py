@@ -1,6 +1,7 @@
 """Measures flake and its alternatives on the server that PGHOST and the like name, and writes docs/ and README.md.
 
     run.py measure RESULTS       measures with clients, into a JSON file
+    run.py standby RESULTS DIRECTORY   adds how old the horizon is of the standby whose socket is there
     run.py one-of-many RESULTS   adds what many clients get on a server that is one of 32 nodes
     run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
     run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
@@ -25,8 +26,10 @@ import first_id
 import instructions
 import queries
 import sessions
+import standby
 import tables
 import tightness
+import writers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -121,6 +124,9 @@ def main():
     results = json.loads(path.read_text()) if path.exists() else {}
     if part == "measure":
         results |= measure()
+    elif part == "standby":
+        say("the horizon of a standby")
+        results["standby"] = standby.measure(connect, lambda: psycopg.connect(host=arguments[0], autocommit=True))
     elif part == "waiting":
         results["waiting"] = queries.waiting(connect)
     elif part == "reconnecting":
@@ -132,6 +138,7 @@ def main():
     elif part == "count":
         say("instructions")
         results["instructions"] = count(results["labels"], *arguments)
+        results["writers"] = writers.inserts(*arguments)
         results["first ID"] = first_id.first_and_exit(*arguments)
     elif part == "write":
         import plots

@@ -47,7 +47,7 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_convert("table" regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
-    VOLATILE STRICT PARALLEL UNSAFE
+    VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text) IS
     'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
@@ -180,7 +180,7 @@ CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
 COMMENT ON FUNCTION flake_instant(timestamp) IS
     'returns the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
 
-CREATE FUNCTION flake_instant(date date) RETURNS timestamptz
+CREATE FUNCTION flake_instant(at date) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant_of_date';
 COMMENT ON FUNCTION flake_instant(date) IS

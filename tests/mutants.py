@@ -141,6 +141,9 @@ def build(tests):
         compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="")
     if any(test.startswith("libraries/") for test in tests):
         build_libraries(profile)
+    if any(test.startswith("engines/") for test in tests):
+        newest = compiled(["scripts/postgres", "18"]).strip()
+        compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="", PG_CONFIG=newest)
     return programs
 
 

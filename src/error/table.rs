@@ -184,9 +184,7 @@ pub fn row(error: &Error) -> Row {
             "Check the ID, its layout, and the clock."),
 
         // Taking rows.
-        NullArgument { .. } => row!(ERRCODE_NULL_VALUE_NOT_ALLOWED,
-            "Only the row is NULL, as in NULL::outbox, whose type says of which table rows are taken.",
-            ""),
+        NullArgument { why, .. } => row!(ERRCODE_NULL_VALUE_NOT_ALLOWED, *why, ""),
         BadMost { most } => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("It is {most}; the valid range is 1 to {}.", i32::MAX),
             ""),
@@ -204,7 +202,7 @@ pub fn row(error: &Error) -> Row {
             "Take rows as a role that the policies do not apply to, such as one with BYPASSRLS."),
         Error::NoKey { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The key is the one column of type bigint or sno whose default is flake_next, with the name of a layout, or sno_next, and \
-             that an index of all rows begins with.",
+             that an index of all rows begins with. Partitions and children have the same layout.",
             "Give it such a default and a primary key; let only one column have both."),
         PositionType { is_sno, .. } => row!(ERRCODE_DATATYPE_MISMATCH,
             "The position of a consumer is the key of a row.",

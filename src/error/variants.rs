@@ -76,7 +76,7 @@ pub enum Error {
 
     // Taking rows.
     #[error("argument \"{name}\" must not be null")]
-    NullArgument { name: &'static str },
+    NullArgument { name: &'static str, why: &'static str },
     #[error("number of rows must be positive")]
     BadMost { most: i32 },
     #[error("function that returns a set of rows was called where no set is expected")]

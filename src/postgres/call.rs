@@ -16,13 +16,13 @@ unsafe extern "C-unwind" {
 /// A function as PostgreSQL calls it.
 pub type Function = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
-/// The running call of a STRICT function.
+/// The running call of a function.
 #[derive(Clone, Copy)]
 pub struct Call(pg_sys::FunctionCallInfo);
 
 impl Call {
     /// # Safety
-    /// The call must be that of the running function, and none of its arguments may be NULL.
+    /// The call must be that of the running function, of which no argument is read that is NULL. A STRICT one has none.
     pub unsafe fn new(call: pg_sys::FunctionCallInfo) -> Self {
         Self(call)
     }
@@ -32,13 +32,20 @@ impl Call {
         self.0
     }
 
+    /// Returns the first argument that is NULL.
+    pub fn first_null(self) -> Option<usize> {
+        // SAFETY: PostgreSQL has filled in so many.
+        let arguments = unsafe { (*self.0).args.as_slice((*self.0).nargs as usize) };
+        arguments.iter().position(|argument| argument.isnull)
+    }
+
     /// Returns an argument.
     ///
     /// # Safety
     /// SQL must declare the function with that many arguments, and this one with a type that `T` reads.
     #[inline]
     pub unsafe fn argument<'a, T: Argument<'a>>(&'a self, number: usize) -> T {
-        // SAFETY: as the caller promises; by `new`, the argument is not NULL. It lives as long as the call.
+        // SAFETY: as the caller promises; by `new`, what is read of it is not NULL. It lives as long as the call.
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 

@@ -24,8 +24,8 @@ macro_rules! c_symbol {
 ///
 /// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. With `else fallback` after the
 /// arguments, `answer` is an Option, and for None the call goes to `fallback`, which `#[pg_extern]` has made. The function
-/// must be declared STRICT with arguments that the types read (see [`Argument`](super::call::Argument)); `answer` must not
-/// panic, and must not call PostgreSQL without a guard.
+/// must be declared STRICT, or look itself for arguments that are NULL, with arguments that the types read (see
+/// [`Argument`](super::call::Argument)); `answer` must not panic, and must not call PostgreSQL without a guard.
 macro_rules! entry_point {
     ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { pastey::paste! {
         $crate::postgres::entry_point::entry_point!($name($($argument: $type),*), |$call| match $answer {
@@ -42,7 +42,7 @@ macro_rules! entry_point {
             #[unsafe(no_mangle)]
             #[allow(unsafe_code, unused_variables, unused_assignments, reason = "a C symbol")]
             pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                // SAFETY: PostgreSQL makes the call, of a STRICT function.
+                // SAFETY: PostgreSQL makes the call; nothing is read of an argument here.
                 let $call = unsafe { $crate::postgres::call::Call::new(call) };
                 let mut number = 0;
                 $(

@@ -13,6 +13,31 @@ pub struct Extension {
     pub schema: pg_sys::Oid,
 }
 
+impl Extension {
+    /// Returns the name of a function; none if it is none of the extension's.
+    pub fn name_of_function(self, function: pg_sys::Oid) -> Option<String> {
+        // SAFETY: it looks the function up in the catalog; the result is a C string.
+        unsafe {
+            if pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) != self.oid {
+                return None;
+            }
+            let name = pg_sys::get_func_name(function);
+            (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+        }
+    }
+
+    /// Returns the type of this name in the extension's schema.
+    pub fn type_of_name(self, name: &CStr) -> Option<pg_sys::Oid> {
+        let (cache, none) = (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Datum::null());
+        // SAFETY: it looks the type up in the catalog.
+        let found = unsafe {
+            let name = name.as_ptr().into();
+            pg_sys::GetSysCacheOid(cache, pg_sys::Anum_pg_type_oid as i16, name, self.schema.into(), none, none)
+        };
+        (found != pg_sys::Oid::INVALID).then_some(found)
+    }
+}
+
 /// Returns the extension with this name.
 pub fn find(name: &CStr) -> Option<Extension> {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;

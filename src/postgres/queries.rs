@@ -1,14 +1,27 @@
 //! Queries of which each reads by a new snapshot and sees what the ones before have written. pgrx's own read by the snapshot of
 //! the calling query, unless the transaction has an ID.
+//!
+//! Their plans are kept by their texts, for all parameters. PostgreSQL plans anew where something has changed that the text names
+//! or depends on.
 #![allow(unsafe_code, reason = "PostgreSQL's server programming interface")]
 
-use std::ffi::{CStr, c_int, c_long};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_int, c_long};
 use std::ptr;
 
 use pgrx::pg_sys;
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
+
+/// How many plans a session keeps, of some 20 kB each. None is freed, as it could be in use.
+const MOST: usize = 200;
+
+thread_local! {
+    /// Plans by their queries and the types of the parameters, which a text does not tell.
+    static KEPT: RefCell<HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>> = RefCell::default();
+}
 
 /// A parameter of a query: its type and its value.
 pub type Parameter = (pg_sys::Oid, pg_sys::Datum);
@@ -32,11 +45,10 @@ impl Queries {
 
     /// Returns the rows of a query that has N columns, or none; and how many it has returned, changed or locked.
     pub fn execute<const N: usize>(&self, query: &CStr, parameters: &[Parameter]) -> (Vec<Row<N>>, u64) {
-        let (mut types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
-        // SAFETY: both lists are as long as the parameters, of which none is NULL. Whatever fails raises an error.
+        let (types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
+        // SAFETY: there are as many values as parameters, of which none is NULL. Whatever fails raises an error.
         unsafe {
-            let (count, types, values) = (types.len() as c_int, types.as_mut_ptr(), values.as_mut_ptr());
-            pg_sys::SPI_execute_with_args(query.as_ptr(), count, types, values, ptr::null(), false, 0);
+            pg_sys::SPI_execute_plan(self.plan(query, types), values.as_mut_ptr(), ptr::null(), false, 0);
             (rows(), pg_sys::SPI_processed)
         }
     }
@@ -48,12 +60,11 @@ impl Queries {
         parameters: &[Parameter],
         mut act: impl FnMut(&[Row<N>], [pg_sys::Oid; N]),
     ) {
-        let (mut types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
+        let (types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
+        let (name, nulls) = (ptr::null(), ptr::null());
         // SAFETY: as in `execute`. A cursor has a table of rows, if only of none, until it is freed.
         unsafe {
-            let (count, types, values) = (types.len() as c_int, types.as_mut_ptr(), values.as_mut_ptr());
-            let (name, nulls) = (ptr::null(), ptr::null());
-            let cursor = pg_sys::SPI_cursor_open_with_args(name, query.as_ptr(), count, types, values, nulls, false, 0);
+            let cursor = pg_sys::SPI_cursor_open(name, self.plan(query, types), values.as_mut_ptr(), nulls, false);
             loop {
                 pg_sys::SPI_cursor_fetch(cursor, true, CHUNK);
                 let (rows, table) = (rows(), pg_sys::SPI_tuptable);
@@ -68,6 +79,27 @@ impl Queries {
             }
             pg_sys::SPI_cursor_close(cursor);
         }
+    }
+
+    /// The plan of a query, which is kept unless there are too many.
+    fn plan(&self, query: &CStr, mut types: Vec<pg_sys::Oid>) -> pg_sys::SPIPlanPtr {
+        let key = (query.to_owned(), types.clone());
+        if let Some(plan) = KEPT.with_borrow(|kept| kept.get(&key).copied()) {
+            return plan;
+        }
+        // SAFETY: there is a connection, and there are as many types as it is told. Whatever fails raises an error.
+        let plan = unsafe {
+            let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
+            pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)
+        };
+        KEPT.with_borrow_mut(|kept| {
+            if kept.len() < MOST {
+                // SAFETY: the plan was just made.
+                unsafe { pg_sys::SPI_keepplan(plan) };
+                kept.insert(key, plan);
+            }
+        });
+        plan
     }
 
     /// Copies a value, so that it lives longer than the connection.

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys;
+use pgrx::{PgList, pg_sys};
 
 /// Returns the relation of whose rows a type is; none of other types.
 pub fn of_row_type(row: pg_sys::Oid) -> Option<pg_sys::Oid> {
@@ -31,6 +31,72 @@ pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     unsafe {
         pg_sys::check_enable_rls(relation, pg_sys::Oid::INVALID, true)
             == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+    }
+}
+
+/// Returns the columns of a table whose rows a B-tree has in their order, and that have a default: their numbers, and the
+/// trees of these.
+pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
+    // SAFETY: the table is locked; its cache entry is there until it is closed.
+    unsafe {
+        let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
+        let indexes = PgList::<()>::from_pg(pg_sys::RelationGetIndexList(relation));
+        let first: Vec<i16> = indexes.iter_oid().filter_map(|index| ordered_by(index)).collect();
+        let defaults = match (*(*relation).rd_att).constr.as_ref() {
+            Some(of) if of.num_defval > 0 => std::slice::from_raw_parts(of.defval, of.num_defval.into()),
+            _ => &[],
+        };
+        let tree = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
+        let found = defaults.iter().filter(|default| first.contains(&default.adnum));
+        let found = found.map(|default| (default.adnum, tree(default.adbin))).collect();
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        found
+    }
+}
+
+/// Returns whether a table, which is locked, has partitions or children, or has had some.
+pub fn has_children(table: pg_sys::Oid) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
+        let has_children = (*(*relation).rd_rel).relhassubclass;
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        has_children
+    }
+}
+
+/// The column by which an index orders all rows first; 0 is an expression. None of an index that does not.
+unsafe fn ordered_by(index: pg_sys::Oid) -> Option<i16> {
+    // SAFETY: the index is that of a table that is locked, and has one column at least.
+    unsafe {
+        let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
+        let is_ordered = (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
+            && (*(*index).rd_index).indisvalid
+            && pg_sys::RelationGetIndexPredicate(index).is_null();
+        let column = is_ordered.then(|| (&raw const (*(*index).rd_index).indkey.values).cast::<i16>().read());
+        pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+        column
+    }
+}
+
+/// Returns the number of a column; 0 if there is none of the name.
+pub fn column(relation: pg_sys::Oid, name: &CStr) -> i16 {
+    // SAFETY: it looks the column up in the catalog.
+    unsafe { pg_sys::get_attnum(relation, name.as_ptr()) }
+}
+
+/// Returns the type of a column; an invalid OID if there is none.
+pub fn type_of_column(relation: pg_sys::Oid, column: i16) -> pg_sys::Oid {
+    // SAFETY: it looks the column up in the catalog.
+    unsafe { pg_sys::get_atttype(relation, column) }
+}
+
+/// Returns the quoted name of a column that is there, in the encoding of the database.
+pub fn quoted_column(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
+    // SAFETY: it looks the column up in the catalog; the results are C strings.
+    unsafe {
+        let name = pg_sys::quote_identifier(pg_sys::get_attname(relation, column, false));
+        CStr::from_ptr(name).to_bytes().to_vec()
     }
 }
 

@@ -58,7 +58,7 @@ class Node:
         self.server, self.past, self.up = None, [], False
         self.maker = Maker(name, object(), branch, number, count, False, 0, 1)
         self.stopped, self.broken_disk = threading.Event(), 0.0
-        self.parting, self.promoting, self.accepted, self.consumers = False, False, 0, {}
+        self.parting, self.promoting, self.accepted, self.published, self.consumers = False, False, 0, 0, {}
         self.killed, self.exited, self.disturbed = set(), set(), time.monotonic()
         self.clients = 1  # how many work at present
         self.given, self.above = None, (None, None)  # from when on it was told to make IDs, and what it said then, and when

@@ -1,8 +1,10 @@
-"""Clients that tail a table up to the horizon, where the extension has one: no row may come below what they have read."""
+"""Clients that tail a table up to the horizon, where the extension has one, on the primary and on its standbys: no row may come
+below what they have read."""
 
 import contextlib
 import datetime
 import itertools
+import random
 import threading
 import time
 
@@ -25,6 +27,10 @@ def union(condition, last="%(last)s::timestamptz", horizon="flake_horizon()"):
 # as pg_rewind leaves it; another server has them still.
 FORGOTTEN = "could not recover two-phase state file"
 BETWEEN = "id >= {last} AND id < {horizon}"
+# Published, and on disk.
+PUBLISH = "SELECT flake_publish_horizon()"
+FLUSHED = "SELECT pg_current_wal_flush_lsn()"
+REPLAYED = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
 WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
 TAIL = union(BETWEEN) + WITH_HORIZON
 ABOVE = union("id >= {last}")
@@ -41,7 +47,9 @@ class Consumer:
     def __init__(self, cluster, names, database):
         self.cluster, self.database = cluster, database
         self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
-        self.source, self.last, self.seen, self.passed = 0, FIRST, set(), 0
+        self.source, self.last, self.seen = 0, FIRST, set()
+        self.passed, self.passed_on_standbys = 0, 0
+        self.published = None  # whose the last horizon is that is published, and where in the WAL
         self.pause, self.glances = 0.1, []  # between reads, none where it rests; horizons of clients, and the rows before them
         self.turn = threading.Lock()
         for node in self.nodes:
@@ -71,16 +79,45 @@ class Consumer:
                 if older:
                     # Its snapshot is.
                     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_sleep(0.1)")
-                *rows, (*_, horizon) = db.execute(TAIL, {"last": self.last}).fetchall()
-                self.seen.update(row[:2] for row in rows)
-                self.passed += len(rows)
-                self.last = max(self.last, horizon)
+                self.passed += self.follow(db)
                 if and_below:
                     db.execute("ROLLBACK")
                     self.check(node, db.execute(BELOW, {"last": self.last}).fetchall())
                     for horizon, seen in self.glances:
                         rows = db.execute(GLANCED, {"horizon": horizon}).fetchall()
                         self.check_glance(node, horizon, {row[:3] for row in rows} - seen)
+
+    def follow(self, db):
+        """The rows that have come below the horizon since."""
+        *rows, (*_, horizon) = db.execute(TAIL, {"last": self.last}).fetchall()
+        self.seen.update(row[:2] for row in rows)
+        self.last = max(self.last, horizon)
+        return len(rows)
+
+    def standby(self):
+        """One that has the WAL of the present primary."""
+        primary = self.primary()
+        alike = [node for node in self.nodes if node.up and node.maker.recovers and node.maker.branch is primary.maker.branch]
+        return random.choice(alike) if alike else None
+
+    def read_on_standby(self):
+        """What has come there below what was published, of which the last one is for the next time. A standby that has not
+        replayed the one before may still have one that was taken back."""
+        with self.turn:
+            node, source = self.primary(), self.accepted()
+            standby = node and self.standby()
+            if standby is None or source != self.source:
+                return False
+            whose, before = (node.maker.branch, source), self.published
+            with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
+                db.execute(PUBLISH)
+                self.published = whose, db.execute(FLUSHED).fetchone()[0]
+                node.published += 1
+            if before and before[0] == whose:
+                with psycopg.connect(host=str(standby.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
+                    if db.execute(REPLAYED, before[1:]).fetchone()[0]:
+                        self.passed_on_standbys += self.follow(db)
+            return True
 
     def glance(self, node, db):
         """A client asks for a horizon, and looks at the rows just below."""
@@ -113,7 +150,9 @@ class Consumer:
             if self.pause is None:
                 continue
             with contextlib.suppress(psycopg.Error):
-                self.read(turn % 50 == 0, turn % 3 == 0)
+                # A while here, and a while there.
+                if turn % 50 == 0 or turn % 20 < 5 or not self.read_on_standby():
+                    self.read(turn % 50 == 0, turn % 3 == 0)
 
     def read_to_the_end(self, node):
         """When all transactions have ended, the horizon passes every row."""

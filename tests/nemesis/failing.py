@@ -12,7 +12,7 @@ STATEMENTS = [
     "SELECT flake_cover(0, 'twitter'), 1 / 0", "SELECT flake_cover(flake_max(clock_timestamp()), 'twitter'), 1 / 0",
 ]  # fmt: skip
 ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
-ON_STANDBY = "SELECT flake_horizon()"
+ON_STANDBY = "SELECT flake_publish_horizon()"
 # Arguments, arithmetic, the end of a layout, and a configuration of too few IDs.
 WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
 
@@ -43,7 +43,7 @@ class Failing:
                 client.oracle.end(batch, client.node)
 
     def has_to_fail(self, statement, batch):
-        """What asks a standby, unless it is promoted meanwhile; what is too narrow, unless there are fewer nodes now."""
+        """What a standby cannot do, unless it is promoted meanwhile; what is too narrow, unless there are fewer nodes now."""
         node, maker = self.client.node, batch.makers[0]
         if statement == ON_STANDBY:
             return not node.promoting and node.maker is maker

@@ -27,6 +27,8 @@ CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
 TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
 TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
+# Of these, the kinds that have many IDs in a tick.
+PLENTIFUL = [kind for kind in TAILED if kind != "small"] or list(TAILED)
 BATCHED = ["twitter", "small", "base64id", "base64id"]
 # Their sessions have few IDs in a tick that lasts long.
 SLOW = {"slow"}

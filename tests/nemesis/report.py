@@ -11,7 +11,8 @@ class Report:
     """Sums over the plans of a run."""
 
     def __init__(self):
-        self.seeds, self.ids, self.rows, self.overlaps, self.thrown, self.consumed = [], 0, 0, 0, 0, 0
+        self.seeds, self.ids, self.rows, self.overlaps, self.thrown = [], 0, 0, 0, 0
+        self.consumed, self.on_standbys, self.horizons = 0, 0, 0
         self.seconds = 0.0
         self.faults, self.forgiven, self.near, self.refusals = (collections.Counter() for _ in range(4))
         self.longest, self.shut_for, self.failures, self.forgotten = {}, 0.0, [], 0
@@ -28,6 +29,8 @@ class Report:
         self.overlaps += exemptions.overlapping(oracle.made)
         self.refusals.update(cluster.refusals.counts)
         self.consumed += sum(consumer.passed for consumer in cluster.consumers)
+        self.on_standbys += sum(consumer.passed_on_standbys for consumer in cluster.consumers)
+        self.horizons += sum(node.published for node in cluster.nodes.values())
         self.thrown += cluster.refusals.thrown
         self.forgotten += any(FORGOTTEN in node.log for node in cluster.nodes.values())
         self.shut_for = max(self.shut_for, cluster.refusals.shut_for)
@@ -41,8 +44,9 @@ class Report:
         forgiven = {function.__name__: self.forgiven[function.__name__] for function in exemptions.EXEMPTIONS}
         lines = [
             f"plans of seeds {', '.join(self.seeds)} in {self.seconds:.0f} s",
-            f"{self.ids} IDs, {self.rows} rows read, {self.consumed} consumed up to a horizon; plans in which PostgreSQL has "
-            f"forgotten prepared transactions, and consumers are not judged: {self.forgotten}",
+            f"{self.ids} IDs, {self.rows} rows read; consumed up to a horizon: {self.consumed} on primaries, {self.on_standbys} "
+            f"on standbys by {self.horizons} that were published; plans in which PostgreSQL has forgotten prepared transactions, "
+            f"and consumers are not judged: {self.forgotten}",
             f"faults: {counted(self.faults)}",
             f"exemptions used: {counted(forgiven)}; equal IDs of layouts that overlap: {self.overlaps}; "
             f"forgiven ticks that were used twice: {counted(self.near)}",

@@ -9,11 +9,13 @@ import time
 import psycopg
 
 from . import LONG, WITHOUT
+from .cancels import Cancels
 from .failing import Failing
-from .layouts import BATCHED, CALLS, SLOW, TAILED
+from .layouts import BATCHED, CALLS, PLENTIFUL, SLOW, TAILED
 from .program import Program
 
 MOST_CLIENTS = 3  # of a server
+PUBLISH = "SELECT flake_publish_horizon()"
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
 # What sessions may set; in most of them, nothing.
@@ -129,7 +131,9 @@ class Client:
         ways = {self.next: 2, self.batch: 1, self.cursor: 1}
         if not self.node.maker.recovers:
             ways |= {self.insert: 2, self.roll_back: 1, self.prepare: 0.5, self.block: 0.5, self.outbox: 1, self.cover: 0.5,
-                     self.commit: 1, self.exit: 0.1, self.program: 4, self.fail: 0.3}
+                     self.commit: 1, self.exit: 0.1, self.program: 4, self.fail: 0.3, self.burst: 3}
+            if self.node.consumers:
+                ways[self.publish] = 1
         ways = {way: weight for way, weight in ways.items() if way.__name__ not in WITHOUT}
         way, = self.random.choices(list(ways), list(ways.values()))
         way(kind, self.random.choice([1, 2] if kind in SLOW else [1, 3, 10, 40]))
@@ -176,6 +180,10 @@ class Client:
     def insert(self, kind, count):
         with self.making(kind, "insert") as batch:
             self.inserted(batch, count)
+
+    def burst(self, kind, count):
+        """As many rows as consumers may have to read at once."""
+        self.insert(self.random.choice(PLENTIFUL), 1000)
 
     def roll_back(self, kind, count):
         """IDs of what was rolled back count, of a savepoint as well."""
@@ -235,6 +243,12 @@ class Client:
         with self.making(kind, "covered"), contextlib.suppress(psycopg.errors.ObjectNotInPrerequisiteState):
             self.db.execute(insert, (token, ids))
 
+    def publish(self, kind, count):
+        """A horizon, which counts also where the transaction is rolled back."""
+        with self.making("twitter", "publish"):
+            self.db.execute(self.random.choice([PUBLISH, f"BEGIN; {PUBLISH}; ROLLBACK"]))
+            self.node.published += 1
+
     def commit(self, kind, count):
         """Of a transaction without IDs, whose time says nothing of theirs."""
         self.db.execute("SELECT pg_current_xact_id()")
@@ -253,12 +267,14 @@ class Watch:
     """Cancels statements that last, and fails where a server does not answer."""
 
     def __init__(self, cluster, clients):
-        self.cluster, self.clients = cluster, clients
+        self.cluster, self.clients, self.cancels = cluster, clients, Cancels()
 
     def run(self, ends):
         while not ends.wait(0.05):
             for client in self.clients:
                 self.look_at(client)
+            self.cancels.end()
+        self.cancels.end(0)
 
     def look_at(self, client):
         db, since, now = client.db, client.since, time.monotonic()
@@ -266,8 +282,7 @@ class Watch:
             return
         if now - client.asked > PATIENCE:
             client.asked = now
-            with contextlib.suppress(psycopg.Error):
-                db.cancel()
+            self.cancels.ask(db)
         if now - max(since, client.node.disturbed) > LONG:
             client.node.disturbed = now
             client.oracle.fail(f"no answer to a cancel for {LONG} s: a client of {client.node.name}")

@@ -91,7 +91,8 @@ def test_all_parts(small, tmp_path):
             "loaded": sessions.loaded(1, 1), "consumers": consumers.measure(db, run.connect, 1, 1),
             "filters": filters.measure(db, 1),
             "reconnecting, loaded": sessions.reconnecting(1, 1), "reconnecting, preloaded": sessions.reconnecting(1, 1),
-            "profile": None, "instructions": None, "first ID": None,
+            "profile": None, "instructions": None, "first ID": None, "writers": None,
+            "standby": {"interval": 0.05, "longest": 0.06, "more": [0.01, 0.04, 0.05]},
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill
     report.write(tmp_path, results)

@@ -16,8 +16,8 @@ import arguments
 from conftest import LAYOUTS, LIKE, ROOT
 from pages import PAGES, blocks, compare, named
 
-# Its sections are about several servers each; test_runbook.py executes them.
-RUNBOOK = ROOT / "docs/how-to/runbook.md"
+# Their sections are about several servers each; test_runbook.py and tests/engines execute them.
+OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 MARK = "----- end of block -----"
 
 
@@ -29,7 +29,7 @@ def expected_outputs(page):
             yield sql, text if following == "text" else None
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != RUNBOOK and blocks(page)], ids=named)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OF_SEVERAL_SERVERS and blocks(page)], ids=named)
 def test_sql(servers, page):
     pairs = list(expected_outputs(page))
     assert pairs, "a page whose examples are not executed"

@@ -1,6 +1,7 @@
 """The drawings of docs/explanation/how-it-works.md show what a server does."""
 
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -15,6 +16,10 @@ def test_its_drawing_is_the_one_that_is_drawn(name):
     shown = (ROOT / "docs/explanation/how-it-works.md").read_text()
     assert f"](drawings/{name}.svg)" in shown
     assert {file.stem for file in drawings.FOLDER.iterdir()} == set(drawings.DRAWINGS)
+    # It is described for those who do not see it, and has colors for a dark page.
+    drawn = ElementTree.parse(drawings.FOLDER / f"{name}.svg").getroot()
+    title, description, style = (drawn.findtext(f"{{http://www.w3.org/2000/svg}}{tag}") for tag in ("title", "desc", "style"))
+    assert title and description and "prefers-color-scheme: dark" in style
 
 
 def test_steps_and_shares(server):

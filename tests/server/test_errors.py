@@ -90,6 +90,8 @@ PLAIN = [
      'layout "twitter" already exists', "It is built in.", "Choose another name."),
     ("no layout to drop", "flake_drop_layout('x')", "22023", 'layout "x" does not exist', "", KNOWN),
     ("built-in layout to drop", "flake_drop_layout('si')", "22023", 'cannot drop layout "si" because it is built in', "flake_create_layout", "flake_layouts"),
+    ("NULL to convert", "flake_convert(to_regclass('misspelt'))", "22004", 'argument "table" must not be null', "no table to convert", ""),
+    ("no layout to convert to", "flake_convert('pg_class', NULL)", "22004", 'argument "layout" must not be null', "no layout", ""),
     ("no table to convert", "flake_convert(0::oid)", "42809", "cannot convert table with OID 0", "It does not exist.", "converts tables"),
     ("view to convert", "flake_convert('flake_layouts')", "42809", "cannot convert table public.flake_layouts", "It is a view.",
      "converts tables"),

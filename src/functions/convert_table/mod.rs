@@ -15,7 +15,7 @@ use self::key::{Key, refuse};
 use self::statements::{command, rows, run};
 use self::switch::switch;
 use crate::clock;
-use crate::error::{Error, Obstacle, OrRaise};
+use crate::error::{Error, Obstacle, OrRaise, raise};
 use crate::layouts::{by_name, catalog, custom};
 use crate::postgres::call::{Call, Text};
 use crate::postgres::encoding::to_utf8_lossy;
@@ -31,7 +31,16 @@ use crate::session::stores::LAYOUTS;
 
 entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
     // SAFETY: nothing is borrowed that an error could leave behind.
-    unsafe { pg_sys::panic::pgrx_extern_c_guard(|| convert(call, table, layout.bytes())) }
+    unsafe {
+        pg_sys::panic::pgrx_extern_c_guard(|| {
+            // A misspelt to_regclass(…) must not pass for a table that was converted.
+            if let Some(number) = call.first_null() {
+                let why = "There is no table to convert, or no layout to convert it to.";
+                raise(Error::NullArgument { name: ["table", "layout"][number], why });
+            }
+            convert(call, table, layout.bytes())
+        })
+    }
 });
 
 fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {

@@ -7,6 +7,8 @@
 mod key;
 mod texts;
 
+use std::ffi::CStr;
+
 use pgrx::prelude::*;
 use pgrx::{AnyElement, IntoDatum};
 
@@ -15,9 +17,12 @@ use crate::error::{Error, raise};
 use crate::postgres::call::Call;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::queries::Queries;
+use crate::postgres::queries::{Queries, Row};
 use crate::postgres::result_set::ResultSet;
-use crate::postgres::{extension, recovery, relation, transaction};
+use crate::postgres::{extension, local_settings, recovery, relation, transaction};
+
+/// Rows are read by the index of the key. A plan that is kept could be of a time when the table was empty.
+const BY_INDEX: [(&CStr, &CStr); 2] = [(c"enable_seqscan", c"off"), (c"enable_bitmapscan", c"off")];
 
 /// How much of a consumer's name an error shows, in bytes.
 const SHOWN: usize = 100;
@@ -59,14 +64,14 @@ fn flake_take(
         let flake = extension::find(c"flake");
         let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
         let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
-        if key::type_of_positions(queries, positions) != Some(key.kind) {
+        if relation::type_of_column(positions, relation::column(positions, c"last")) != key.kind {
             raise(Error::PositionType { positions: shown(positions), is_sno: key.layout.is_none() });
         }
         let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
         let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
 
         // Who finds nothing locks nothing, and so needs no transaction ID.
-        let (found, _) = queries.execute::<2>(&texts.look, &of);
+        let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&texts.look, &of));
         let Some([is_ahead, is_any]) = found.first() else { no_position() };
         if is_true(*is_ahead) {
             raise(Error::PositionAhead { table: shown(table) });
@@ -78,7 +83,7 @@ fn flake_take(
             no_position();
         }
         let mut last = None;
-        queries.for_each(&texts.rows, &[of[0], of[1], (pg_sys::INT4OID, datum(most))], |rows, types| {
+        let add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
             // The names could be those of other relations by now, in a schema that was renamed.
             if types != [row, key.kind] {
                 raise(Error::NoTable);
@@ -88,7 +93,9 @@ fn flake_take(
                 row.iter().for_each(|row| unsafe { set.push(*row) });
             }
             last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
-        });
+        };
+        let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(most))];
+        local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
         let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;
         if !last.is_none_or(is_moved) {
             raise(Error::NotMoved { positions: shown(positions) });
@@ -97,7 +104,8 @@ fn flake_take(
 }
 
 fn given<T>(argument: Option<T>, name: &'static str) -> T {
-    argument.unwrap_or_else(|| raise(Error::NullArgument { name }))
+    let why = "Only the row is NULL, as in NULL::outbox, whose type says of which table rows are taken.";
+    argument.unwrap_or_else(|| raise(Error::NullArgument { name, why }))
 }
 
 fn datum(value: impl IntoDatum) -> pg_sys::Datum {

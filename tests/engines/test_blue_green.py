@@ -1,0 +1,160 @@
+"""An upgrade from PostgreSQL 15 to 18 without a stop, by logical replication: clients write all the time, go to the new server,
+back, and to the new one again. Commands and settings are those of docs/how-to/logical-replication.md."""
+
+import time
+
+import psycopg
+import pytest
+
+import writers
+from replication import connected, execute, recipe, settings
+from test_upgrades import pg_config
+from waiting import Background, wait_until
+
+HEADING = "Upgrade without a stop"
+COPY, LEAVE, ABOVE, COME, END = recipe(HEADING, "bash")
+SUBSCRIBER, = recipe("A standby becomes the new server", "bash")
+CLIENTS = 8
+# How long writes may be refused, in seconds: until the rows are there; with one number, until the mark is over, too.
+OWN, ONE = LIMITS = {"own number": 2, "one number": 5}
+
+
+class Pair:
+    """The server of before and that of afterwards."""
+
+    def __init__(self, own_servers, kind, behind=0, **table):
+        # With one number they have the default, as most have who upgrade one server.
+        numbers = [settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2)]
+        self.kind = kind
+        self.old = own_servers(*numbers[0], clock="+0", pg_config=pg_config("15"))
+        self.new = own_servers(*numbers[1], clock=f"-{behind}", pg_config=pg_config("18"), extension=False)
+        self.old.sql(f"CREATE ROLE app LOGIN; {writers.orders(**table)}")
+
+    def run(self, *commands, **variables):
+        places = {"OLD": connected(self.old), "NEW": connected(self.new), "DUMP": str(self.new.dir / "dump.sql")}
+        execute(self.old, *commands, **places, **variables)
+
+    def switch(self, of, to, commands=None):
+        commands = commands or ([LEAVE, ABOVE, COME] if self.kind == ONE else [LEAVE, COME])
+        self.run(*commands, FROM=connected(of), TO=connected(to))
+
+
+def check(server, row):
+    """Whether flake_check finds nothing wrong there, and what it says."""
+    return server.sql('SELECT ok, detail FROM flake_check() WHERE "check" = %s', row)[0]
+
+
+def await_rows(of):
+    """What a server has committed by now is on the other."""
+    upto = of.value("SELECT pg_logical_emit_message(true, 'test', '')::text")
+    wait_until(lambda: of.value("SELECT confirmed_flush_lsn > %s::pg_lsn FROM pg_replication_slots", upto))
+
+
+def used(clients, server):
+    """The ticks in which IDs were made there, each with the number of the node that they name."""
+    count = server.value("SELECT node_count FROM flake_stats")
+    return {((id >> 12 & 1023) * count >> 10, id >> 22) for batch in clients.of(server) for id in batch.ids}
+
+
+# With a number of its own, the new server's clock may show what it likes.
+@pytest.mark.parametrize("kind, behind", [(OWN, 5), (ONE, 1)], ids=LIMITS)
+def test_there_and_back_again(own_servers, kind, behind):
+    pair = Pair(own_servers, kind, behind)
+    with writers.Writers(*[[pair.old, pair.new]] * CLIENTS) as clients:
+        clients.wait_for_all(pair.old)
+        pair.run(COPY)
+        for of, to in [(pair.old, pair.new), (pair.new, pair.old), (pair.old, pair.new)]:
+            clients.wait_for_all(of)
+            assert {check(server, "node number")[0] for server in (of, to)} == {kind == OWN}
+            pair.switch(of, to)
+        clients.wait_for_all(pair.new)
+    await_rows(pair.new)
+    refused = clients.refused()
+    print(f"{kind}: {clients.made()} IDs, {clients.twice()} twice, refused for {[f'{one:.1f} s' for one in refused]}")
+    assert clients.twice() == 0
+    clients.assert_whole(pair.old, pair.new)
+    assert used(clients, pair.old).isdisjoint(used(clients, pair.new))
+    # A machine that is busy can take longer now and then.
+    assert len(refused) == 3 and min(refused) < LIMITS[kind]
+    pair.run(END)
+    assert check(pair.old, "node number")[0] and check(pair.new, "node number")[0]
+
+
+def test_rows_that_come_late(own_servers):
+    """Nobody comes to the new server before them."""
+    pair = Pair(own_servers, OWN)
+    pair.run(COPY)
+    pair.old.sql("INSERT INTO orders (token) VALUES (1)")
+    await_rows(pair.old)
+    with pair.new.connect() as db:
+        db.execute("BEGIN; LOCK TABLE orders")
+        pair.old.sql("INSERT INTO orders (token) VALUES (2)")
+        with Background(lambda: pair.switch(pair.old, pair.new, [LEAVE])) as leaving:
+            time.sleep(1)
+            assert leaving.threads[0].is_alive()
+            db.execute("COMMIT")
+    assert pair.new.value("SELECT count(*) FROM orders") == 2
+
+
+def test_with_a_sequence(own_servers):
+    """The control: that of the new server begins anew."""
+    pair = Pair(own_servers, OWN, id="bigserial")
+    pair.old.sql("GRANT USAGE ON orders_id_seq TO app")
+    with pytest.raises(psycopg.errors.UniqueViolation), writers.Writers(*[[pair.old, pair.new]] * CLIENTS) as clients:
+        clients.wait_for_all(pair.old)
+        pair.run(COPY)
+        pair.switch(pair.old, pair.new)
+        wait_until(lambda: clients.failures)
+
+
+def test_a_clock_that_is_far_behind(own_servers):
+    """With one number nobody comes to the new server before it is safe, and it says so."""
+    pair = Pair(own_servers, ONE, behind=20)
+    with writers.Writers([pair.old, pair.new]) as clients:
+        clients.wait_for_all(pair.old)
+        pair.run(COPY)
+        with pytest.raises(AssertionError, match="ahead of the clock"):
+            pair.switch(pair.old, pair.new)
+        made = clients.made()
+        for server in (pair.old, pair.new):
+            with pytest.raises(psycopg.OperationalError, match="not permitted to log in"):
+                server.connect(user="app")
+        pair.switch(pair.old, pair.new, [ABOVE.replace("'twitter')\"\n", "'twitter', force => true)\"\n")])
+        is_well, detail = check(pair.new, "marks")
+        assert not is_well and "flake_next makes no IDs" in detail
+        pair.new.set_clock("-1")
+        pair.switch(pair.old, pair.new, [ABOVE, COME])
+        assert clients.made() == made
+        clients.wait_for_all(pair.new)
+    await_rows(pair.new)
+    assert clients.twice() == 0
+    clients.assert_whole(pair.old, pair.new)
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_a_standby_becomes_the_new_server(own_servers, kind):
+    """It knows what the old server had used by then, and not what it uses later."""
+    program = pg_config("18")
+    old_number, new_number = (settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2))
+    old = own_servers(*old_number, clock="+100", pg_config=program)
+    old.sql(f"CREATE ROLE app LOGIN; {writers.orders()}")
+    new = own_servers(*new_number, standby_of=old, pg_config=program)
+    places = {"OLD": connected(old), "NEW": connected(new), "FROM": connected(old), "TO": connected(new)}
+    with writers.Writers(*[[old, new]] * CLIENTS) as clients:
+        clients.wait_for_all(old)
+        before = old.value("SELECT clock_timestamp()")
+        execute(new, SUBSCRIBER, PGDATA=str(new.dir / "data"), **places)
+        old.set_clock("+200")
+        clients.wait_for_all(old)
+        if kind == ONE:
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+                new.sql("SELECT flake_next('twitter')")
+            assert before < new.value("SELECT upper(skipped[1]) FROM flake_stats") < old.value("SELECT clock_timestamp()")
+        else:
+            new.sql("SELECT flake_next('twitter')")
+            assert new.sql("SELECT node_id, mark - clock_timestamp() < '3 s' FROM flake_stats") == [(1, True)]
+            execute(new, LEAVE, COME, **places)
+            clients.wait_for_all(new)
+    await_rows(new if kind == OWN else old)
+    assert clients.twice() == 0
+    clients.assert_whole(old, new)
