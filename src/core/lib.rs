@@ -22,7 +22,7 @@ pub mod sno;
 mod sync;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
-pub use generator::resume::Resumable;
+pub use generator::resume::{Outcome, Reason, Resumable};
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
 pub use id::above::{Remedy, Sequence};

@@ -31,7 +31,7 @@ pub fn by_name(name: &[u8]) -> &'static Layout {
 
 /// Returns the layout with this name, if there is one.
 pub fn known(name: &[u8]) -> Option<&'static Layout> {
-    find(name, custom::catalog_version()).ok()
+    last_used(name).or_else(|| find(name, custom::catalog_version()).ok())
 }
 
 /// Returns the layout with this name if the last call used it.

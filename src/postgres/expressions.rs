@@ -16,12 +16,22 @@ const FEW: usize = 100;
 pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises; the planner cannot yet tell what a sub-query costs.
     unsafe {
-        is_small(expression) && {
-            let mut cost = pg_sys::QualCost::default();
-            pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
-            cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
-        }
+        is_atom(expression)
+            || is_small(expression) && {
+                let mut cost = pg_sys::QualCost::default();
+                pg_sys::cost_qual_eval_node(&raw mut cost, expression, root);
+                cost.startup + cost.per_tuple <= 10.0 * pg_sys::cpu_operator_cost
+            }
     }
+}
+
+/// Returns whether an expression is a constant or a column, as most are. Questions about these need no walk by PostgreSQL.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_atom(expression: *mut pg_sys::Node) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { is_a(expression, pg_sys::NodeTag::T_Const) || is_a(expression, pg_sys::NodeTag::T_Var) }
 }
 
 /// Returns whether an expression has few nodes and no sub-queries.
@@ -46,6 +56,9 @@ pub unsafe fn is_small(expression: *mut pg_sys::Node) -> bool {
 pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
+        if is_a(expression, pg_sys::NodeTag::T_Const) {
+            return false;
+        }
         pg_sys::contain_vars_of_level(expression, 0)
             || pg_sys::contain_agg_clause(expression)
             || pg_sys::contain_window_function(expression)

@@ -1,11 +1,22 @@
 //! New nodes of the planner's expressions.
 #![allow(unsafe_code, reason = "builds nodes of plans")]
 
+use std::slice;
+
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::siblings::operator;
 
 type Node = *mut pg_sys::Node;
+
+/// Returns the nodes of a list. pgrx would call PostgreSQL for each of them.
+///
+/// # Safety
+/// It must be a list of nodes, or null, that does not change meanwhile.
+pub unsafe fn elements<'a>(list: *const pg_sys::List) -> &'a [Node] {
+    // SAFETY: as the caller promises; a cell is a union that holds a pointer.
+    unsafe { list.as_ref().map_or(&[], |list| slice::from_raw_parts(list.elements.cast(), list.length as usize)) }
+}
 
 /// # Safety
 /// The node must be one that PostgreSQL can copy.

@@ -9,8 +9,8 @@ use std::slice;
 use pgrx::{PgBox, PgList, is_a, pg_sys};
 
 use super::call::{Argument, Text};
-use super::expressions::{self, depends_on_row, is_below_sub_query, is_cheap, is_small};
-use super::nodes::copy;
+use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
+use super::nodes::{self, and, copy, elements};
 use super::siblings::{may_call, operator, sibling};
 
 /// The functions in the schema of `during` that return the ends of the range.
@@ -57,9 +57,9 @@ unsafe fn range_condition(
     // SAFETY: as the caller promises; these functions of PostgreSQL take a node or a list of nodes.
     unsafe {
         let all = call.args.cast();
-        let arguments = PgList::<pg_sys::Node>::from_pg(call.args);
-        let key = arguments.get_ptr(0)?;
-        if let Some(constant) = arguments.get_ptr(2).filter(|&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
+        let arguments = elements(call.args);
+        let &key = arguments.first()?;
+        if let Some(constant) = arguments.get(2).filter(|&&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
             let constant = &*constant.cast::<pg_sys::Const>();
             if constant.constisnull || !(ends.accept)(Text::from_datum(constant.constvalue)) {
                 return None;
@@ -70,8 +70,8 @@ unsafe fn range_condition(
             return None;
         }
         let mut evaluated_once = SubSelect { arguments: PgList::new() };
-        let mut span = PgList::<pg_sys::Node>::new();
-        for (number, argument) in arguments.iter_ptr().enumerate().skip(1) {
+        let mut span = Vec::new();
+        for (number, &argument) in arguments.iter().enumerate().skip(1) {
             let is_fixed = !depends_on_row(argument);
             if is_cheap(root, argument) && (is_fixed || number == 1) {
                 span.push(argument);
@@ -84,19 +84,31 @@ unsafe fn range_condition(
                 return None;
             }
         }
-        if pg_sys::contain_volatile_functions(all) || pg_sys::expression_returns_set(all) || is_grouped(root, call) {
+        let changes = |&argument: &*mut pg_sys::Node| {
+            !is_atom(argument)
+                && (pg_sys::contain_volatile_functions(argument) || pg_sys::expression_returns_set(argument))
+        };
+        if arguments.iter().any(changes) || is_grouped(root, call) {
             return None;
         }
-        let mut comparisons = PgList::<pg_sys::Node>::new();
-        for (end, strategy) in
-            [(ends.first, pg_sys::BTGreaterEqualStrategyNumber), (ends.last, pg_sys::BTLessEqualStrategyNumber)]
-        {
-            comparisons.push(comparison(root, call, key, strategy, end, span.as_ptr())?);
+        let (mut types, mut count) = (ptr::null_mut(), 0);
+        pg_sys::get_func_signature(call.funcid, &raw mut types, &raw mut count);
+        let (&key_type, others) = slice::from_raw_parts(types, count as usize).split_first()?;
+        if !may_call(call.funcid) {
+            return None;
         }
+        let comparison = |end, strategy| {
+            let (function, operator) = (sibling(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let bound = result(root, function, key_type, &span, call.inputcollid).cast();
+            let none = pg_sys::InvalidOid;
+            Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
+        };
+        let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
+        let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
         if !root.is_null() {
             pg_sys::record_plan_function_dependency(root, call.funcid);
         }
-        Some(evaluated_once.select(pg_sys::make_andclause(comparisons.into_pg()).cast()))
+        Some(evaluated_once.select(and(&[lower, upper])))
     }
 }
 
@@ -136,31 +148,35 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     }
 }
 
-/// Returns `key >= end(span)`, or another comparison; none if the present role may not call what it replaces and consists of.
-unsafe fn comparison(
+/// Returns what an immutable function returns: of constants, the one that statistics and partitions are compared with. PostgreSQL
+/// would make an executor to find that out.
+unsafe fn result(
     root: *mut pg_sys::PlannerInfo,
-    call: &pg_sys::FuncExpr,
-    key: *mut pg_sys::Node,
-    strategy: u32,
-    end: &CStr,
-    span: *mut pg_sys::List,
-) -> Option<*mut pg_sys::Node> {
-    // SAFETY: a function has as many types of arguments as it says, here at least that of the key; the lookups return an
-    // invalid OID for what does not exist; nodes in two places are copied.
+    function: pg_sys::Oid,
+    of: pg_sys::Oid,
+    arguments: &[*mut pg_sys::Node],
+    collation: pg_sys::Oid,
+) -> *mut pg_sys::Node {
+    let constant = |argument: *mut pg_sys::Node| {
+        // SAFETY: the tag of a node says of which type it is.
+        let constant = unsafe { is_a(argument, pg_sys::NodeTag::T_Const).then(|| &*argument.cast::<pg_sys::Const>()) };
+        constant.filter(|constant| !constant.constisnull).map(|constant| constant.constvalue)
+    };
+    // SAFETY: it takes these arguments; the cache of types has a row for each; nodes in two places are copied.
     unsafe {
-        let (mut types, mut count) = (ptr::null_mut(), 0);
-        pg_sys::get_func_signature(call.funcid, &raw mut types, &raw mut count);
-        let (key_type, others) = slice::from_raw_parts(types, count as usize).split_first()?;
-        let (function, operator) = (sibling(call.funcid, end, others)?, operator(*key_type, strategy)?);
-        if !may_call(call.funcid) {
-            return None;
+        let value = match *arguments {
+            [span] => constant(span).map(|span| pg_sys::OidFunctionCall1Coll(function, collation, span)),
+            [span, layout] => constant(span)
+                .zip(constant(layout))
+                .map(|(span, layout)| pg_sys::OidFunctionCall2Coll(function, collation, span, layout)),
+            _ => None,
+        };
+        if let Some(value) = value {
+            let pg_sys::TypeCacheEntry { typlen, typbyval, .. } = *pg_sys::lookup_type_cache(of, 0);
+            return pg_sys::makeConst(of, -1, pg_sys::InvalidOid, typlen.into(), value, false, typbyval).cast();
         }
-        let none = pg_sys::InvalidOid;
-        let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        let bound = pg_sys::makeFuncExpr(function, *key_type, copy(span), none, call.inputcollid, form);
-        // A constant expression becomes the constant that statistics and partitions are compared with.
-        let bound = pg_sys::eval_const_expressions(root, bound.cast());
-        Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound.cast(), none, none).cast())
+        let arguments: Vec<_> = arguments.iter().map(|&argument| copy(argument)).collect();
+        pg_sys::eval_const_expressions(root, nodes::call(function, of, &arguments, collation))
     }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::wait::Reason;
+use flake_core::Reason;
+
 use crate::ledger::{self, Counters};
 
 /// How often a generator had to wait, and why.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use flake_core::ledger::host::Host;
-use flake_core::{Answer, FinalProgress, IdSource, Resumable, SequenceRule, Share};
+use flake_core::{Answer, FinalProgress, IdSource, Outcome, Reason, Resumable, SequenceRule, Share};
 
 use super::delays::Delays;
 use super::tick_clock::TickClock;
 use super::transaction;
-use super::wait::{Reason, Wait};
+use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
 use crate::ledger::{self, Backend};
@@ -115,30 +115,27 @@ impl<S: IdSource> SessionGenerator<S> {
         if wait.lasted().is_zero() {
             ledger::watch_clock();
         }
-        let attempt = self.ask(argument).and_then(|answer| self.judge(answer, wait));
+        let attempt = self.ask(argument).and_then(|outcome| self.judge(outcome, wait));
         if !matches!(attempt, Ok(Attempt::Pause { .. })) {
             self.delays.record_wait(wait.lasted());
         }
         attempt
     }
 
-    /// Returns the generator's answer, after asking the ledger for time where it needs any.
-    fn ask(&mut self, argument: S::Argument) -> Result<Answer<S::Id>, Error> {
+    /// Asks the generator, and the ledger for time where it needs any.
+    fn ask(&mut self, argument: S::Argument) -> Result<Outcome<S::Id>, Error> {
         ledger::notice_promotion(&mut self.backend)?;
-        let answer = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
+        let outcome = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
         self.delays.report(self.resumable.issued());
-        answer
+        outcome
     }
 
-    /// Decides whether to pause for an answer.
-    fn judge(&mut self, answer: Answer<S::Id>, wait: &mut Wait) -> Result<Attempt<S::Id>, Error> {
-        let (until, reason) = match answer {
-            Answer::Issue(id) => return Ok(Attempt::Made(id)),
-            Answer::Exhausted => return Err(self.source().ticks().exhausted(&self.source().name()).into()),
-            Answer::Wait { until } => (until, Reason::NextTick),
-            Answer::Ahead { until } => (until, Reason::Pace),
-            Answer::ClockBehind { until } => (until, Reason::ClockBehind),
-            Answer::Outside { .. } => unreachable!("the generator was asked again"),
+    /// Decides whether to pause for an outcome.
+    fn judge(&mut self, outcome: Outcome<S::Id>, wait: &mut Wait) -> Result<Attempt<S::Id>, Error> {
+        let (until, reason) = match outcome {
+            Outcome::Made(id) => return Ok(Attempt::Made(id)),
+            Outcome::Exhausted => return Err(self.source().ticks().exhausted(&self.source().name()).into()),
+            Outcome::After { until, reason } => (until, reason),
         };
         self.delays.count(reason, self.resumable.issued());
         wait.begin();

@@ -13,13 +13,13 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
-use flake_core::IdSource;
 use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::state::AHEAD;
+use flake_core::{IdSource, Reason};
 
 use self::generators::Attempt;
 use self::stores::{In, join, with_generator};
-use self::wait::{Reason, Wait};
+use self::wait::Wait;
 use crate::error::Error;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};

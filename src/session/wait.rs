@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use flake_core::Reason;
 use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::postgres::interrupts;
@@ -15,36 +16,23 @@ const OVERSLEEP: Duration = Duration::from_micros(25);
 /// The longest spin, so that a clock that stands still is not spun for.
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
-/// The reason why a session waits.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Reason {
-    /// The next tick, because the share is used up in this one.
-    NextTick,
-    /// The clock, which the last ID is ahead of within its tick.
-    Pace,
-    /// A clock that is behind the last ID.
-    ClockBehind,
+/// Returns the wait event that pg_stat_activity shows.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+fn wait_event(_reason: Reason) -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
 }
 
-impl Reason {
-    /// Returns the wait event that pg_stat_activity shows.
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    fn wait_event(self) -> u32 {
-        pg_sys::PG_WAIT_EXTENSION
-    }
-
-    /// Returns the wait event that pg_stat_activity shows.
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    #[allow(unsafe_code, reason = "registers a name")]
-    fn wait_event(self) -> u32 {
-        static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];
-        let (number, name) = match self {
-            Self::NextTick | Self::Pace => (&NUMBERS[0], c"FlakeNextTick"),
-            Self::ClockBehind => (&NUMBERS[1], c"FlakeClockBehind"),
-        };
-        // SAFETY: it copies the name; the same name has the same number in all sessions.
-        *number.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
-    }
+/// Returns the wait event that pg_stat_activity shows.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[allow(unsafe_code, reason = "registers a name")]
+fn wait_event(reason: Reason) -> u32 {
+    static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];
+    let (number, name) = match reason {
+        Reason::NextTick | Reason::Pace => (&NUMBERS[0], c"FlakeNextTick"),
+        Reason::ClockBehind => (&NUMBERS[1], c"FlakeClockBehind"),
+    };
+    // SAFETY: it copies the name; the same name has the same number in all sessions.
+    *number.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
 }
 
 /// A wait for one ID, in several pauses.
@@ -87,7 +75,7 @@ impl Wait {
         match remaining.checked_sub(OVERSLEEP) {
             Some(_) if remaining > MIN_INTERRUPTIBLE_SLEEP => {
                 let milliseconds = remaining.min(MAX_SLEEP).as_millis() as core::ffi::c_long - 1;
-                interrupts::sleep(milliseconds.max(1), reason.wait_event());
+                interrupts::sleep(milliseconds.max(1), wait_event(reason));
             }
             Some(short) if !short.is_zero() => nap(short),
             _ => nap(MAX_SPIN),

@@ -7,6 +7,29 @@ use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::{FinalProgress, Share};
 
+/// What came of asking a generator, and the ledger for time where it needed any.
+#[allow(missing_docs, reason = "the outcomes say what their instants are")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome<Id = u64> {
+    /// A new ID.
+    Made(Id),
+    /// There is none before this instant.
+    After { until: i64, reason: Reason },
+    /// The clock is past the last tick.
+    Exhausted,
+}
+
+/// The reason why a session waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The next tick, because the share is used up in this one.
+    NextTick,
+    /// The clock, which the last ID is ahead of within its tick.
+    Pace,
+    /// A clock that is behind the last ID.
+    ClockBehind,
+}
+
 /// A generator together with what it needs to begin again when the ledger starts a new era.
 pub struct Resumable<S: IdSource> {
     /// The generator.
@@ -47,7 +70,7 @@ impl<S: IdSource> Resumable<S> {
         host: &mut H,
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
         argument: S::Argument,
-    ) -> Result<Answer<S::Id>, H::Error> {
+    ) -> Result<Outcome<S::Id>, H::Error> {
         loop {
             let (now, admitted) = admit(host);
             if !self.is_of(host.shared().window.era()) {
@@ -67,10 +90,13 @@ impl<S: IdSource> Resumable<S> {
                     Grant::After(until) => until,
                 },
                 Answer::ClockBehind { until } => until,
-                answer => return Ok(answer),
+                Answer::Issue(id) => return Ok(Outcome::Made(id)),
+                Answer::Wait { until } => return Ok(Outcome::After { until, reason: Reason::NextTick }),
+                Answer::Ahead { until } => return Ok(Outcome::After { until, reason: Reason::Pace }),
+                Answer::Exhausted => return Ok(Outcome::Exhausted),
             };
             if self.is_of(host.shared().window.era()) {
-                return Ok(Answer::ClockBehind { until });
+                return Ok(Outcome::After { until, reason: Reason::ClockBehind });
             }
         }
     }

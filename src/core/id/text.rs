@@ -1,5 +1,6 @@
 //! IDs as texts.
 
+use crate::layout::text_form::NO_DIGIT;
 use crate::{Error, Layout, TextFault, TextForm};
 
 /// How many characters of a malformed text an error message shows.
@@ -54,21 +55,26 @@ impl Layout {
 
     fn number_of(&self, text: &[u8]) -> Result<u64, TextFault> {
         let base = self.text.digits().len() as u64;
-        let value = self.text.values();
-        let mut number = 0u64;
-        for (found, &byte) in text.iter().enumerate() {
-            let position = found + 1;
-            let Some(value) = value(byte) else {
-                // Those before it are digits, of one byte each.
-                let character = first_characters(&text[found..], 1).chars().next().unwrap_or_default();
-                return Err(TextFault::Character { character, position });
-            };
-            let (product, is_large) = number.overflowing_mul(base);
-            let (sum, is_larger) = product.overflowing_add(value);
-            if is_large || is_larger {
-                return Err(TextFault::TooLarge { position });
+        let values = self.text.values();
+        // Digits that fit whatever they are need no look at each of them.
+        let (fitting, rest) = text.split_at(text.len().min(self.text.fitting()));
+        let (mut number, mut all) = (0u64, 0);
+        for &byte in fitting {
+            let value = values[usize::from(byte)];
+            number = number.wrapping_mul(base).wrapping_add(value.into());
+            all |= value;
+        }
+        if all == NO_DIGIT {
+            return Err(first_other(text, values));
+        }
+        for (place, &byte) in rest.iter().enumerate() {
+            let value = values[usize::from(byte)];
+            if value == NO_DIGIT {
+                return Err(first_other(text, values));
             }
-            number = sum;
+            let position = fitting.len() + place + 1;
+            let sum = number.checked_mul(base).and_then(|product| product.checked_add(value.into()));
+            number = sum.ok_or(TextFault::TooLarge { position })?;
         }
         let decimal = self.text == TextForm::Decimal;
         let (found, expected) = (text.len(), self.text.length(self.width()));
@@ -89,6 +95,14 @@ impl Layout {
         let reversed = timestamp.get(id).reverse_bits() >> (64 - timestamp.width);
         id & !timestamp.mask() | timestamp.put(reversed)
     }
+}
+
+/// Returns the fault of a text that has other characters than digits, of one byte each.
+#[cold]
+fn first_other(text: &[u8], values: &[u8; 256]) -> TextFault {
+    let place = text.iter().position(|&byte| values[usize::from(byte)] == NO_DIGIT).unwrap_or_default();
+    let character = first_characters(&text[place..], 1).chars().next().unwrap_or_default();
+    TextFault::Character { character, position: place + 1 }
 }
 
 /// Returns the first characters of a text of any length, which may not be UTF-8.

@@ -65,10 +65,14 @@ impl TextForm {
         }
     }
 
-    /// Returns what bytes count as digits.
-    pub(crate) fn values(self) -> impl Fn(u8) -> Option<u64> {
-        let values = &TABLES[self as usize].values;
-        move |byte| Some(values[byte as usize]).filter(|&value| value != NO_DIGIT).map(u64::from)
+    /// What each byte counts as a digit; [`NO_DIGIT`] if it is none.
+    pub(crate) fn values(self) -> &'static [u8; 256] {
+        &TABLES[self as usize].values
+    }
+
+    /// How many digits fit into 64 bits whatever they are.
+    pub(crate) fn fitting(self) -> usize {
+        TABLES[self as usize].fitting
     }
 
     /// How many digits every number of `bits` bits has; in decimal, how many it has at least.
@@ -77,12 +81,14 @@ impl TextForm {
     }
 }
 
-const NO_DIGIT: u8 = u8::MAX;
+/// Has all bits, which digits have not.
+pub(crate) const NO_DIGIT: u8 = u8::MAX;
 
 /// What follows from a form's digits.
 struct Table {
     /// What each byte counts.
     values: [u8; 256],
+    fitting: usize,
     /// The lengths of numbers, by their bits.
     lengths: [u8; 65],
 }
@@ -99,7 +105,7 @@ static TABLES: [Table; TextForm::ALL.len()] = {
 };
 
 impl Table {
-    const EMPTY: Self = Self { values: [NO_DIGIT; 256], lengths: [1; 65] };
+    const EMPTY: Self = Self { values: [NO_DIGIT; 256], fitting: 0, lengths: [1; 65] };
 
     const fn of(form: TextForm) -> Self {
         let mut table = Self::EMPTY;
@@ -114,6 +120,7 @@ impl Table {
             table.set(form, b'I', 1);
             table.set(form, b'L', 1);
         }
+        table.fitting = u64::MAX.ilog(digits.len() as u64) as usize;
         let mut width = 1;
         while width <= 64 && !matches!(form, TextForm::Decimal) {
             let largest = Bits { shift: 0, width }.max();

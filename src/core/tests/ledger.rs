@@ -10,8 +10,8 @@ use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
 use flake_core::{
-    Answer, IdSource, Layout, Numbers, Progress, Resumable, SequenceRule, Share, Slot, SlotProgress, SnoSource, Start,
-    Window, built_in,
+    Answer, IdSource, Layout, Numbers, Outcome, Progress, Resumable, SequenceRule, Share, Slot, SlotProgress,
+    SnoSource, Start, Window, built_in,
 };
 
 mod alone;
@@ -68,9 +68,8 @@ impl One {
     /// Returns whether a session makes an ID at an instant; it has to be a new one.
     fn makes<S: Plain<Id: Debug + Hash>>(&self, session: &mut Resumable<S>, now: i64) -> bool {
         self.alone.borrow().at(now);
-        let answer = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), S::PLAIN);
-        let Ok(answer) = answer else { return false };
-        let Answer::Issue(id) = answer else { return false };
+        let outcome = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), S::PLAIN);
+        let Ok(Outcome::Made(id)) = outcome else { return false };
         assert!(self.made.borrow_mut().insert(format!("{id:?}")), "{id:?} a second time, {} us after noon", now - NOON);
         true
     }

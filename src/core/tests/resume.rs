@@ -1,7 +1,7 @@
 //! Generators that resume: what they count and follow goes on in a new era.
 
 use flake_core::ledger::protocol;
-use flake_core::{Answer, IdSource, Layout, Node, Resumable, SequenceRule, Slot, SnoSource, built_in};
+use flake_core::{IdSource, Layout, Node, Outcome, Resumable, SequenceRule, Slot, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
@@ -16,8 +16,8 @@ fn begin<S: IdSource>(alone: &mut Alone, source: S) -> Resumable<S> {
 fn make<S: IdSource>(own: &mut Resumable<S>, alone: &mut Alone, (now, count): (i64, usize), argument: S::Argument) {
     alone.at(now);
     for _ in 0..count {
-        let answer = own.next(alone, |_| (now, Ok(())), argument);
-        assert!(matches!(answer, Ok(Answer::Issue(_))));
+        let outcome = own.next(alone, |_| (now, Ok(())), argument);
+        assert!(matches!(outcome, Ok(Outcome::Made(_))));
     }
 }
 
@@ -53,5 +53,5 @@ fn what_was_adopted_is_followed_in_a_new_era() {
     protocol::start_above(&mut alone, NOON + 2 * SECOND).unwrap();
     make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), || 0);
     alone.at(end);
-    assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Answer::Exhausted));
+    assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Outcome::Exhausted));
 }

@@ -15,6 +15,8 @@ use crate::{be_quiet, told};
 pub struct Choices {
     made: Vec<(usize, usize)>,
     at: usize,
+    /// A session was stopped at the present point.
+    has_stopped: bool,
 }
 
 impl Choices {
@@ -26,11 +28,17 @@ impl Choices {
         self.made[self.at - 1].0
     }
 
+    /// A point at which a session stops: the first one, and so on, until no story has a further one.
+    pub fn point(&mut self) -> Option<u16> {
+        Some(1 + self.of(usize::MAX) as u16)
+    }
+
     /// Returns whether there are more.
-    fn next(&mut self) -> bool {
+    fn next(&mut self, has_stopped: bool) -> bool {
         self.at = 0;
+        self.has_stopped |= has_stopped;
         while let Some((chosen, count)) = self.made.pop() {
-            if chosen + 1 < count {
+            if chosen + 1 < count && (count < usize::MAX || std::mem::take(&mut self.has_stopped)) {
                 self.made.push((chosen + 1, count));
                 return true;
             }
@@ -54,7 +62,7 @@ pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>
             panic!("{name}, after {count} stories: {failure}\n{}\n{story:?}", told(&story));
         }
         (count, ids) = (count + 1, ids + world.oracle.made.len());
-        if !choices.next() {
+        if !choices.next(world.stops > 0) {
             println!("{name}: {count} stories, {ids} IDs");
             return;
         }
@@ -171,8 +179,7 @@ fn every_point_at_which_a_session_stops() {
     ];
     let length = 1 + more();
     all("points", |choices| {
-        let stop = Some(1 + choices.of(64) as u16);
-        let sessions = stopping(stop);
+        let sessions = stopping(choices.point());
         let (before, session) = sessions[choices.of(sessions.len())].clone();
         let mut events = before;
         events.push(session);

@@ -45,7 +45,7 @@ fn every_point_at_which_a_reader_stops() {
     ];
     let length = 2 + more();
     all("a reader", |choices| {
-        let stop = Some(1 + choices.of(64) as u16);
+        let stop = choices.point();
         let mut events = opened();
         events.extend(befores[choices.of(befores.len())].clone());
         events.extend([vec![], vec![LOOK]][choices.of(2)].clone());
@@ -81,7 +81,7 @@ fn every_point_at_which_a_writer_stops() {
     ];
     let length = 2 + more();
     all("a writer", |choices| {
-        let writers = parts(Some(1 + choices.of(64) as u16));
+        let writers = parts(choices.point());
         let (before, writer) = writers[choices.of(writers.len())].clone();
         let mut events = opened();
         events.extend(before);

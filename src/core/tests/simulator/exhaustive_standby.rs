@@ -25,7 +25,7 @@ fn befores() -> [Vec<Event>; 3] {
 fn every_point_at_which_a_writer_or_a_publisher_stops() {
     let length = 3 + more();
     all("a publisher", |choices| {
-        let stop = Some(1 + choices.of(48) as u16);
+        let stop = choices.point();
         let before = choices.of(befores().len());
         let stopped = match choices.of(2) {
             0 => Event::Publish { slot: 1, stop },
@@ -53,7 +53,7 @@ fn every_point_at_which_a_writer_or_a_publisher_stops() {
 fn every_point_at_which_a_reader_on_a_standby_stops() {
     let length = 3 + more();
     all("a reader on a standby", |choices| {
-        let stop = Some(1 + choices.of(8) as u16);
+        let stop = choices.point();
         let before = choices.of(befores().len());
         let looks = choices.of(2) == 1;
         let end = if before == 2 { FINISH } else { END };

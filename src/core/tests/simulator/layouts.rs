@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use flake_core::ledger::host::Host;
 use flake_core::{
-    Answer, Field, FinalProgress, Layout, Node, Numbers, Resumable, Role, SequenceRule, Share, Slot, Sno, SnoSource,
+    Field, FinalProgress, Layout, Node, Numbers, Outcome, Resumable, Role, SequenceRule, Share, Slot, Sno, SnoSource,
 };
 
 use crate::host::Trouble;
@@ -68,15 +68,6 @@ pub enum Own {
     Sno(Box<Resumable<SnoSource>>),
 }
 
-/// What an attempt came to.
-pub enum Outcome {
-    Made(Id),
-    /// Nothing before this instant.
-    After(i64),
-    /// The clock is past the last tick.
-    Over,
-}
-
 impl Own {
     pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, node: Node, slot: Slot) -> Result<Self, Trouble> {
         Ok(match OF_KINDS.get(kind) {
@@ -97,28 +88,25 @@ impl Own {
         host: &mut H,
         kind: usize,
         admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
-    ) -> Result<Outcome, Trouble> {
-        fn judged<I>(answer: Answer<I>, made: impl FnOnce(I) -> Id) -> Outcome {
-            match answer {
-                Answer::Issue(id) => Outcome::Made(made(id)),
-                Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
-                    Outcome::After(until)
-                }
-                Answer::Outside { .. } => unreachable!("the generator was asked again"),
-                Answer::Exhausted => Outcome::Over,
+    ) -> Result<Outcome<Id>, Trouble> {
+        fn of<I>(outcome: Outcome<I>, id: impl FnOnce(I) -> Id) -> Outcome<Id> {
+            match outcome {
+                Outcome::Made(made) => Outcome::Made(id(made)),
+                Outcome::After { until, reason } => Outcome::After { until, reason },
+                Outcome::Exhausted => Outcome::Exhausted,
             }
         }
         match self {
             Self::Layout(own) => {
-                let answer = own.next(host, admit, || 0)?;
+                let outcome = own.next(host, admit, || 0)?;
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 let end = start.saturating_add(OF_KINDS[kind].tick_length());
-                Ok(judged(answer, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
+                Ok(of(outcome, |id| Id { bits: u128::from(id) << 8 | kind as u128, start, end }))
             }
             Self::Sno(own) => {
-                let answer = own.next(host, admit, 1)?;
+                let outcome = own.next(host, admit, 1)?;
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
-                Ok(judged(answer, |id| {
+                Ok(of(outcome, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
                     Id { bits: bits << 8 | LAYOUTS as u128, start, end: start.saturating_add(UNIT) }
                 }))

@@ -36,6 +36,8 @@ pub struct World {
     pub failure: Option<Failure>,
     /// How often the baton has changed hands.
     pub switches: u64,
+    /// How often a session was stopped at a point.
+    pub stops: usize,
     /// The greatest instant that flake_start_above was asked for.
     pub above: i64,
     /// How often files were lost or restored.
@@ -180,6 +182,7 @@ impl Play {
             told: is_told.then(Vec::new),
             failure: None,
             switches: 0,
+            stops: 0,
             above: i64::MIN,
             renewed: 0,
             granted_at: Vec::new(),
@@ -250,6 +253,7 @@ impl Play {
             let name = world.name(at);
             match point {
                 Some(point) => {
+                    world.stops += 1;
                     tell!(world, "server {name}: session {slot} is stopped where it {point}");
                 }
                 None => {

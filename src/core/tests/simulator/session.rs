@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use flake_core::horizon::transactions::SessionTransactions;
 use flake_core::ledger::protocol;
-use flake_core::{FinalProgress, Node, Slot};
+use flake_core::{FinalProgress, Node, Outcome, Slot};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
-use crate::layouts::{self, KINDS, Outcome, Own, SECOND};
+use crate::layouts::{self, Id, KINDS, Own, SECOND};
 use crate::machine::SLOTS;
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
@@ -186,8 +186,8 @@ impl Play {
             while made.get() < count {
                 match self.make_one(host, session, kind)? {
                     Outcome::Made(_) => made.set(made.get() + 1),
-                    Outcome::Over => break,
-                    Outcome::After(instant) => {
+                    Outcome::Exhausted => break,
+                    Outcome::After { until: instant, .. } => {
                         use flake_core::ledger::host::Server;
                         let left = instant.saturating_sub(host.now());
                         until.set(instant);
@@ -212,7 +212,12 @@ impl Play {
         made
     }
 
-    fn make_one(self: &Arc<Self>, host: &mut Hosted, session: &mut Session, kind: usize) -> Result<Outcome, Trouble> {
+    fn make_one(
+        self: &Arc<Self>,
+        host: &mut Hosted,
+        session: &mut Session,
+        kind: usize,
+    ) -> Result<Outcome<Id>, Trouble> {
         use flake_core::ledger::host::Server;
         self.join(host, session)?;
         session.past.notice_promotion(host)?;

@@ -3,7 +3,9 @@
 use crate::exhaustive::PASS;
 use crate::layouts::SECOND;
 use crate::operator::Ending;
-use crate::stories::{A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, follow, goes_well, make, on, wait};
+use crate::stories::{
+    A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, at_each_point, follow, goes_well, make, on, wait,
+};
 use crate::story::Event;
 use crate::tailing::MICROSECOND;
 
@@ -139,7 +141,7 @@ fn a_standby_returns_what_was_published() {
 /// for by a snapshot that sees the other one's end.
 #[test]
 fn a_snapshot_between_two_commits() {
-    for stop in 1..32 {
+    at_each_point(|stop| {
         goes_well([
             on(A, [PASS, PUBLISH]),
             on(B, [follow(FIRST)]),
@@ -147,8 +149,9 @@ fn a_snapshot_between_two_commits() {
             on(B, [REPLAY, LOOK]),
             on(A, [end(1, None), PUBLISH, Event::GoOn { slot: 0, stop: None }]),
             on(B, [REPLAY, Event::Ask { slot: 0, stop: None }]),
-        ]);
-    }
+        ])
+        .stops
+    });
 }
 
 /// A snapshot of the standby sees the last number as ended, and one before it as prepared.
@@ -201,7 +204,7 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
 /// The same while somebody publishes it.
 #[test]
 fn a_horizon_that_is_taken_back_while_it_is_published() {
-    for stop in 1..96 {
+    at_each_point(|stop| {
         goes_well([
             on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
             on(A, [Event::Publish { slot: 1, stop: Some(stop) }, Event::SetRight]),
@@ -209,8 +212,9 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
             on(B, [follow(FIRST), LOOK, Event::Ask { slot: 0, stop: None }]),
             on(A, [micro(0), wait(0), micro(0)]),
             on(B, [REPLAY]),
-        ]);
-    }
+        ])
+        .stops
+    });
 }
 
 /// An old primary accepts its clock, and later goes on with the new one's data and its own file: the new one's horizons do not bind it.
