@@ -46,7 +46,7 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_convert("table" regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+CREATE FUNCTION flake_convert(relation regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text) IS
@@ -213,10 +213,10 @@ COMMENT ON FUNCTION flake_drop_layout(text) IS
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_ids_per_second(layout text) RETURNS numeric
+CREATE FUNCTION flake_session_ids_per_second(layout text) RETURNS numeric
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_ids_per_second';
-COMMENT ON FUNCTION flake_ids_per_second(text) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_session_ids_per_second';
+COMMENT ON FUNCTION flake_session_ids_per_second(text) IS
     'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
 
 CREATE FUNCTION flake_layouts(
@@ -230,7 +230,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, flake_ids_per_second(name) AS ids_per_second
+           generates, source, flake_session_ids_per_second(name) AS session_ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -250,7 +250,7 @@ COMMENT ON COLUMN flake_layouts.increasing IS
 COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_encode writes IDs';
 COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this layout; it reads some formats only';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
-COMMENT ON COLUMN flake_layouts.ids_per_second IS
+COMMENT ON COLUMN flake_layouts.session_ids_per_second IS
     'how many IDs a session of this server can make in a second; NULL if it makes none';
 
 CREATE FUNCTION flake_generators(
@@ -362,7 +362,7 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
     'returns an ID that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
 
-CREATE FUNCTION flake_take("row" anyelement, positions regclass, consumer text, most integer) RETURNS SETOF anyelement
+CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
@@ -395,7 +395,7 @@ GRANT EXECUTE ON FUNCTION
     flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
     flake_instant(date),
     flake_layout_validator(text[], oid),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_ids_per_second(text), flake_generators(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_session_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open()
     TO PUBLIC;

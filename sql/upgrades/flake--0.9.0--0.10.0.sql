@@ -47,14 +47,14 @@ COMMENT ON COLUMN flake_stats.mark IS
 
 ALTER FUNCTION flake_check() ROWS 7;
 
-CREATE FUNCTION flake_ids_per_second(layout text) RETURNS numeric
+CREATE FUNCTION flake_session_ids_per_second(layout text) RETURNS numeric
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_ids_per_second';
-COMMENT ON FUNCTION flake_ids_per_second(text) IS
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_session_ids_per_second';
+COMMENT ON FUNCTION flake_session_ids_per_second(text) IS
     'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
-GRANT EXECUTE ON FUNCTION flake_ids_per_second(text) TO PUBLIC;
+GRANT EXECUTE ON FUNCTION flake_session_ids_per_second(text) TO PUBLIC;
 
-CREATE FUNCTION flake_convert("table" regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+CREATE FUNCTION flake_convert(relation regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
 COMMENT ON FUNCTION flake_convert(regclass, text) IS
@@ -63,9 +63,9 @@ GRANT EXECUTE ON FUNCTION flake_convert(regclass, text) TO PUBLIC;
 
 CREATE OR REPLACE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, flake_ids_per_second(name) AS ids_per_second
+           generates, source, flake_session_ids_per_second(name) AS session_ids_per_second
     FROM flake_layouts();
-COMMENT ON COLUMN flake_layouts.ids_per_second IS
+COMMENT ON COLUMN flake_layouts.session_ids_per_second IS
     'how many IDs a session of this server can make in a second; NULL if it makes none';
 
 CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
@@ -146,7 +146,7 @@ COMMENT ON FUNCTION flake_during_support(internal) IS
 COMMENT ON FUNCTION sno_during_support(internal) IS
     'planner support for sno_during and sno_timestamp: the range of snos';
 
-CREATE FUNCTION flake_take("row" anyelement, positions regclass, consumer text, most integer) RETURNS SETOF anyelement
+CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_take';
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS

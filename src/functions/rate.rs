@@ -10,10 +10,10 @@ use crate::postgres::entry_point::c_symbol;
 use crate::postgres::slot;
 
 #[pg_extern(sql = "")]
-fn flake_ids_per_second(layout: &[u8]) -> Option<AnyNumeric> {
+fn flake_session_ids_per_second(layout: &[u8]) -> Option<AnyNumeric> {
     let layout = by_name(layout);
     let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
     layout.generates.then(|| AnyNumeric::from(share.ids_per_second(layout.tick_length())))
 }
 
-c_symbol!(flake_ids_per_second);
+c_symbol!(flake_session_ids_per_second);

@@ -80,7 +80,7 @@ CATALOG = """
 RELATIONS = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v', 'm') AND relnamespace = 'public'::regnamespace"
 CONTENT = "SELECT count(*), md5(string_agg(r::text, ' ' ORDER BY r::text)) FROM {} r"
 # How many IDs a session can have depends on the server's max_connections and the like.
-LAYOUT = "to_jsonb(l) - 'ids_per_second'"
+LAYOUT = "to_jsonb(l) - 'session_ids_per_second'"
 WITHOUT_INDEXES = "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off"
 
 

@@ -17,7 +17,7 @@ CALLS = [
     ("flake_explain({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_node({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_encode({bigint}, {layout})", f"{NUMBER} {NAME}"),
-    ("flake_ids_per_second({layout})", NAME),
+    ("flake_session_ids_per_second({layout})", NAME),
     ("flake_parse({text}, {layout})", f"{NUMBER} {TEXT} {NAME}", 30),
     ("flake_parse({text})", f"{NUMBER} {TEXT}"),
     ("flake_make({timestamptz}, {jsonb}, {layout})", f"{NUMBER} {TIME} {NAME} {LONG}", 20),

@@ -36,7 +36,7 @@ entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
             // A misspelt to_regclass(…) must not pass for a table that was converted.
             if let Some(number) = call.first_null() {
                 let why = "There is no table to convert, or no layout to convert it to.";
-                raise(Error::NullArgument { name: ["table", "layout"][number], why });
+                raise(Error::NullArgument { name: ["relation", "layout"][number], why });
             }
             convert(call, table, layout.bytes())
         })

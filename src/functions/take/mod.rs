@@ -32,12 +32,13 @@ fn flake_take(
     _row: Option<AnyElement>,
     positions: Option<pg_sys::Oid>,
     consumer: Option<&[u8]>,
-    most: Option<i32>,
+    max_rows: Option<i32>,
     call: pg_sys::FunctionCallInfo,
 ) {
-    let (positions, consumer, most) = (given(positions, "positions"), given(consumer, "consumer"), given(most, "most"));
-    if most < 1 {
-        raise(Error::BadMost { most });
+    let (positions, consumer, max_rows) =
+        (given(positions, "positions"), given(consumer, "consumer"), given(max_rows, "max_rows"));
+    if max_rows < 1 {
+        raise(Error::BadMost { most: max_rows });
     }
     // Horizons are returned there, but no position can be moved.
     recovery::refuse(c"flake_take()");
@@ -94,7 +95,7 @@ fn flake_take(
             }
             last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
         };
-        let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(most))];
+        let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
         local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
         let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;
         if !last.is_none_or(is_moved) {

@@ -23,6 +23,6 @@ INSERT INTO own_key VALUES (4000000000000000000);
 -- The DETAIL has the next ID, which is another one each time.
 \set VERBOSITY terse
 SELECT flake_convert('own_key');
-SELECT undo FROM flake_convert("table" => 'own_key', layout => 'instagram');
+SELECT undo FROM flake_convert(relation => 'own_key', layout => 'instagram');
 SELECT flake_convert(NULL), flake_convert('own_key', NULL);
 DROP TABLE serial_key, identity_key, own_key;
