@@ -9,7 +9,7 @@ use std::mem::{replace, take};
 
 use flake_core::ledger::host::{Page, Server};
 use flake_core::ledger::protocol;
-use flake_core::{Answer, IdSource, Layout, Node, Resumable, Slot, Sno, SnoSource, built_in};
+use flake_core::{IdSource, Layout, Node, Outcome, Resumable, Slot, Sno, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND, SLOTS};
@@ -243,16 +243,16 @@ impl Cluster {
         loop {
             let answer = generator.next(&mut self.primary, |host| (host.now(), Ok(())), argument).unwrap();
             match answer {
-                Answer::Issue(id) => {
+                Outcome::Made(id) => {
                     *own = Some(generator);
                     return id;
                 }
-                Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
+                Outcome::After { until, .. } => {
                     let left = until - self.primary.now();
                     assert!(left < 600 * SECOND, "{left} microseconds to wait after {:?}", self.since);
                     self.pass(left.max(1));
                 }
-                Answer::Outside { .. } | Answer::Exhausted => unreachable!(),
+                Outcome::Exhausted => unreachable!(),
             }
         }
     }
