@@ -7,7 +7,13 @@ import pytest
 import error_texts
 
 # Not the extension's own texts, but met because of it.
-OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_decode(unknown) is not unique"]
+OF_POSTGRESQL = [
+    "cannot execute flake_next() during recovery",
+    "function flake_decode(unknown) is not unique",
+    "function flake_next(unknown) does not exist",
+    "function flake_next() does not exist",
+    "could not determine polymorphic type because input has type unknown",
+]
 # Those that say all, with their DETAIL and HINT.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
