@@ -7,7 +7,10 @@ import pytest
 import error_texts
 
 # Not the extension's own texts, but met because of it.
-OF_POSTGRESQL = ["cannot execute flake_next() during recovery", "function flake_decode(unknown) is not unique"]
+OF_POSTGRESQL = [
+    "cannot execute flake_next() during recovery", "function flake_decode(unknown) is not unique",
+    'could not find function "…" in file "…"', 'could not access file "flake": No such file or directory',
+]  # fmt: skip
 # Those that say all, with their DETAIL and HINT.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
