@@ -39,7 +39,7 @@ CALLS = [
     ("flake_publish_horizon()", "55000 40001", 1),
     ("(SELECT count(*) FROM flake_take(NULL::fuzz.ids, {oid}, {text}, {integer}))", f"{NAME} 22004 55000", 2),
     ("flake_layout_validator({text[]}, {oid})", NAME, 20),
-    ("flake_convert({oid}, {layout})", f"{NOT_MINE} {NAME} 42809 42804", 2),
+    ("flake_convert({oid}, {layout})", f"{NOT_MINE} {NAME} 22004 42809 42804", 2),
     ("flake_drop_layout({text})", NAME, 0.5),
     ("flake_accept_clock()", NOT_MINE, 1),
     ("flake_record_mark()", NOT_MINE, 1),
