@@ -12,7 +12,7 @@ OF_POSTGRESQL = [
     "function flake_decode(unknown) is not unique",
     "function flake_next(unknown) does not exist",
     "function flake_next() does not exist",
-    "could not determine polymorphic type because input has type unknown",,
+    "could not determine polymorphic type because input has type unknown",
     'could not find function "…" in file "…"',
     'could not access file "flake": No such file or directory',
 ]
