@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::Node;
-use flake_core::ledger::protocol;
 use flake_core::ledger::state::Ledger;
+use flake_core::ledger::{protocol, record};
 
 use self::control::Guarded;
 use crate::error::{Error, superuser_only};
@@ -38,6 +38,11 @@ pub use self::membership::{join, leave};
 pub use self::node::{node_in_force, node_to_read};
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
+
+/// Returns the error that the file of the marks raises in the first session to make an ID, if it does.
+pub fn file_error() -> Option<Error> {
+    mark::file::read().and_then(|file| Ok(file.map(|bytes| record::newest(&bytes)).transpose()?)).err()
+}
 
 /// The ledger as the view flake_stats shows it.
 pub struct Status {

@@ -198,6 +198,10 @@ def test_a_file_that_cannot_be_read(servers):
             error = pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1).value.diag
             assert error.message_primary == 'file "flake.mark" contains no valid record'
             assert "You can delete it" in error.message_hint
+            told = 'SELECT ok, detail, hint FROM flake_check() WHERE "check" = \'marks\''
+            ((ok, detail, hint),) = db.execute(told).fetchall()
+            assert (ok, hint) == (False, error.message_hint)
+            assert detail == f"No IDs can be made: {error.message_primary}. {error.message_detail}"
     # What never ends is not read to its end.
     mark(server).unlink()
     mark(server).symlink_to("/dev/zero")
@@ -211,9 +215,11 @@ def test_a_file_that_cannot_be_read(servers):
     with server.connect() as db:
         error = pytest.raises(psycopg.Error, made.make, db, 1).value.diag
         assert error.message_primary.startswith('could not read file "flake.mark"'), error.message_primary
+        assert db.execute(told).fetchone()[1].startswith(f"No IDs can be made: {error.message_primary}. ")
     mark(server).chmod(0o600)
     with server.connect() as db:
         made.make(db, 10)
+        assert db.execute(told).fetchone()[0]
 
 
 def test_a_file_that_is_cut_off_in_a_running_server(own_servers):

@@ -11,6 +11,10 @@ const AHEAD: i64 = 10_000_000;
 
 /// Time ahead of the clock that has been used already, because the clock was ahead.
 pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
+    if let Some(error) = ledger::file_error() {
+        let Finding { ok, detail, hint } = Finding::from(&error);
+        return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };
+    }
     let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
     let time = |instant| Timestamptz::from_instant(instant).to_text();
     let next = ledger.next_free(now);
