@@ -54,14 +54,15 @@ pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
     }
 }
 
-/// Returns whether a table, which is locked, has partitions or children, or has had some.
-pub fn has_children(table: pg_sys::Oid) -> bool {
+/// Returns whether a table, which is locked, is a partition, or has partitions or children, or has had some.
+pub fn has_relatives(table: pg_sys::Oid) -> bool {
     // SAFETY: as above.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
-        let has_children = (*(*relation).rd_rel).relhassubclass;
+        let own = (*relation).rd_rel;
+        let has_relatives = (*own).relhassubclass || (*own).relispartition;
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
-        has_children
+        has_relatives
     }
 }
 

@@ -555,6 +555,16 @@ NO_KEYS = {
                                      "PARTITION BY HASH (id); "
                                      "CREATE TABLE x1 (id bigint NOT NULL DEFAULT flake_next('twitter'), a int); "
                                      "ALTER TABLE x ATTACH PARTITION x1 FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+    "a child of any layout": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); "
+                             "CREATE TABLE x1 (id bigint DEFAULT flake_next(current_setting('search_path'))) INHERITS (x)",
+    "a child of one of two layouts": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); CREATE TABLE x1 "
+                                     "(id bigint DEFAULT greatest(flake_next('si'), flake_next('twitter'))) INHERITS (x)",
+    "a partition of a table of another layout": "CREATE TABLE parent (id bigint DEFAULT flake_next('twitter')) PARTITION BY HASH (id); "
+                                                "CREATE TABLE x (id bigint NOT NULL UNIQUE DEFAULT flake_next('instagram')); "
+                                                "ALTER TABLE parent ATTACH PARTITION x FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+    "two keys, one with a child of another layout":
+        "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), b bigint UNIQUE DEFAULT flake_next('instagram')); "
+        "CREATE TABLE x1 (id bigint DEFAULT flake_next('si')) INHERITS (x)",
     "snos as text": "CREATE TABLE x (id text PRIMARY KEY DEFAULT sno_next())",
 }  # fmt: skip
 
@@ -564,6 +574,20 @@ def test_tables_without_a_key(db, table):
     db.execute(f"{NO_KEYS[table]}; INSERT INTO positions VALUES ('mailer', 'x')")
     error = refused(db, "55000", "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 1)")
     assert error.diag.message_primary == "table public.x has no key to take its rows by"
+
+
+def test_a_child_of_another_layout_that_comes_while_a_call_waits(server, db):
+    db.execute("CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); INSERT INTO positions VALUES ('mailer', 'x')")
+    db.execute("INSERT INTO x DEFAULT VALUES")
+    wait_until_complete(server, "x", "flake_min(flake_horizon(), 'instagram')")
+    take = "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 9)"
+    with server.connect() as first, server.connect() as second:
+        first.execute("BEGIN; SELECT FROM positions WHERE name = 'mailer' AND source = 'x'::regclass FOR UPDATE")
+        waiting = Waiting(server, second, lambda db: db.execute(take).fetchall())
+        db.execute("CREATE TABLE x1 (id bigint DEFAULT flake_next('twitter')) INHERITS (x)")
+        first.execute("COMMIT")
+        assert pytest.raises(psycopg.Error, waiting.end).value.sqlstate == "55000"
+    assert db.execute("SELECT last FROM positions WHERE name = 'mailer' AND source = 'x'::regclass").fetchone() == (None,)
 
 
 def test_another_column_with_a_default_does_not_matter(server, db):

@@ -21,8 +21,9 @@ use crate::postgres::queries::{Queries, Row};
 use crate::postgres::result_set::ResultSet;
 use crate::postgres::{extension, local_settings, recovery, relation, transaction};
 
-/// Rows are read by the index of the key. A plan that is kept could be of a time when the table was empty.
-const BY_INDEX: [(&CStr, &CStr); 2] = [(c"enable_seqscan", c"off"), (c"enable_bitmapscan", c"off")];
+/// Rows are read by the index of the key. A plan that is kept could be of a time when the table was empty. Where a child has no such
+/// index, its plan costs so much that PostgreSQL would compile it.
+const BY_INDEX: [(&CStr, &CStr); 3] = [(c"enable_seqscan", c"off"), (c"enable_bitmapscan", c"off"), (c"jit", c"off")];
 
 /// How much of a consumer's name an error shows, in bytes.
 const SHOWN: usize = 100;
@@ -97,6 +98,10 @@ fn flake_take(
         };
         let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
         local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
+        // While this call waited, a partition or a child may have come. Those that were read are locked by now.
+        if flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key) {
+            raise(Error::NoKey { table: shown(table) });
+        }
         let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;
         if !last.is_none_or(is_moved) {
             raise(Error::NotMoved { positions: shown(positions) });
