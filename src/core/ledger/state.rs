@@ -141,9 +141,10 @@ impl Ledger {
         }
         new.used = self.used.united(&concern.used, now);
         new.bound = self.bound.united(marks.bound);
-        if marks.bound.recalls > self.bound.recalls && self.bound.incarnation == self.me.incarnation {
-            // The file does not know of the recall, as it was restored, and this server may have announced again since then.
+        if marks.bound.recalls > self.bound.recalls && (self.binds || self.bound.incarnation == self.me.incarnation) {
+            // The file, restored or a copy, does not know of the recall, and this server may have announced again since then.
             new.bind_upto(self.bound.instant);
+            new.announced = new.announced.max(self.announced());
         }
         // This incarnation's own bound counts where the file does not know of it, as it was restored; another one's counts also
         // below this one's.

@@ -238,3 +238,15 @@ fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
         on(A, [Event::Accept { slot: 1, stop: None }, Event::RestoreFile, ask, RESTART]),
     ]);
 }
+
+/// A new primary announces in one database what the old one did with its clock ahead, and learns in another that it was taken back.
+#[test]
+fn a_new_primary_that_learns_of_a_recall() {
+    let ask = |slot| Event::Ask { slot, stop: None };
+    goes_well([
+        on(A, [Event::Step { by: 60 * SECOND }, ask(0)]),
+        on(B, [follow(SECOND_NODE)]),
+        on(A, [Event::SetRight, Event::Accept { slot: 0, stop: None }, CRASH]),
+        on(B, [REPLAY, Event::Connect { slot: 1, database: 1 }, Event::Promote, ask(1), make(0), wait(1)]),
+    ]);
+}
