@@ -559,9 +559,10 @@ NO_KEYS = {
                              "CREATE TABLE x1 (id bigint DEFAULT flake_next(current_setting('search_path'))) INHERITS (x)",
     "a child of one of two layouts": "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); CREATE TABLE x1 "
                                      "(id bigint DEFAULT greatest(flake_next('si'), flake_next('twitter'))) INHERITS (x)",
-    "a partition of a table of another layout": "CREATE TABLE parent (id bigint DEFAULT flake_next('twitter')) PARTITION BY HASH (id); "
-                                                "CREATE TABLE x (id bigint NOT NULL UNIQUE DEFAULT flake_next('instagram')); "
-                                                "ALTER TABLE parent ATTACH PARTITION x FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+    "a partition of a table of another layout":
+        "CREATE TABLE parent (id bigint DEFAULT flake_next('twitter')) PARTITION BY HASH (id); "
+        "CREATE TABLE x (id bigint NOT NULL UNIQUE DEFAULT flake_next('instagram')); "
+        "ALTER TABLE parent ATTACH PARTITION x FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
     "two keys, one with a child of another layout":
         "CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), b bigint UNIQUE DEFAULT flake_next('instagram')); "
         "CREATE TABLE x1 (id bigint DEFAULT flake_next('si')) INHERITS (x)",
@@ -577,8 +578,8 @@ def test_tables_without_a_key(db, table):
 
 
 def test_a_child_of_another_layout_that_comes_while_a_call_waits(server, db):
-    db.execute("CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram')); INSERT INTO positions VALUES ('mailer', 'x')")
-    db.execute("INSERT INTO x DEFAULT VALUES")
+    db.execute("CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram'))")
+    db.execute("INSERT INTO x DEFAULT VALUES; INSERT INTO positions VALUES ('mailer', 'x')")
     wait_until_complete(server, "x", "flake_min(flake_horizon(), 'instagram')")
     take = "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 9)"
     with server.connect() as first, server.connect() as second:
