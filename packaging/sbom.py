@@ -117,14 +117,14 @@ def field(name, first, lines):
 
 def copyright(crates):
     """In Debian's machine-readable format, version 1.0. Each text is there once, with the crates that it is for."""
-    groups, mit = {}, None
+    groups, known = {}, {}
     for crate in sorted(crates.linked):
         package = crates.packages[crate]
         if package["source"]:
             names = chosen(package["license"])
             texts = [text_of(package, name) for name in names]
             if names == ["MIT"] and texts[0] and texts[0].startswith("Permission"):
-                mit = texts[0]
+                known["MIT"] = texts[0]
             groups.setdefault((tuple(names), tuple(texts)), []).append(package)
     _, holder, terms = (ROOT / "LICENSE").read_text().strip().split("\n\n", 2)
     holder = holder.removeprefix("Copyright (c) ")
@@ -137,7 +137,8 @@ def copyright(crates):
     for (names, texts), packages in groups.items():
         files = [f"vendor/{package['name']}-{package['version']}/*" for package in packages]
         said = sorted({holder for package in packages for holder in holders(package, filter(None, texts))})
-        text = "\n\n".join(text or mit for text in texts)
+        # Another license without its text is an error here.
+        text = "\n\n".join(text or known[name] for name, text in zip(names, texts, strict=True))
         paragraphs.append("\n".join([
             field("Files", "", files), field("Copyright", "", said), field("License", " and ".join(names), text.splitlines()),
         ]))  # fmt: skip

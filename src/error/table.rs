@@ -202,7 +202,7 @@ pub fn row(error: &Error) -> Row {
             "Take rows as a role that the policies do not apply to, such as one with BYPASSRLS."),
         Error::NoKey { .. } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The key is the one column of type bigint or sno whose default is flake_next, with the name of a layout, or sno_next, and \
-             that an index of all rows begins with. Partitions and children have the same layout.",
+             that an index of all rows begins with. Its partitions and children, and what it is a partition of, make IDs of no other layout.",
             "Give it such a default and a primary key; let only one column have both."),
         PositionType { is_sno, .. } => row!(ERRCODE_DATATYPE_MISMATCH,
             "The position of a consumer is the key of a row.",
