@@ -1,0 +1,75 @@
+"""What tests of flake_take have in common."""
+
+import contextlib
+import threading
+
+import psycopg
+import pytest
+
+from waiting import wait_until
+
+POSITIONS = "CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source))"
+TAKE = "SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100)"
+LAST = "SELECT last FROM positions WHERE name = 'mailer'"
+WAITS = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'"
+
+
+def prepared(server):
+    """A session of a superuser, with an outbox of ten rows below the horizon, and a consumer that has taken none."""
+    server.sql(f"""
+        DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC;
+        CREATE EXTENSION flake; {POSITIONS};
+        CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
+        INSERT INTO outbox (event) SELECT n FROM generate_series(1, 10) n;
+        INSERT INTO positions VALUES ('mailer', 'outbox')""")
+    wait_until_complete(server)
+    with server.session() as db:
+        yield db
+
+
+def wait_until_complete(server, table="outbox", horizon="flake_min(flake_horizon(), 'twitter')"):
+    wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < {horizon}, true) FROM {table}"))
+
+
+@contextlib.contextmanager
+def role(server, name="consumer"):
+    """A session of a role that has no privileges, and is gone after the block."""
+    server.sql(f"CREATE ROLE {name} LOGIN")
+    try:
+        with server.session(user=name) as db:
+            yield db
+    finally:
+        server.sql(f"SET lock_timeout = '10s'; DROP OWNED BY {name} CASCADE; DROP ROLE {name}")
+
+
+def events(db, take=TAKE):
+    return [int(row[-1]) for row in db.execute(take).fetchall()]
+
+
+def refused(db, sqlstate, take=TAKE):
+    error = pytest.raises(psycopg.Error, db.execute, take).value
+    assert error.sqlstate == sqlstate, error
+    return error
+
+
+class Waiting(threading.Thread):
+    """A session that executes something, and waits for a lock when this is made."""
+
+    def __init__(self, server, db, execute):
+        super().__init__()
+        self.result, self.execute, self.error = None, execute, None
+        self.db = db
+        self.start()
+        wait_until(lambda: not self.is_alive() or server.sql(WAITS, db.info.backend_pid))
+
+    def run(self):
+        try:
+            self.result = self.execute(self.db)
+        except psycopg.Error as error:
+            self.error = error
+
+    def end(self):
+        self.join()
+        if self.error:
+            raise self.error
+        return self.result
