@@ -17,8 +17,8 @@ OTHER_LIBRARY = re.compile(r"another version of the flake library is in use\nDET
 RESTART = re.compile(r"terminating connection due to administrator command|server closed the connection unexpectedly")
 # Of each server that libpq tries.
 REASONS = re.compile(
-    r"No such file or directory|Connection refused|server closed the connection unexpectedly|session is (not )?read-only|"
-    r"FATAL:  the database system is (starting up|shutting down|not (yet )?accepting connections)|server is (not )?in hot standby mode"
+    r"No such file or directory|Connection refused|server closed the connection unexpectedly|session is read-only|"
+    r"server is not in hot standby mode|FATAL:  the database system is (starting up|shutting down|not (yet )?accepting connections)"
 )
 
 
