@@ -14,11 +14,14 @@ from writers import PAUSE, Writers
 
 # What the documentation says that clients see: where another library is in use, and where a server is restarted.
 OTHER_LIBRARY = re.compile(r"another version of the flake library is in use\nDETAIL: .*\nHINT:  Restart the server")
-RESTART = re.compile(r"terminating connection due to administrator command|server closed the connection unexpectedly")
+RESTART = re.compile(
+    r"([a-z ]+ failed: )?(terminating connection due to administrator command|server closed the connection unexpectedly)"
+)
 # Of each server that libpq tries.
 REASONS = re.compile(
     r"No such file or directory|Connection refused|server closed the connection unexpectedly|session is read-only|"
-    r"server is not in hot standby mode|FATAL:  the database system is (starting up|shutting down|not (yet )?accepting connections)"
+    r"server is not in hot standby mode|"
+    r"FATAL:  the database system is (starting up|shutting down|not (yet )?accepting connections)"
 )
 
 
