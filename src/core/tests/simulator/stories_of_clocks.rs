@@ -5,8 +5,8 @@ use flake_core::ledger::used::MAX_GAPS;
 use crate::layouts::{HOUR, LAYOUTS, SECOND};
 use crate::operator::Ending;
 use crate::stories::{
-    A, ACCEPT, B, FIRST, REPLAY, RESTART, SECOND_NODE, again, at_each_point, connect, follow, goes_well, made_on, make,
-    on, wait,
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
+    made_on, make, on, wait,
 };
 use crate::story::Event;
 
@@ -89,6 +89,31 @@ fn an_accepted_clock_does_not_take_start_above_back() {
             on(A, again(0, true)),
         ]);
     }
+}
+
+/// Accepting the clock fails where the file is flushed, so what it has written is there: nothing is taken back by that, neither
+/// for a page that is created next, nor after a crash.
+#[test]
+fn an_acceptance_that_may_be_on_disk() {
+    let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
+    let ask = Event::Ask { slot: 1, stop: None };
+    let back = Event::Step { by: -SECOND };
+    at_each_point(|stop| {
+        let fails = [Event::Accept { slot: 0, stop: Some(stop) }, full, Event::GoOn { slot: 0, stop: None }, empty];
+        let page = goes_well([
+            on(A, [make(1), Event::Upgrade, ask, back]),
+            on(A, fails),
+            on(A, [Event::SetRight]),
+            on(A, connect(1)),
+            on(A, [make(1), Event::Exit { slot: 1, stop: None }, make(1)]),
+        ]);
+        let crash = goes_well([
+            on(A, [make(0), Event::Step { by: HOUR }, make(0), ask, Event::SetRight, Event::Pass { by: 4 * SECOND }]),
+            on(A, fails),
+            on(A, [Event::Pass { by: 2 * SECOND }, ask, CRASH, START, back, make(0)]),
+        ]);
+        page.stops + crash.stops
+    });
 }
 
 /// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
