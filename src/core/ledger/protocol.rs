@@ -449,9 +449,8 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
 /// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
 /// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
 pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
-    let is_binding = |state: &mut State| {
-        !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger)
-    };
+    let is_binding =
+        |state: &mut State| !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;
     if !host.lock(is_binding) {
         // No file names an incarnation before it has looked for an old primary.
