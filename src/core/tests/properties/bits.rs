@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use flake_core::{Error, Field, Layout, Reversal, Role, SequenceRule};
+use flake_core::{Error, Field, IdSource, Layout, Reversal, Role, SequenceRule};
 use proptest::prelude::*;
 
 use crate::layouts::{any_layout, parts_of, possible};
