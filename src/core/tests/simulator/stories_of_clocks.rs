@@ -116,6 +116,20 @@ fn an_acceptance_that_may_be_on_disk() {
     });
 }
 
+/// The clock is set back while it is accepted: that takes back horizons before it returns.
+#[test]
+fn a_clock_that_is_set_back_while_it_is_accepted() {
+    let play = |stop, next| {
+        let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
+        goes_well([
+            on(A, [Event::Ask { slot: 1, stop: None }]),
+            on(A, accepts),
+            on(A, [Event::GoOn { slot: 0, stop: Some(next) }, Event::Pass { by: SECOND / 4 }, make(1)]),
+        ])
+    };
+    at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
+}
+
 /// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
 #[test]
 fn an_acceptance_that_fails_halfway() {
