@@ -148,12 +148,12 @@ def build(tests):
 
 
 def build_libraries(profile, tests):
-    """The libraries that these tests put in place of the installed one, as far as slips need them; see `libraries` in scripts/test."""
+    """The libraries that these tests put in place of the installed one, as far as slips need them."""
     if any(test.startswith("libraries/test_stalls.py") for test in tests):
         build_library("stalls", profile, "stalls")
     if any(test.startswith("libraries/test_replaced.py") for test in tests):
-        later = {"name": "later layouts", "file": "src/core/layout/builtin.rs", "text": "LATER: u32 = ", "replacement": "LATER: u32 = 9"}
-        with slip(later):
+        constant = "LATER: u32 = "
+        with slip({"name": constant, "file": "src/core/layout/builtin.rs", "text": constant, "replacement": f"{constant}9"}):
             build_library("later_layouts", profile)
 
 

@@ -190,7 +190,8 @@ def test_a_partition_that_comes_meanwhile(server, db):
     """Its row is below one of the partition that the call knows."""
     server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
                       PARTITION BY LIST (event);
-                  CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1); INSERT INTO log (event) SELECT 1 FROM generate_series(1, 9);
+                  CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1);
+                  INSERT INTO log (event) SELECT 1 FROM generate_series(1, 9);
                   INSERT INTO positions VALUES ('mailer', 'log')""")
     wait_until_complete(server, "log")
     take = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
