@@ -186,6 +186,30 @@ def test_a_consumer_that_is_canceled_while_it_waits(server, db):
         assert events(other) == list(range(1, 11))
 
 
+def test_a_partition_that_comes_meanwhile(server, db):
+    """Its row is below one of the partition that the call knows."""
+    server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
+                      PARTITION BY LIST (event);
+                  CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1);
+                  INSERT INTO log (event) SELECT 1 FROM generate_series(1, 9);
+                  INSERT INTO positions VALUES ('mailer', 'log')""")
+    wait_until_complete(server, "log")
+    take = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
+    with server.session() as other, server.session() as writer:
+        assert [events(other, take.format(1)) for _ in range(8)] == [[1]] * 8
+        db.execute("BEGIN; SELECT FROM positions WHERE source = 'log'::regclass FOR UPDATE")
+        writer.execute("BEGIN")
+        id, = writer.execute("SELECT flake_next('twitter')").fetchone()
+        server.sql("INSERT INTO log (event) VALUES (1)")
+        waiting = Waiting(server, other, lambda other: events(other, take.format(100)))
+        server.sql("CREATE TABLE log2 (LIKE log INCLUDING ALL); ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)")
+        writer.execute("INSERT INTO log VALUES (%s, 2)", (id,))
+        writer.execute("COMMIT")
+        wait_until_complete(server, "log")
+        db.execute("COMMIT")
+        assert waiting.end() == [1, 2, 1]
+
+
 def test_a_position_that_is_dropped_meanwhile(server, db):
     with server.session() as other:
         db.execute("BEGIN; DELETE FROM positions")
