@@ -17,7 +17,7 @@ class Copy:
 
     def __init__(self, path):
         self.path = path
-        for name in ["scripts", "sql"]:
+        for name in ["scripts", "sql", "tests/mutants"]:
             shutil.copytree(ROOT / name, path / name)
         for name in ["Cargo.toml", "flake.control"]:
             shutil.copy(ROOT / name, path)
@@ -27,6 +27,7 @@ class Copy:
         for open_upgrade in (path / "sql/upgrades").glob("*"):
             open_upgrade.unlink()
         self.write(f"sql/upgrades/flake--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
+        self.write("tests/mutants/upgrade.toml", f'file = "sql/upgrades/flake--{VERSION}--{NEXT}.sql"\n')
         self.commit("the next one")
 
     def git(self, *arguments, **options):
@@ -73,12 +74,14 @@ def test_no_frozen_script_takes_the_place_of_the_one_that_is_built(copy):
 
 
 def test_a_release_is_cut(copy):
-    """Its install script, and the script that upgrades to it, stay from then on."""
+    """Its install script, and the script that upgrades to it, stay from then on. Slips in that name where it is."""
     assert copy.release("cut").returncode == 0
     releases = copy.path / "sql/releases"
     assert (releases / f"flake--{NEXT}.sql").read_text() == script()
     assert (releases / f"flake--{VERSION}--{NEXT}.sql").read_text() == "SELECT 'the upgrade';\n"
     assert not list((copy.path / "sql/upgrades").glob("*"))
+    slip = (copy.path / "tests/mutants/upgrade.toml").read_text()
+    assert slip == f'file = "sql/releases/flake--{VERSION}--{NEXT}.sql"\n'
     listed = {line.split()[1] for line in (releases / "SHA256SUMS").read_text().splitlines()}
     assert listed == {path.name for path in releases.glob("*.sql")}
     assert copy.release("check").returncode == 0
