@@ -97,8 +97,8 @@ def test_debian_reads_the_licenses():
 
 
 def test_licenses_of_the_crates():
-    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names those of
-    which CNCF's projects have to ask."""
+    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names those
+    of which CNCF's projects have to ask."""
     text = copyright()
     head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
     assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
@@ -112,7 +112,7 @@ def test_licenses_of_the_crates():
         licenses |= {*name.split(" and ")}
         crates = {file.removeprefix("vendor/").removesuffix("/*") for file in paragraph["Files"].split()}
         named |= crates
-        asked |= {(crate.rpartition("-")[0], part) for crate in crates for part in name.split(" and ") if part not in allowed["allow"]}
+        asked |= {(crate.rpartition("-")[0], part) for crate in crates for part in {*name.split(" and ")} - {*allowed["allow"]}}
     bom = json.loads(subprocess.check_output([sys.executable, "packaging/sbom.py", "bom", "15"], cwd=ROOT))
     linked = [part for part in bom["components"] if part.get("scope") == "required"]
     assert {f"{part['name']}-{part['version']}" for part in linked if "hashes" in part} <= named
