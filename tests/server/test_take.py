@@ -25,6 +25,19 @@ def test_each_row_comes_once_and_in_order(db):
     assert db.execute(LAST).fetchone() == db.execute("SELECT max(id) FROM outbox").fetchone()
 
 
+def test_rows_of_one_id_come_together(server, db):
+    """The position can be before or behind all of them only."""
+    db.execute("""
+        CREATE TABLE lines (id bigint DEFAULT flake_next('twitter'), line int, PRIMARY KEY (id, line));
+        INSERT INTO positions VALUES ('mailer', 'lines');
+        WITH first AS (INSERT INTO lines (line) VALUES (1) RETURNING id)
+        INSERT INTO lines SELECT id, n FROM first, generate_series(2, 5) n;
+        INSERT INTO lines (line) VALUES (6), (7)""")
+    wait_until_complete(server, "lines")
+    take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 2)"
+    assert [sorted(events(db, take)) for _ in range(3)] == [[1, 2, 3, 4, 5], [6, 7], []]
+
+
 def test_rows_that_are_not_below_the_horizon_stay(server, db):
     """Not even the first one of the tick in which it lies."""
     with server.session() as writer:
