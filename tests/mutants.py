@@ -140,20 +140,29 @@ def build(tests):
     if len(of_core) < len({test.split("::")[0] for test in tests}):
         compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="")
     if any(test.startswith("libraries/") for test in tests):
-        build_libraries(profile)
+        build_libraries(profile, tests)
     if any(test.startswith("engines/") for test in tests):
         newest = compiled(["scripts/postgres", "18"]).strip()
         compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_STAGE="", FLAKE_BUILT="", PG_CONFIG=newest)
     return programs
 
 
-def build_libraries(profile):
-    """The libraries that tests/libraries/test_stalls.py puts in place of the installed one."""
-    stage = COPY / "target" / "stalls"
-    compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_FEATURES="stalls", FLAKE_STAGE=str(stage), FLAKE_BUILT="")
+def build_libraries(profile, tests):
+    """The libraries that these tests put in place of the installed one, as far as slips need them."""
+    if any(test.startswith("libraries/test_stalls.py") for test in tests):
+        build_library("stalls", profile, "stalls")
+    if any(test.startswith("libraries/test_replaced.py") for test in tests):
+        constant = "LATER: u32 = "
+        with slip({"name": constant, "file": "src/core/layout/builtin.rs", "text": constant, "replacement": f"{constant}9"}):
+            build_library("later_layouts", profile)
+
+
+def build_library(name, profile, features=""):
+    stage = COPY / "target" / name
+    compiled(["scripts/build"], FLAKE_PROFILE=profile, FLAKE_FEATURES=features, FLAKE_STAGE=str(stage), FLAKE_BUILT="")
     library, = stage.rglob("flake.so")
     (COPY / "target" / "libraries").mkdir(exist_ok=True)
-    shutil.copy(library, COPY / "target" / "libraries" / "stalls.so")
+    shutil.copy(library, COPY / "target" / "libraries" / f"{name}.so")
 
 
 def failure(test, programs):

@@ -1,11 +1,15 @@
 """Uses the models, after `django-admin migrate`."""
 
+from datetime import timedelta
+
 import django
 
 django.setup()
 
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import DateTimeField, Func
+from django.utils import timezone
 
 from shop.models import Customer, Order
 
@@ -13,6 +17,10 @@ customer = Customer.objects.create(name="Ada")
 orders = Order.objects.bulk_create(Order(customer=customer, item=f"cup {number}") for number in range(1000))
 print(customer.pk, len({order.pk for order in orders}), customer.order_set.count())
 print([order.item for order in Order.objects.order_by("pk")] == [order.item for order in orders])
+
+made_at = Func("pk", function="flake_timestamp", output_field=DateTimeField())
+recent = Order.objects.alias(made_at=made_at).filter(made_at__gte=timezone.now() - timedelta(hours=1))
+print(recent.count())
 
 # A table of Django's own, converted; its model has an AutoField.
 with connection.cursor() as cursor:

@@ -14,17 +14,17 @@ with psycopg.connect(autocommit=True) as db:
     rows = db.execute("INSERT INTO orders (item) SELECT unnest(%s::text[]) RETURNING id, item", [items]).fetchall()
     print(rows == sorted(rows), [item for _, item in rows] == items)
 
+    # COPY, with IDs that the program has to know before.
+    ids = [id for id, in db.execute("SELECT flake_batch('twitter', %s)", [len(items)])]
+    with db.cursor() as cursor, cursor.copy("COPY orders (id, item) FROM STDIN (FORMAT binary)") as copy:
+        copy.set_types(["int8", "text"])
+        for row in zip(ids, items, strict=True):
+            copy.write_row(row)
+
     # Statements that do not wait for each other.
     with db.pipeline():
         cursors = [db.execute("INSERT INTO orders (item) VALUES (%s) RETURNING id", [item]) for item in items]
-        ids = [cursor.fetchone()[0] for cursor in cursors]
-
-    # COPY, with IDs that the program has to know before.
-    ids += [id for id, in db.execute("SELECT flake_batch('twitter', %s)", [len(items)])]
-    with db.cursor() as cursor, cursor.copy("COPY orders (id, item) FROM STDIN (FORMAT binary)") as copy:
-        copy.set_types(["int8", "text"])
-        for row in zip(ids[-len(items) :], items, strict=True):
-            copy.write_row(row)
+        ids += [cursor.fetchone()[0] for cursor in cursors]
     print(db.execute("SELECT count(*) FROM orders WHERE id = ANY (%s)", [ids]).fetchone())
 
     # An error has an SQLSTATE, a DETAIL and a HINT.

@@ -1,5 +1,7 @@
 """Uses the models, after `alembic upgrade head`."""
 
+from datetime import timedelta
+
 from sqlalchemy import create_engine, func, select
 from sqlalchemy.orm import Session
 
@@ -13,7 +15,8 @@ with Session(engine) as session:
     session.commit()  # one INSERT
     print([order.item for order in session.scalars(select(Order).order_by(Order.id))] == [order.item for order in orders])
 
-    order = session.scalars(select(Order).where(func.flake_during(Order.id, func.tstzrange(None, None)))).first()
+    recent = select(Order).where(func.flake_timestamp(Order.id) >= func.now() - timedelta(hours=1))
+    order = session.scalars(recent.order_by(Order.id)).first()
     print(order.id, session.get(Order, order.id).item)
 
     event = Event(name="opened")

@@ -242,7 +242,8 @@ pub fn row(error: &Error) -> Row {
             "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first."),
         Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
-            "Correct flake.node_id and flake.node_count in postgresql.conf and reload it."),
+            "Correct flake.node_id and flake.node_count in the server's configuration, and reload it; what its command line sets \
+             needs a restart."),
         Core(CoreError::TooManyNodes { workers, nodes, .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
             "Lower flake.node_count and restart the server, or use a layout with more worker bits."),

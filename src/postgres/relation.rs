@@ -18,6 +18,16 @@ pub fn lock_to_read(relation: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
 }
 
+/// Learns which relations have changed until now, of which locks that the transaction has already tell nothing. Returns a number
+/// that is greater after a change.
+pub fn changes() -> u64 {
+    // SAFETY: no relation is open here; the number is one of this process.
+    unsafe {
+        pg_sys::AcceptInvalidationMessages();
+        pg_sys::SharedInvalidMessageCounter
+    }
+}
+
 /// Returns whether it is a table whose rows are stored here, itself or in its partitions.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation up in the catalog.

@@ -36,7 +36,7 @@ def test_sqlalchemy(empty_database):
 
 def test_django(empty_database):
     empty_database.python("django", "-m", "django", "migrate", "--verbosity", "0")
-    check(empty_database.python("django", "use_shop.py"), f"{ID} 1000 1000", "True", f"{ID} 1 True", "True")
+    check(empty_database.python("django", "use_shop.py"), f"{ID} 1000 1000", "True", "1000", f"{ID} 1 True", "True")
     assert empty_database.inserts("shop_order") == 1
 
 

@@ -34,11 +34,12 @@ class Batch:
 
 
 class Writers(Background):
-    """Each of them goes round its servers until one lets it in, and stays there as long as it may."""
+    """Each of them goes round its servers until one lets it in, and stays there as long as it may, or, if it is one that
+    `returns`, for one batch."""
 
-    def __init__(self, *places):
+    def __init__(self, *places, returns=lambda client: False):
         super().__init__()
-        self.tokens, self.batches = itertools.count(), {}
+        self.tokens, self.batches, self.errors, self.returns = itertools.count(), {}, [], returns
         for client, servers in enumerate(places):
             self.add(self.write, client, servers)
 
@@ -49,7 +50,10 @@ class Writers(Background):
                 with server.connect(user="app", autocommit=False) as db:
                     while not self.ends.wait(PAUSE):
                         self.insert(client, server, db)
-            except psycopg.OperationalError:
+                        if self.returns(client):
+                            break
+            except psycopg.OperationalError as error:
+                self.errors.append((client, error))
                 self.ends.wait(PAUSE)
             if self.ends.is_set():
                 return
@@ -67,13 +71,13 @@ class Writers(Background):
     def of(self, server):
         return [batch for batch in list(self.batches.values()) if batch.server is server]
 
-    def wait_for_all(self, server, count=20):
-        """Until each client has had so many batches more there."""
+    def wait_for_all(self, server, count=20, but=lambda client: False):
+        """Until each client, but those that are left out, has had so many batches more there."""
         before = collections.Counter(batch.client for batch in self.of(server))
 
         def have_all():
             more = collections.Counter(batch.client for batch in self.of(server)) - before
-            return all(more[client] >= count for client in range(len(self.threads)))
+            return all(more[client] >= count for client in range(len(self.threads)) if not but(client))
 
         wait_until(have_all)
 

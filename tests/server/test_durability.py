@@ -6,7 +6,8 @@ import psycopg
 import pytest
 
 from clients import KINDS, Made
-from standing_clock import SESSIONS, at, make, server_at_0, sessions, wait_until
+from horizon import announce, below
+from standing_clock import SESSIONS, at, attempts, make, make_in_all, server_at_0, sessions, wait_until
 from test_mark_file import mark
 
 # Writes down which files are flushed.
@@ -34,15 +35,20 @@ int fdatasync(int file)
 """
 
 
+def preload(server, name, source):
+    """A library takes the place of functions, in a server that flushes."""
+    library = server.compile(name, source)
+    preloaded = server.environment["SERVER_ENV"]
+    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
+    server.restart("fsync=on")
+
+
 def test_each_record_that_grants_time_is_flushed(own_servers):
     server, made = server_at_0(own_servers), Made()
     log = server.base / "flushes"
     log.touch()
     log.chmod(0o666)
-    library = server.compile("flushes", FLUSHES.replace("LOG", str(log)))
-    preloaded = server.environment["SERVER_ENV"]
-    server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
-    server.restart("fsync=on")
+    preload(server, "flushes", FLUSHES.replace("LOG", str(log)))
 
     def flushes():
         return sum(line.endswith("/flake.mark") for line in log.read_text().splitlines())
@@ -67,6 +73,49 @@ def test_time_that_could_not_be_written_is_not_used(own_servers):
             pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}")
         mark(server).chmod(0o600)
         make(db, made)
+
+
+# Flushes no mark while a file is there.
+FAILS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int fdatasync(int file)
+{
+    int (*flush)(int) = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+    char link[64], name[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    if (access("broken", F_OK) != 0 || readlink(link, name, sizeof name - 1) < 0 || !strstr(name, "/flake.mark"))
+        return flush(file);
+    errno = EIO;
+    return -1;
+}
+"""
+
+
+def test_an_acceptance_that_could_not_be_flushed_takes_no_horizon_back(own_servers):
+    """It is in the file, and a crash follows; but a horizon was asked for in between."""
+    server, made = server_at_0(own_servers), Made()
+    preload(server, "fails", FAILS)
+    server.set_clock(at(3600))
+    make_in_all(server, made)
+    announce(server)
+    server.set_clock(at(10))
+    server.write("broken")
+    with pytest.raises(psycopg.errors.IoError):
+        server.sql("SELECT flake_accept_clock()")
+    (server.dir / "data" / "broken").unlink()
+    announced = announce(server)
+    server.restart(mode="immediate")
+    server.set_clock(at(20))
+    made = Made()
+    assert attempts(server, made) == set(KINDS)
+    server.set_clock(at(3610))
+    make_in_all(server, made)
+    assert below(server, made, announced) == set()
 
 
 # Keeps everybody from writing WAL to disk until a file is there.

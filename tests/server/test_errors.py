@@ -187,7 +187,7 @@ def configured(servers):
 CONFIGURATIONS = [
     ("node_id = node_count", ["flake.node_id=4", "flake.node_count=4"], "twitter", "22023",
      "node 4 is out of range for 4 nodes", "flake.node_id is 4, but flake.node_count is 4; the valid range is 0 to 3.",
-     "Correct flake.node_id and flake.node_count in postgresql.conf"),
+     "Correct flake.node_id and flake.node_count in the server's configuration"),
     ("more nodes than workers", ["flake.node_id=4", "flake.node_count=1025"], "twitter", "22023",
      'layout "twitter" has too few workers for 1025 nodes',
      "The layout has 1024 workers, but flake.node_count is 1025.", "Lower flake.node_count"),

@@ -25,6 +25,19 @@ def test_each_row_comes_once_and_in_order(db):
     assert db.execute(LAST).fetchone() == db.execute("SELECT max(id) FROM outbox").fetchone()
 
 
+def test_rows_of_one_id_come_together(server, db):
+    """The position can be before or behind all of them only."""
+    db.execute("""
+        CREATE TABLE lines (id bigint DEFAULT flake_next('twitter'), line int, PRIMARY KEY (id, line));
+        INSERT INTO positions VALUES ('mailer', 'lines');
+        WITH first AS (INSERT INTO lines (line) VALUES (1) RETURNING id)
+        INSERT INTO lines SELECT id, n FROM first, generate_series(2, 5) n;
+        INSERT INTO lines (line) VALUES (6), (7)""")
+    wait_until_complete(server, "lines")
+    take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 2)"
+    assert [sorted(events(db, take)) for _ in range(3)] == [[1, 2, 3, 4, 5], [6, 7], []]
+
+
 def test_rows_that_are_not_below_the_horizon_stay(server, db):
     """Not even the first one of the tick in which it lies."""
     with server.session() as writer:
@@ -171,6 +184,30 @@ def test_a_consumer_that_is_canceled_while_it_waits(server, db):
             waiting.end()
         db.execute("ROLLBACK")
         assert events(other) == list(range(1, 11))
+
+
+def test_a_partition_that_comes_meanwhile(server, db):
+    """Its row is below one of the partition that the call knows."""
+    server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
+                      PARTITION BY LIST (event);
+                  CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1);
+                  INSERT INTO log (event) SELECT 1 FROM generate_series(1, 9);
+                  INSERT INTO positions VALUES ('mailer', 'log')""")
+    wait_until_complete(server, "log")
+    take = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
+    with server.session() as other, server.session() as writer:
+        assert [events(other, take.format(1)) for _ in range(8)] == [[1]] * 8
+        db.execute("BEGIN; SELECT FROM positions WHERE source = 'log'::regclass FOR UPDATE")
+        writer.execute("BEGIN")
+        id, = writer.execute("SELECT flake_next('twitter')").fetchone()
+        server.sql("INSERT INTO log (event) VALUES (1)")
+        waiting = Waiting(server, other, lambda other: events(other, take.format(100)))
+        server.sql("CREATE TABLE log2 (LIKE log INCLUDING ALL); ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)")
+        writer.execute("INSERT INTO log VALUES (%s, 2)", (id,))
+        writer.execute("COMMIT")
+        wait_until_complete(server, "log")
+        db.execute("COMMIT")
+        assert waiting.end() == [1, 2, 1]
 
 
 def test_a_position_that_is_dropped_meanwhile(server, db):

@@ -1,5 +1,6 @@
 """A server goes on with another's data, and cannot know from its own memory what the other one did."""
 
+import shutil
 import time
 
 import pytest
@@ -146,6 +147,26 @@ def test_rewind_where_every_node_has_its_own_number(parted):
     insert(second, made)
     rewind_and_switch_back(first, second)
     pass_through(first, made, 3, 40)
+
+
+def test_an_old_primary_that_is_made_anew_with_the_mark_that_it_had(parted, own_servers):
+    """Neither the new primary's file nor its WAL knows of the IDs from after the promotion."""
+    first, second, made = parted
+    first.set_clock(at(60))
+    insert(first, made)
+    first.stop()
+    anew = own_servers("flake.node_id=0", standby_of=second, clock=at(3))
+    anew.stop()
+    shutil.copyfile(*(server.dir / "data" / "flake.mark" for server in (first, anew)))
+    anew.launch()
+    second.stop()
+    anew.promote()
+    # The new primary would make IDs then.
+    for seconds in 50, 51:
+        anew.set_clock(at(seconds))
+        refused = attempts(anew, made)
+    assert "twitter" in refused
+    pass_through(anew, made, 60)
 
 
 def test_another_node_drops_the_extension_and_creates_it_again(parted):

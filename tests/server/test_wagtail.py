@@ -19,7 +19,8 @@ KEYS = """
 
 def django(server, *command, **environment):
     environment = server.client_environment | {
-        "PYTHONPATH": f"{WAGTAIL}:{ROOT / 'tests' / 'helpers'}", "MEDIA": str(server.base / "media"), "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": f"{WAGTAIL}:{ROOT / 'tests' / 'helpers'}:{ROOT / 'examples' / 'django'}",
+        "MEDIA": str(server.base / "media"), "PYTHONWARNINGS": "ignore",
     } | environment  # fmt: skip
     command = [sys.executable, "-m", "wagtail_site", *command]
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)

@@ -74,6 +74,8 @@ pub struct FileState {
     pub has_exit_note: bool,
     /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
     pub is_old: bool,
+    /// Whether an acceptance of the clock that could not be written may be in it.
+    pub is_in_doubt: bool,
 }
 
 /// Why something that was read cannot be used.

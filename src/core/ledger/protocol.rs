@@ -8,7 +8,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::block::Unreadable;
 use super::host::{Change, Fault, Host, Page, Server, State, Writer};
-use super::marks::Marks;
+use super::marks::{Bound, Marks};
 use super::old;
 use super::record::{newest, note, store};
 use super::slot::{FinalProgress, Start};
@@ -225,10 +225,10 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
     }
 }
 
-/// Returns what the file says.
+/// Returns what the file says, without the bound: the ledger's counts, as an acceptance that could not be written may be there.
 fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
     Ok(match writer.read()? {
-        Some(bytes) => newest(&bytes)?.0.0,
+        Some(bytes) => Marks { bound: Bound::NONE, ..newest(&bytes)?.0.0 },
         None => Marks::default(),
     })
 }
@@ -387,6 +387,8 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let page = look(host)?;
     let (now, is_new, bound) = {
         let writer = host.writer();
+        // Until a record is written: after a crash, one that could not be written may take back what was announced since.
+        writer.lock(|state| state.file.is_in_doubt = true);
         // Read here, so that nobody announces a later instant while this session waits for the right to write.
         let now = writer.now();
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((now, false, i64::MIN)) };
@@ -447,7 +449,8 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
 /// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
 /// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
 pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
-    let is_binding = |state: &mut State| state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
+    let is_binding =
+        |state: &mut State| !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;
     if !host.lock(is_binding) {
         // No file names an incarnation before it has looked for an old primary.

@@ -36,7 +36,7 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     let checksum = checksum(&bytes[half * HALF..]);
     file.exit_note = ExitNote::decode(note, checksum);
     let (number, has_exit_note) = (file.number, file.exit_note.is_some());
-    Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true }))
+    Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true, is_in_doubt: false }))
 }
 
 /// Writes a record of the ledger: the union of what the file says, what the ledger knows, and `others`. It has no exit note.
@@ -48,10 +48,11 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> 
     };
     let exists = known.is_some() && !state.is_old;
     let mut marks = known.unwrap_or_default();
+    // An acceptance that could not be written may be there, which has taken back what the ledger has not.
+    marks.bound = ledger.bound;
     if let Some(others) = others {
         marks.unite(others, node);
     }
-    marks.bound = marks.bound.united(ledger.bound);
     marks.set(ledger.mark());
     let number = state.number + 1;
     let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note: None };
@@ -66,7 +67,7 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> 
         writer.replace(&bytes)?;
         0
     };
-    writer.lock(|state| state.file = FileState { number, checksum, half, has_exit_note: false, is_old: false });
+    writer.lock(|state| state.file = FileState { number, checksum, half, ..FileState::default() });
     Ok(())
 }
 

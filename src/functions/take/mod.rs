@@ -63,6 +63,7 @@ fn flake_take(
         raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
     };
     Queries::run(|queries| {
+        let changes = relation::changes();
         let flake = extension::find(c"flake");
         let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
         let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
@@ -84,6 +85,8 @@ fn flake_take(
         if queries.execute::<0>(&texts.lock, &of).1 == 0 {
             no_position();
         }
+        // While this call waited, a partition may have come, of which a plan that is kept does not know yet.
+        relation::changes();
         let mut last = None;
         let add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
             // The names could be those of other relations by now, in a schema that was renamed.
@@ -98,8 +101,10 @@ fn flake_take(
         };
         let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
         local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
-        // While this call waited, a partition or a child may have come. Those that were read are locked by now.
-        if flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key) {
+        // It may be one of another layout. Those that were read are locked by now.
+        if relation::changes() != changes
+            && flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key)
+        {
             raise(Error::NoKey { table: shown(table) });
         }
         let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;

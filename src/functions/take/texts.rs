@@ -14,7 +14,7 @@ pub struct Texts {
     /// position and horizon.
     pub look: CString,
     pub lock: CString,
-    /// The rows and their keys, $3 at most.
+    /// The rows and their keys, $3 at most, and those with the key of the last one: the position moves over them too.
     pub rows: CString,
     /// Moves the position to $3.
     pub go_on: CString,
@@ -29,7 +29,7 @@ const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
 const ROWS: &str = "
     SELECT (t.*)::{table}, t.{key} FROM {table} t
     WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
-    ORDER BY t.{key} LIMIT $3";
+    ORDER BY t.{key} FETCH FIRST $3 ROWS WITH TIES";
 const GO_ON: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
 
 const OF: &str = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";

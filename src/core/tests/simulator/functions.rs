@@ -47,6 +47,7 @@ impl Play {
         }
         let from = Cell::new((0, false));
         let began = self.take_horizons_back(at, None);
+        self.world().machines[at].accepting += 1;
         let result = self.act((at, slot), stop, |host, _| {
             let (instant, has_changed, _) = protocol::accept(host)?;
             from.set((instant, has_changed));
@@ -56,6 +57,7 @@ impl Play {
         self.take_horizons_back(at, Some(lowest));
         let mut world = self.world();
         let machine = &mut world.machines[at];
+        machine.accepting -= 1;
         if from.get().1 {
             machine.last_step = self.time();
         }

@@ -88,6 +88,8 @@ pub struct Machine {
     pub replayed: Vec<Horizon>,
     /// How often its clock began to be accepted, and was.
     pub acceptances: u64,
+    /// How many sessions are accepting it.
+    pub accepting: usize,
     /// When, and by its clock; its file tells.
     pub taken_back: Vec<(i64, i64)>,
 }
@@ -134,6 +136,7 @@ impl Machine {
             published: Vec::new(),
             replayed: Vec::new(),
             acceptances: 0,
+            accepting: 0,
             taken_back: Vec::new(),
         }
     }

@@ -79,8 +79,14 @@ impl Play {
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
         machine.may_wait |= offset > 0;
         machine.last_step = self.time();
+        let is_accepting = machine.accepting > 0;
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
+        drop(world);
+        // What is accepted may be this clock, before the call returns.
+        if is_accepting {
+            self.take_horizons_back(at, None);
+        }
     }
 
     /// The clock comes to where it was when an ID was made: as time passes, or because it is set.

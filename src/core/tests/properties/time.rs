@@ -1,0 +1,117 @@
+//! The time of IDs, and the IDs of a time.
+
+use std::ops::Bound;
+
+use flake_core::Error;
+use proptest::prelude::*;
+
+use crate::layouts::{any_layout, parts_of, possible};
+
+proptest! {
+    #![proptest_config(crate::config())]
+
+    /// An ID is within the IDs of a span exactly when its tick overlaps the span.
+    #[test]
+    fn spans_hold_the_ids_whose_ticks_overlap(
+        layout in any_layout(),
+        id: u64,
+        ends in [-3i64..1_000_000, -3i64..1_000_000],
+        open: [bool; 2],
+        included: bool,
+    ) {
+        let id = possible(&layout, id);
+        let start = layout.start_of(layout.tick_of(id).unwrap());
+        let Some(last_tick) = layout.last_ordered_tick() else { return Ok(()) };
+        if start > layout.start_of(last_tick) {
+            return Ok(());
+        }
+        let near = |offset: i64, open: bool| (!open).then(|| start.saturating_add((offset - 500_000) / 7));
+        let (from, to) = (near(ends[0], open[0]), near(ends[1], open[1]));
+        let first = from.map_or(Bound::Unbounded, Bound::Included);
+        let last = to.map_or(Bound::Unbounded, if included { Bound::Included } else { Bound::Excluded });
+        let found = match layout.ids_during(first, last) {
+            Ok(found) => found,
+            Err(Error::InstantOutOfRange { .. }) => return Ok(()),
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        };
+        let end = start + layout.tick_length();
+        let overlaps = from.is_none_or(|from| from < end)
+            && to.is_none_or(|to| start < to || included && start == to)
+            && (from.is_none() || to.is_none() || from < to || included && from == to);
+        let within = found.is_some_and(|(first, last)| (first..=last).contains(&(id as i64)));
+        if from.zip(to).is_none_or(|(from, to)| from < to || included && from == to) {
+            prop_assert_eq!(within, overlaps, "{:?} {:?} {:?}", from, to, found);
+        }
+    }
+
+    /// An ID is on a side of an instant exactly when its time is, up to the last tick that is in the order of bigint.
+    #[test]
+    fn filters_by_time_are_ranges(layout in any_layout(), id: u64, offset in -3i64..4, at: i64, which in 0usize..8) {
+        let id = possible(&layout, id);
+        let start = layout.start_of(layout.tick_of(id).unwrap());
+        let Some(last_tick) = layout.last_ordered_tick() else {
+            let refused = matches!(layout.since(at), Err(Error::NotTimeOrdered { .. }));
+            prop_assert!(refused && layout.solid().is_none());
+            return Ok(());
+        };
+        let end = layout.start_of(last_tick);
+        if start > end {
+            return Ok(());
+        }
+        let near = [start, start + layout.tick_length(), layout.epoch(), end, i64::MAX, i64::MIN, 0, at][which];
+        let at = near.saturating_add(offset);
+        let (signed, ends) = (id as i64, [layout.since(at), layout.after(at), layout.until(at), layout.before(at)]);
+        let [since, after, until, before] = ends.map(|end| end.unwrap().map(|id| id as i64));
+        prop_assert_eq!(since.is_some_and(|first| first <= signed), at <= start);
+        prop_assert_eq!(after.is_some_and(|first| first <= signed), at < start);
+        prop_assert_eq!(until.is_some_and(|last| signed <= last), start <= at);
+        prop_assert_eq!(before.is_some_and(|last| signed <= last), start < at);
+    }
+
+    /// They, and no other IDs, have a time.
+    #[test]
+    fn solid_ids_have_no_hole(layout in any_layout(), number: u64, inside: bool) {
+        let Some(solid) = layout.solid() else { return Ok(()) };
+        let is_solid = |id: i64| (solid.lowest..=solid.highest).contains(&id);
+        let length = solid.highest.abs_diff(solid.lowest);
+        let id = if inside { solid.lowest.wrapping_add_unsigned(number % length.max(1)) } else { number as i64 };
+        let tick = layout.tick_of(id as u64);
+        prop_assert_eq!(tick.is_ok(), is_solid(id) || solid.turns_negative && id < 0, "{:?}", solid);
+        prop_assert!(!is_solid(id) || tick.unwrap() <= layout.last_ordered_tick().unwrap());
+        for (end, is_within) in [(solid.lowest, true), (solid.highest, true), (solid.highest.wrapping_add(1), false)] {
+            prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || solid.turns_negative && end < 0);
+        }
+    }
+
+    #[test]
+    fn ordered_layouts_order_by_time(layout in any_layout(), one: [u64; 4], two: [u64; 4]) {
+        let (one, two) = (parts_of(&layout, one), parts_of(&layout, two));
+        let (id, other) = (layout.pack(&one).unwrap() as i64, layout.pack(&two).unwrap() as i64);
+        let at = layout.start_of(one.tick);
+        match layout.last_ordered_tick() {
+            None => {
+                let refused = matches!(layout.min_at(at), Err(Error::NotTimeOrdered { .. }));
+                prop_assert!(refused);
+            }
+            Some(last) if one.tick > last => {
+                let refused = matches!(layout.max_at(at), Err(Error::InstantOutOfRange { .. }));
+                prop_assert!(refused);
+            }
+            Some(last) => {
+                prop_assert!(layout.min_at(at).unwrap() as i64 <= id && id <= layout.max_at(at).unwrap() as i64);
+                if one.tick < two.tick && two.tick <= last {
+                    prop_assert!(id < other);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_instant_panics(layout in any_layout(), at: i64) {
+        let tick = layout.tick_at(at);
+        if let Ok(tick) = tick {
+            prop_assert!(layout.start_of(tick) <= at && at - layout.start_of(tick) < layout.tick_length());
+        }
+        let _ = (layout.min_at(at), layout.max_at(at));
+    }
+}

@@ -1,0 +1,251 @@
+//! Stories of clocks that are ahead, and of what is done about them.
+
+use flake_core::ledger::used::MAX_GAPS;
+
+use crate::layouts::{HOUR, LAYOUTS, SECOND};
+use crate::operator::Ending;
+use crate::stories::{
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
+    made_on, make, on, wait,
+};
+use crate::story::Event;
+
+/// A horizon is asked for while the clock is ahead, which is corrected and accepted: a new node makes IDs at once.
+#[test]
+fn a_horizon_that_was_taken_back_binds_no_other_node() {
+    let ask = Event::Ask { slot: 0, stop: None };
+    let step = Event::Step { by: HOUR };
+    let world = goes_well([
+        on(A, [make(0), step, make(0), ask, Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
+        on(B, [Event::Promote, wait(0)]),
+    ]);
+    let first = world.oracle.made.iter().find(|made| made.server == B).unwrap();
+    assert!(first.clock < world.oracle.branches[1].promoted + 6 * SECOND, "{first}");
+}
+
+/// Accepting a clock takes back the horizons of another incarnation too, also while time is open.
+#[test]
+fn an_accepted_clock_is_not_bound_by_the_horizons_of_another() {
+    let ask = Event::Ask { slot: 0, stop: None };
+    goes_well([
+        on(A, [Event::Step { by: 15 * SECOND }, ask, Event::LoseFile { ending: Ending::InOrder }, Event::SetRight]),
+        on(A, [Event::Step { by: 5 * SECOND }, Event::Restart { node: SECOND_NODE, preloads: false }, make(1)]),
+    ]);
+}
+
+/// The old primary was half an hour ahead in one database; the new one jumps an hour ahead, restarts, and is accepted.
+#[test]
+fn what_a_page_says_counts_also_below_what_is_accepted() {
+    for restarts in [false, true] {
+        goes_well([
+            on(A, [make(0)]),
+            on(A, connect(1)),
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST)]),
+            on(A, [Event::Step { by: HOUR / 2 }, make(0), make(1)]),
+            on(B, [REPLAY]),
+            on(A, [Event::Stop { ending: Ending::InOrder }]),
+            on(B, [Event::Promote, wait(0), Event::Step { by: HOUR }, make(0)]),
+            on(B, if restarts { vec![RESTART, make(0)] } else { vec![] }),
+            on(B, connect(1)),
+            on(
+                B,
+                [
+                    wait(0),
+                    Event::SetRight,
+                    Event::Pass { by: 3 * SECOND },
+                    ACCEPT,
+                    Event::Pass { by: 3 * SECOND },
+                    wait(0),
+                ],
+            ),
+            on(B, again(if restarts { 4 } else { 3 }, true)),
+            on(B, again(5, false)),
+        ]);
+    }
+}
+
+/// flake_start_above is called while the clock is further ahead; then the clock is accepted.
+#[test]
+fn an_accepted_clock_does_not_take_start_above_back() {
+    let above = Event::StartAbove { slot: 0, ahead: -HOUR / 2, stop: None };
+    for restarts in [false, true] {
+        goes_well([
+            on(A, [Event::Step { by: HOUR }, make(0)]),
+            on(A, if restarts { vec![RESTART, make(0)] } else { vec![] }),
+            on(
+                A,
+                [
+                    above,
+                    Event::SetRight,
+                    Event::Pass { by: 3 * SECOND },
+                    ACCEPT,
+                    make(0),
+                    Event::Pass { by: 3 * SECOND },
+                ],
+            ),
+            on(A, [make(0), Event::Step { by: HOUR / 2 - 10 * SECOND }]),
+            on(A, again(0, true)),
+        ]);
+    }
+}
+
+/// Accepting the clock fails where the file is flushed, so what was written is there: nothing is taken back by that, neither in a
+/// page that is created next, nor after a crash, nor under another number.
+#[test]
+fn an_acceptance_that_may_be_on_disk() {
+    let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
+    let ask = Event::Ask { slot: 1, stop: None };
+    at_each_point(|stop| {
+        let fails = [Event::Accept { slot: 0, stop: Some(stop) }, full, Event::GoOn { slot: 0, stop: None }, empty];
+        let page = goes_well([
+            on(A, [Event::Upgrade, wait(1), ask, Event::Step { by: -SECOND }]),
+            on(A, fails),
+            on(A, [Event::SetRight]),
+            on(A, connect(1)),
+            on(A, [make(1)]),
+        ]);
+        let after = |restart: Vec<Event>| {
+            let ahead =
+                [make(0), Event::Step { by: HOUR }, make(0), ask, Event::SetRight, Event::Pass { by: 4 * SECOND }];
+            goes_well([on(A, ahead), on(A, fails), on(A, [ask]), on(A, restart), on(A, [make(0)])])
+        };
+        let renumbered = Event::Restart { node: SECOND_NODE, preloads: false };
+        page.stops + after(vec![CRASH, START]).stops + after(vec![renumbered]).stops
+    });
+}
+
+/// The clock is set back while it is accepted: that takes back horizons before it returns.
+#[test]
+fn a_clock_that_is_set_back_while_it_is_accepted() {
+    let play = |stop, next| {
+        let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
+        goes_well([
+            on(A, [Event::Ask { slot: 1, stop: None }]),
+            on(A, accepts),
+            on(A, [Event::GoOn { slot: 0, stop: Some(next) }, Event::Pass { by: SECOND / 4 }, make(1)]),
+        ])
+    };
+    at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
+}
+
+/// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
+#[test]
+fn an_acceptance_that_fails_halfway() {
+    at_each_point(|stop| {
+        goes_well([
+            on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
+            on(A, [Event::SetRight, Event::Pass { by: 7000 }, Event::Begin { slot: 0 }]),
+            on(A, [Event::Recreate { slot: 0, stop: None }]),
+        ])
+        .stops
+    });
+}
+
+/// The clock was ahead and accepted, and the file is deleted: there are IDs within five seconds.
+#[test]
+fn a_file_that_is_lost_after_an_accepted_clock() {
+    for used_before in [false, true] {
+        let others =
+            if used_before { connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect() } else { vec![] };
+        let world = goes_well([
+            on(A, [make(0), Event::Step { by: HOUR }, make(0)]),
+            on(A, others),
+            on(A, [Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0), Event::Pass { by: 4 * SECOND }]),
+            on(A, [wait(0), Event::LoseFile { ending: Ending::InOrder }, wait(0)]),
+        ]);
+        assert!(
+            world.oracle.made.iter().filter(|made| made.kind == 1).take(3).all(|made| made.clock < made.time + SECOND)
+        );
+        assert!(made_on(&world, A, 1) > 5, "the third is made before the epilogue");
+    }
+}
+
+/// After a clock that was ahead was accepted, the file is restored from a copy, and the clock set back.
+#[test]
+fn a_file_that_was_restored_gives_nothing_back() {
+    for ending in [Ending::InOrder, Ending::Crash] {
+        goes_well([
+            on(
+                A,
+                [make(0), Event::Step { by: HOUR }, make(0), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT],
+            ),
+            on(A, [Event::Pass { by: 3 * SECOND }, make(0), Event::SaveFile, Event::Pass { by: 10 * SECOND }, make(0)]),
+            on(A, [make(1), Event::Stop { ending }, Event::RestoreFile]),
+            on(A, again(1, false)),
+        ]);
+    }
+}
+
+/// A clock jumps ahead twice: both gaps are free once it is accepted.
+#[test]
+fn a_clock_that_jumps_twice() {
+    let jump = Event::Step { by: 15 * SECOND };
+    let world = goes_well([
+        on(
+            A,
+            [wait(0), jump, make(0), jump, make(1), Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)],
+        ),
+        on(A, again(1, true)),
+    ]);
+    assert!(world.oracle.made[3].clock < world.oracle.made[1].clock);
+}
+
+/// The same, and the file is lost twice meanwhile.
+#[test]
+fn a_clock_that_jumps_twice_and_files_that_are_lost() {
+    let jump = Event::Step { by: 15 * SECOND };
+    let lose = Event::LoseFile { ending: Ending::InOrder };
+    let late = Event::Make { slot: 1, kind: 0, count: 1, waits: true, stop: None };
+    goes_well([on(A, [jump, make(0), jump, make(0), lose, late, Event::Step { by: 3 * SECOND / 2 }, lose, late])]);
+}
+
+/// The clock is ahead from the first ID on, and more gaps arise than there is room for: once it is right, the time before is free.
+#[test]
+fn a_clock_that_is_ahead_before_the_first_id() {
+    let mut events = vec![Event::Step { by: 60 * SECOND }, make(0)];
+    for _ in 0..MAX_GAPS {
+        events.extend([Event::Pass { by: 5 * SECOND }, make(0)]);
+    }
+    events.extend([Event::SetRight, ACCEPT, Event::Pass { by: SECOND }, make(0), make(1)]);
+    assert_eq!(made_on(&goes_well([on(A, events)]), A, 0), MAX_GAPS + 3);
+}
+
+/// A unit of sno that begins unused, but ends in used time, is not gone back to.
+#[test]
+fn a_unit_that_reaches_into_used_time() {
+    let sno = Event::Make { slot: 1, kind: LAYOUTS, count: 6, waits: false, stop: None };
+    goes_well([on(
+        A,
+        [
+            make(0),
+            Event::Pass { by: 10 * SECOND + 1116 },
+            sno,
+            Event::Step { by: -2066 },
+            ACCEPT,
+            Event::Pass { by: 1793 },
+            make(0),
+            Event::Exit { slot: 1, stop: None },
+            Event::Step { by: -19 },
+            sno,
+        ],
+    )]);
+}
+
+/// A tick that was used began before time was granted: what an exit note gives back does not hold it.
+#[test]
+fn a_tick_that_began_before_its_stretch() {
+    goes_well([on(
+        A,
+        [
+            Event::Pass { by: SECOND / 4 },
+            make(1),
+            RESTART,
+            Event::Step { by: -250 },
+            ACCEPT,
+            Event::ToUsed { which: 0, by: -1, waits: false },
+            make(1),
+        ],
+    )]);
+}

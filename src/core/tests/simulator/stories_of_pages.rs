@@ -1,0 +1,127 @@
+//! Stories of pages: which are looked at, removed and created.
+
+use crate::layouts::SECOND;
+use crate::operator::Ending;
+use crate::stories::{
+    A, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, again, at_each_point, follow, goes_well, make, on, wait,
+};
+use crate::story::Event;
+
+/// A database is created anew under its old OID.
+#[test]
+fn a_page_is_looked_at_not_remembered() {
+    let created = Event::NewDatabase { database: 0 };
+    goes_well([
+        on(A, [wait(0), created]),
+        on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+        on(A, [Event::Pass { by: 6 * SECOND }, wait(0), created, make(0), make(1)]),
+        on(B, [REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote, make(0)]),
+        on(B, again(1, true)),
+    ]);
+}
+
+/// A transaction drops and creates the extension, makes IDs, and commits or not: then they are not covered after a failover.
+#[test]
+fn a_creation_that_is_rolled_back() {
+    let recreate = Event::Recreate { slot: 0, stop: None };
+    for (commits, is_forgiven) in [(true, false), (false, true)] {
+        let world = goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, recreate, make(0), Event::End { slot: 0, commits, stop: None }]),
+            on(A, [Event::Exit { slot: 0, stop: None }]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0)]),
+            on(B, again(0, true)),
+        ]);
+        let forgiven = world.oracle.forgiven[3];
+        assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
+    }
+    // The server itself knows.
+    let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
+    goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
+}
+
+/// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
+#[test]
+fn a_page_that_was_only_looked_at_before_a_crash() {
+    for ending in [Ending::Crash, Ending::Reboot(0)] {
+        goes_well([
+            on(A, [wait(0)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0), Event::Drop { database: 0 }, Event::Stop { ending }, START]),
+            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+            on(B, again(1, true)),
+        ]);
+    }
+}
+
+/// A session of a new primary is stopped anywhere in its first ID, and another one drops the extension, if the server knows the page.
+#[test]
+fn a_page_that_is_removed_while_a_session_looks_at_it() {
+    let start_above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
+    for stop in 1..60 {
+        let looks = Event::Make { slot: 1, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        goes_well([
+            on(B, [follow(FIRST)]),
+            on(A, [start_above]),
+            on(B, [REPLAY, Event::Promote, looks, Event::Recreate { slot: 0, stop: None }, make(0)]),
+        ]);
+    }
+}
+
+/// A new primary has read the page for a snapshot from when it was a standby only, and the extension is dropped.
+#[test]
+fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
+    let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, [Event::Publish { slot: 0, stop: None }]),
+        on(B, [Event::Look { slot: 1 }]),
+        on(A, [Event::StartAbove { slot: 1, ahead: 0, stop: None }]),
+        on(B, [REPLAY, Event::Promote]),
+        on(B, on_b),
+    ]);
+}
+
+/// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
+#[test]
+fn a_page_that_another_session_has_written_meanwhile() {
+    let play = |stop, next| {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        goes_well([
+            on(A, [make(0), make(1)]),
+            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+            on(A, [Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
+            on(A, [Event::GoOn { slot: 0, stop: Some(next) }]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0)]),
+            on(B, again(0, true)),
+        ])
+    };
+    at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
+}
+
+/// Another node creates the extension again, and the first one comes back without its file: the page says what it had used.
+#[test]
+fn a_page_that_another_node_has_created_again() {
+    goes_well([
+        on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote, wait(0), Event::Recreate { slot: 0, stop: None }]),
+        on(B, [Event::End { slot: 0, commits: true, stop: None }, wait(0)]),
+        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: false }, REPLAY]),
+        on(A, [Event::LoseFile { ending: Ending::InOrder }]),
+        on(B, [CRASH]),
+        on(A, [Event::Promote]),
+        on(A, again(2, true)),
+    ]);
+}

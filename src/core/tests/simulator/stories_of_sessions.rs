@@ -1,0 +1,117 @@
+//! Stories of sessions that stop, exit and are continued.
+
+use crate::layouts::SECOND;
+use crate::operator::Ending;
+use crate::stories::{
+    A, B, CRASH, FIRST, REPLAY, RESTART, START, again, at_each_point, connect, follow, goes_well, make, on, wait,
+};
+use crate::story::Event;
+
+/// The clock goes back after flake_start_above has returned: no session goes on below that.
+#[test]
+fn sessions_that_were_connected_start_above_too() {
+    let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
+    goes_well([on(A, [make(0), above, Event::Step { by: -3 * SECOND }]), on(A, again(0, true))]);
+    // In a transaction that began before, it may; but not in the next.
+    let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true, stop: None }];
+    goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
+}
+
+/// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
+#[test]
+fn a_session_that_makes_an_id_while_others_start_above() {
+    at_each_point(|stop| {
+        let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
+        let go_on = Event::GoOn { slot: 0, stop: None };
+        let in_time = [make(0), Event::Pass { by: SECOND }, make(0), makes, above, go_on, make(0)];
+        let pass = Event::Pass { by: 5 * SECOND };
+        let in_new_time = [make(0), pass, make(0), pass, makes, above, go_on, make(0)];
+        goes_well([on(A, in_time)]).stops + goes_well([on(A, in_new_time)]).stops
+    });
+}
+
+/// A session exits, and the clock goes back: the next one in its slot goes on after its last ID.
+#[test]
+fn a_session_that_exits_is_continued() {
+    let exit = Event::Exit { slot: 0, stop: None };
+    goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
+}
+
+/// A session goes on in another database, in the tick in which its slot's last owner has ended: that is in the page there.
+#[test]
+fn a_session_that_is_continued_in_another_database() {
+    let some = Event::Make { slot: 0, kind: 0, count: 5, waits: false, stop: None };
+    goes_well([
+        on(A, [wait(0)]),
+        on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
+        on(A, [Event::Pass { by: 20 * SECOND }, make(0)]),
+        on(A, connect(1)),
+        on(A, [make(0)]),
+        on(B, [REPLAY]),
+        on(A, [CRASH]),
+        on(B, [Event::Promote]),
+        on(B, connect(1)),
+        on(B, [some, Event::Pass { by: 3 * SECOND }, Event::ToUsed { which: 0, by: 0, waits: false }, some]),
+    ]);
+}
+
+/// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
+#[test]
+fn a_session_that_is_terminated_in_the_middle_of_an_id() {
+    at_each_point(|stop| {
+        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let end = [asks, Event::Kill { slot: 0 }];
+        goes_well([
+            on(A, [make(0), Event::Pass { by: SECOND }, make(0), Event::Pass { by: 3 * SECOND / 2 }]),
+            on(A, end),
+            on(A, again(0, false)),
+        ])
+        .stops
+    });
+}
+
+/// Of what the exit note and later buffered records had written, a crash of the machine keeps any sectors.
+#[test]
+fn a_disk_that_tears() {
+    let crash = |round: u64| {
+        let sectors = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round << 7;
+        Event::Stop { ending: Ending::Reboot(sectors) }
+    };
+    let exit = Event::Exit { slot: 0, stop: None };
+    for round in 0..64 {
+        goes_well([on(A, [make(0), exit, make(0), make(0), crash(round), START]), on(A, again(0, false))]);
+    }
+    at_each_point(|stop| {
+        let middle = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
+        let story = [make(0), exit, RESTART, middle, crash(stop.into()), START];
+        goes_well([on(A, story), on(A, again(0, false))]).stops
+    });
+}
+
+/// A session is stopped anywhere while it exits, and another one makes IDs: what the exit note gives back is not used.
+#[test]
+fn an_exit_note_beside_another_session() {
+    at_each_point(|stop| {
+        let exit = Event::Exit { slot: 0, stop: Some(stop) };
+        let go_on = Event::GoOn { slot: 0, stop: None };
+        let pass = Event::Pass { by: SECOND / 2 };
+        let one = goes_well([on(A, [make(0), exit, pass, make(1), go_on, CRASH, START]), on(A, again(0, false))]);
+        // Two exit at once, and a third one comes.
+        let other = Event::Exit { slot: 1, stop: Some(stop / 2) };
+        let last = Event::GoOn { slot: 1, stop: None };
+        let two = goes_well([
+            on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
+            on(A, again(0, false)),
+        ]);
+        // The last one to exit finds what the one has left that has got further and is stopped for good.
+        let earlier = [make(1), pass, make(0)];
+        let further = goes_well([
+            on(A, [pass]),
+            on(A, earlier),
+            on(A, [exit, Event::Exit { slot: 1, stop: None }, CRASH, START]),
+            on(A, again(0, false)),
+        ]);
+        one.stops + two.stops + further.stops
+    });
+}

@@ -1,0 +1,147 @@
+"""An upgrade as operators live through it, by the steps of the changelog's section "Upgrade" and of docs/how-to/install.md: a
+primary and its standby get this version's package in place of the one before, then that of a made-up next one, while clients
+write and read. In the end the package is removed and purged.
+
+scripts/package-test makes the machines and the packages."""
+
+import os
+import pathlib
+
+import pytest
+
+from clients import Everybody, Readers, is_of_other_library, is_of_restart, returns
+from machine import Database, Machine
+from waiting import wait_until
+from writers import orders
+
+MAJOR = os.environ["FLAKE_MACHINE_MAJOR"]
+MACHINES = os.environ["FLAKE_MACHINES"].split()
+OLD, PRESENT, NEXT = map(pathlib.Path, os.environ["FLAKE_UPGRADE_PACKAGES"].split())
+# Whether the old library and the present one cannot work side by side.
+RESTART = os.environ["FLAKE_UPGRADE_RESTARTS"] == "yes"
+PACKAGE = OLD.name.split("_")[0]
+# The layout of each database's table. The extension of the first is updated before the restart.
+LAYOUTS = {"early": "twitter", "late": "si"}
+READ = """
+    SELECT count(*), max(flake_timestamp(id)) FROM orders WHERE flake_timestamp(id) >= now() - interval '10 s'
+    UNION ALL SELECT count(*), max(sno_timestamp(sno)) FROM orders WHERE sno_timestamp(sno) >= now() - interval '10 s'"""
+CHECK = 'SELECT "check", detail, hint FROM flake_check() WHERE NOT ok'
+
+
+def version(package):
+    return package.name.split("_")[1].removesuffix("-1")
+
+
+class Cluster:
+    def __init__(self):
+        self.primary = Machine(MACHINES[0], MAJOR, 5432)
+        self.standby = Machine(MACHINES[1], MAJOR, 5433, self.primary)
+        self.machines = [self.primary, self.standby]
+        self.files = [machine.files() for machine in self.machines]
+        self.databases = [Database(name, *self.machines) for name in LAYOUTS]
+        for machine in self.machines:
+            machine.upgrade(OLD)
+        self.primary.ctl("start")
+        self.primary.sql("postgres", "CREATE ROLE app LOGIN")
+        for name, layout in LAYOUTS.items():
+            self.primary.sql("postgres", f"CREATE DATABASE {name}")
+            table = orders(f"bigint DEFAULT flake_next('{layout}')")
+            self.primary.sql(name, f"CREATE EXTENSION flake; {table}")
+        self.standby.copy(self.primary)
+
+    def update(self, database):
+        """Returns what it warns of."""
+        with database.connect() as db:
+            warned = []
+            db.add_notice_handler(lambda notice: warned.append(notice.message_primary))
+            db.execute("ALTER EXTENSION flake UPDATE")
+        return warned
+
+    def wait_for_replay(self):
+        last = self.primary.sql("postgres", "SELECT pg_current_wal_insert_lsn()")[0][0]
+        wait_until(lambda: self.standby.sql("postgres", f"SELECT pg_last_wal_replay_lsn() >= '{last}'") == [(True,)])
+
+    def assert_well(self, installed):
+        """As far as flake_check sees, and the databases have the objects of this version."""
+        self.wait_for_replay()
+        for machine in self.machines:
+            for name in LAYOUTS:
+                assert machine.sql(name, CHECK) == []
+                found = machine.sql(name, "SELECT extversion FROM pg_extension WHERE extname = 'flake'")
+                assert found == [(installed,)]
+
+    def switch_over(self):
+        """The standby has all that the primary has written when that has stopped."""
+        self.primary.ctl("stop")
+        self.standby.ctl("promote")
+        self.primary, self.standby = self.standby, self.primary
+        self.standby.follow(self.primary)
+
+
+def upgrade(cluster, everybody, package, restart):
+    early, late = cluster.databases
+    to = version(package)
+    with everybody.phase(f"package {to} on the standby"):
+        cluster.standby.upgrade(package)
+        everybody.go_on()
+    if restart:
+        with everybody.phase("restart of the standby", is_of_restart):
+            cluster.standby.ctl("restart")
+            everybody.go_on()
+    refused = len(everybody.errors_of(returns))
+    with everybody.phase(f"package {to} on the primary", *([is_of_other_library] if restart else []), of=returns):
+        cluster.primary.upgrade(package)
+        if restart:
+            wait_until(lambda: len(everybody.errors_of(returns)) >= refused + 20)
+            assert [row[0] for row in early.sql(CHECK)] == ["library"]
+        warned = cluster.update(early)
+        assert warned == (["another version of the flake library is in use"] if restart else [])
+        everybody.go_on(but=returns if restart else lambda client: False)
+    if restart:
+        with everybody.phase("restart of the primary", is_of_restart, is_of_other_library) as phase:
+            cluster.primary.ctl("restart")
+        with everybody.phase("after the restart", is_of_restart):
+            everybody.go_on()
+        everybody.assert_above(phase)
+    with everybody.phase(f"update to {to}"):
+        assert cluster.update(late) == []
+        everybody.go_on()
+    cluster.assert_well(to)
+
+
+def test_upgrade():
+    cluster = Cluster()
+    readers = Readers(Database("early", *cluster.machines, attributes="standby"), READ)
+    with Everybody(cluster.databases, readers) as everybody:
+        with everybody.phase(f"version {version(OLD)}"):
+            everybody.go_on()
+        upgrade(cluster, everybody, PRESENT, restart=RESTART)
+        with everybody.phase("switchover", is_of_restart) as phase:
+            cluster.switch_over()
+        with everybody.phase("after the switchover", is_of_restart):
+            everybody.go_on()
+        everybody.assert_above(phase)
+        upgrade(cluster, everybody, NEXT, restart=False)
+    everybody.report()
+    everybody.assert_unique()
+    cluster.wait_for_replay()
+    for database, writers in everybody.writers.items():
+        writers.assert_whole(*(Database(database.name, machine, attributes="any") for machine in cluster.machines))
+    leave(cluster)
+
+
+def leave(cluster):
+    """As docs/how-to/leave.md says."""
+    for name in LAYOUTS:
+        cluster.primary.sql(name, """
+            ALTER TABLE orders ALTER id DROP DEFAULT, ALTER sno DROP DEFAULT, ALTER sno TYPE text COLLATE "C" USING sno::text;
+            DROP EXTENSION flake""")
+    rows = cluster.primary.sql("early", "SELECT count(*), min(id), max(sno) FROM orders")
+    cluster.wait_for_replay()
+    for machine, files, how in zip(cluster.machines, cluster.files, ["remove", "purge"], strict=True):
+        machine.apt(how, PACKAGE)
+        assert machine.files() == files, how
+        with pytest.raises(AssertionError, match="no packages found"):
+            machine.run("dpkg-query", "--show", PACKAGE)
+        machine.ctl("restart")
+        assert machine.sql("early", "SELECT count(*), min(id), max(sno) FROM orders") == rows
