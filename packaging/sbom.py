@@ -1,6 +1,7 @@
 """What the library is made of: `sbom.py bom MAJOR` prints its crates as CycloneDX, `sbom.py copyright MAJOR` their licenses."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -131,6 +132,7 @@ def copyright(crates):
     paragraphs = [
         field("Format", "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/", [])
         + "\nUpstream-Name: flake\n"
+        + "".join(f"Source: {homepage}\n" for homepage in [os.environ.get("FLAKE_HOMEPAGE")] if homepage)
         + field("Comment", "", ["vendor has the crates that the library is linked with."]),
         "\n".join(["Files: *", f"Copyright: {holder}", field("License", "PostgreSQL", terms.splitlines())]),
     ]

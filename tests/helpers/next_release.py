@@ -9,7 +9,7 @@ from conftest import ROOT, pg_config
 VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
 # Tests beside this one may use the same directory, where servers only find extensions that are installed.
 NEXT = f"99.{os.getpid()}"
-RELEASES = ROOT / "sql/releases"
+RELEASES = ROOT / "sql"
 
 # The versions that were released.
 RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
-from next_release import RELEASES, VERSION, script
+from next_release import RELEASED, VERSION, script
 
 NEXT = "99.0.0"
 
@@ -22,11 +22,11 @@ class Copy:
         for name in ["Cargo.toml", "flake.control"]:
             shutil.copy(ROOT / name, path)
         self.git("init", "--quiet")
+        if VERSION not in RELEASED:
+            assert self.release("cut").returncode == 0
         self.commit("this version")
         self.set_version(NEXT)
-        for open_upgrade in (path / "sql/upgrades").glob("*"):
-            open_upgrade.unlink()
-        self.write(f"sql/upgrades/flake--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
+        self.write(f"sql/flake--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
         self.commit("the next one")
 
     def git(self, *arguments, **options):
@@ -59,7 +59,7 @@ def copy(tmp_path):
 def test_no_frozen_script_takes_the_place_of_the_one_that_is_built(copy):
     """Where the objects of a version have changed since it was frozen, tests run on those that it has now. The compiler is one
     that compiles nothing."""
-    copy.write(f"sql/releases/flake--{NEXT}.sql", "SELECT 'as it was';\n")
+    copy.write(f"sql/flake--{NEXT}.sql", "SELECT 'as it was';\n")
     copy.write("target/quick/libflake.so", "the library")
     copy.write("bin/cargo", "#!/bin/sh\n")
     (copy.path / "bin/cargo").chmod(0o755)
@@ -67,24 +67,23 @@ def test_no_frozen_script_takes_the_place_of_the_one_that_is_built(copy):
     environment |= {"FLAKE_PROFILE": "quick", "PATH": f"{copy.path / 'bin'}:{os.environ['PATH']}"}
     subprocess.run([copy.path / "scripts/build"], env=environment, check=True, capture_output=True)
     built = {path.name: path.read_text() for path in (copy.path / "target").rglob("extension/*.sql")}
-    assert built.pop(f"flake--{NEXT}.sql") == script()
-    assert built.pop(f"flake--{VERSION}--{NEXT}.sql") == "SELECT 'the upgrade';\n"
-    assert built == {path.name: path.read_text() for path in RELEASES.glob("*.sql")}
+    assert built[f"flake--{VERSION}--{NEXT}.sql"] == "SELECT 'the upgrade';\n"
+    there = {path.name: path.read_text() for path in (copy.path / "sql").glob("flake--*.sql")}
+    assert built == there | {f"flake--{NEXT}.sql": script()}
 
 
 def test_a_release_is_cut(copy):
     """Its install script, and the script that upgrades to it, stay from then on."""
     assert copy.release("cut").returncode == 0
-    releases = copy.path / "sql/releases"
+    releases = copy.path / "sql"
     assert (releases / f"flake--{NEXT}.sql").read_text() == script()
     assert (releases / f"flake--{VERSION}--{NEXT}.sql").read_text() == "SELECT 'the upgrade';\n"
-    assert not list((copy.path / "sql/upgrades").glob("*"))
     listed = {line.split()[1] for line in (releases / "SHA256SUMS").read_text().splitlines()}
-    assert listed == {path.name for path in releases.glob("*.sql")}
+    assert listed == {path.name for path in releases.glob("flake--*.sql")}
     assert copy.release("check").returncode == 0
     again = copy.release("cut")
     assert again.returncode != 0 and "exists: a version that was released does not change" in again.stderr
-    copy.write(f"sql/releases/flake--{VERSION}--{NEXT}.sql", "SELECT 'another upgrade';\n")
+    copy.write(f"sql/flake--{VERSION}--{NEXT}.sql", "SELECT 'another upgrade';\n")
     assert copy.release("check").returncode != 0
 
 

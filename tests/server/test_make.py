@@ -35,7 +35,7 @@ def test_run_again_and_stop():
 def test_install_and_uninstall(tmp_path):
     make("install", f"DESTDIR={tmp_path}")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    scripts = {f"flake--{VERSION}.sql", *(path.name for path in (ROOT / "sql").glob("*/flake--*.sql"))}
+    scripts = {f"flake--{VERSION}.sql", *(path.name for path in (ROOT / "sql").glob("flake--*.sql"))}
     assert files == sorted({*scripts, "flake.control", "flake.so"})
     make("uninstall", f"DESTDIR={tmp_path}")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

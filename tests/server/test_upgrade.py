@@ -15,7 +15,9 @@ def test_what_was_released_does_not_change():
     """Installations that have it upgrade from what it was."""
     subprocess.run([ROOT / "scripts/release", "check"], check=True)
     listed = {line.split()[1] for line in (RELEASES / "SHA256SUMS").read_text().splitlines()}
-    assert listed == {path.name for path in RELEASES.glob("flake--*.sql")} and RELEASED
+    scripts = {path.name for path in RELEASES.glob("flake--*.sql")}
+    # An upgrade to a version that is not released yet is open.
+    assert listed == {name for name in scripts if VERSION in RELEASED or not name.endswith(f"--{VERSION}.sql")} and RELEASED
     if VERSION in RELEASED:
         assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
 

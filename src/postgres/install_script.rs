@@ -1,0 +1,29 @@
+//! The install script as an entry of the section of which `cargo pgrx package` makes its own; pgrx's macros that write there are
+//! switched off with its generator of SQL.
+
+use pgrx::pgrx_sql_entity_graph::section::{ENTITY_CUSTOM_SQL, EntryWriter, bool_len, str_len, u8_len, u32_len};
+
+const SCRIPT: &str = concat!(include_str!("../../sql/flake.sql"), include_str!("../../sql/sno.sql"));
+const NAME: &str = "flake";
+const PAYLOAD: usize = u8_len() + str_len(SCRIPT) + 4 * str_len(NAME) + 3 * u32_len() + 2 * bool_len();
+const ENTRY: usize = u32_len() + PAYLOAD;
+
+pgrx::pgrx_sql_entity_graph::__pgrx_schema_entry!(
+    INSTALL_SCRIPT,
+    ENTRY,
+    // Module, path, file and line of the SQL, its name; it is no bootstrap, not the end, requires nothing and creates nothing.
+    EntryWriter::<ENTRY>::new()
+        .u32(PAYLOAD as u32)
+        .u8(ENTITY_CUSTOM_SQL)
+        .str(SCRIPT)
+        .str(NAME)
+        .str(NAME)
+        .str(NAME)
+        .u32(0)
+        .str(NAME)
+        .bool(false)
+        .bool(false)
+        .u32(0)
+        .u32(0)
+        .finish()
+);
