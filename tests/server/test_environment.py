@@ -142,6 +142,21 @@ def test_the_toolchain_comes_by_itself(tmp_path):
     assert (tmp_path / "asked").read_text().startswith(f"toolchain install {toolchain} --profile minimal")
 
 
+def test_a_pg_config_without_a_server(tmp_path):
+    """As libpq-dev has it: a server is installed with what is missing."""
+    (tmp_path / "bin").mkdir()
+    path = without("pg_config", "apt-get", "sudo", directory=tmp_path / "bin")
+    (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\n")
+    answers = f'case $1 in --version) echo PostgreSQL 15.1 ;; *) echo "{tmp_path}" ;; esac'
+    (tmp_path / "bin" / "pg_config").write_text(f"#!/bin/sh\n{answers}\n")
+    for program in "apt-get", "pg_config":
+        (tmp_path / "bin" / program).chmod(0o755)
+    environment = os.environ | {"PATH": path}
+    environment.pop("PG_CONFIG")
+    ran = subprocess.run(["scripts/setup"], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    assert "postgresql-server-dev-15 postgresql-15" in ran.stdout + ran.stderr
+
+
 def test_help_names_every_target():
     targets = {line.split()[1] for line in make("help").splitlines()}
     assert targets >= {"all", "setup", "install", "run", "test", "test-matrix", "bench", "lint"}
