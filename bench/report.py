@@ -159,7 +159,7 @@ def others(results):
 
 
 def short(results):
-    """The table of README.md and of the comparison."""
+    """The table of README.md."""
     fill, sizes, calls = results["fill"], {key: size for key, (size, _) in results["sizes"].items()}, results["calls"]
     keys = [key for key in ("flake", "bigserial", "cached", "uuid7", "uuid4", "instagram") if key in fill]
     rows = [
@@ -222,5 +222,4 @@ def write(root, results):
     put(page, "standby", standby(results["standby"]))
     put(page, "filters", filters(results["filters"]))
     put(page, "others", others(results))
-    for brief in "README.md", "docs/comparison.md":
-        put(root / brief, "benchmark", short(results))
+    put(root / "README.md", "benchmark", short(results))
