@@ -5,7 +5,6 @@ import psycopg
 import pytest
 
 from conftest import pg_config
-from next_release import RELEASED
 
 DAY = "'2026-01-19Z'"
 
@@ -164,10 +163,9 @@ def test_plans_that_are_kept(db):
     db.execute("DEALLOCATE kept")
 
 
-@pytest.mark.parametrize("version", RELEASED)
-def test_objects_of_a_release(own_servers, version):
-    """Until ALTER EXTENSION flake UPDATE, nothing is replaced."""
-    server = own_servers(extension=version)
+def test_objects_of_a_release(own_servers):
+    """Until ALTER EXTENSION flake UPDATE, nothing is replaced: the objects of 0.9.0 have no functions for it."""
+    server = own_servers(extension="0.9.0")
     with server.connect() as db:
         db.execute("LOAD 'flake'; CREATE TABLE ids (id bigint PRIMARY KEY); CREATE TABLE snos (id sno PRIMARY KEY)")
         queries = [f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}", f"SELECT * FROM snos WHERE sno_timestamp(id) < {DAY}"]
