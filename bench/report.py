@@ -167,7 +167,7 @@ def short(results):
          number(sizes[key], "{:.1f} MB"), number(results["inserts"][1][key][1], "{:.2f} ×")]
         for key in keys
     ]  # fmt: skip
-    return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs per second of 8 clients, of bigserial's"], rows)
+    return table(["", "one ID", "INSERT of a million rows", "its index", "INSERTs a second, 8 clients, beside bigserial"], rows)
 
 
 def reconnecting(results):

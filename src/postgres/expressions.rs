@@ -59,7 +59,7 @@ pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
         if is_a(expression, pg_sys::NodeTag::T_Const) {
             return false;
         }
-        // These look into sub-queries, as the planner's own functions of this kind do not.
+        // Sub-queries may be there: the planner's own `contain_agg_clause` asserts that there are none.
         pg_sys::contain_vars_of_level(expression, 0)
             || pg_sys::contain_aggs_of_level(expression, 0)
             || pg_sys::contain_windowfuncs(expression)

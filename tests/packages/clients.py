@@ -81,6 +81,8 @@ class Everybody:
         self.readers = readers
         self.writers = {database: Writers(*[[database]] * 4, returns=returns) for database in databases}
         self.phases = []
+        # How many errors of each were looked at.
+        self.seen = [0] * len(self.all())
 
     def __enter__(self):
         with contextlib.ExitStack() as entered:
@@ -106,13 +108,15 @@ class Everybody:
 
     @contextlib.contextmanager
     def phase(self, name, *documented, of=lambda client: True):
-        """In which only these errors are seen, by these clients."""
-        seen, phase = [len(each.errors) for each in self.all()], Phase(name, time.monotonic())
+        """In which only these errors are seen, by these clients, since the one before."""
+        phase = Phase(name, time.monotonic())
         yield phase
         phase.ended = time.monotonic()
         self.phases.append(phase)
-        for each, before in zip(self.all(), seen, strict=True):
-            for client, error in each.errors[before:]:
+        for number, each in enumerate(self.all()):
+            new = each.errors[self.seen[number] :]
+            self.seen[number] += len(new)
+            for client, error in new:
                 text = str(error)
                 phase.errors[text] += 1
                 assert of(client) and any(is_one(text) for is_one in documented), f"{name}, {each} {client}: {error!r}"
@@ -129,7 +133,7 @@ class Everybody:
             assert before and after and max(before) < min(after), f"{kind} after: {phase.name}"
 
     def assert_unique(self):
-        """Also those of different databases, where they have one layout."""
+        """Also those of different databases."""
         for kind in ["ids", "snos"]:
             made = [id for batch in self.batches() for id in getattr(batch, kind)]
             assert len(made) == len(set(made)), f"{len(made) - len(set(made))} {kind} twice"

@@ -122,6 +122,7 @@ def test_upgrade():
             everybody.go_on()
         everybody.assert_above(phase)
         upgrade(cluster, everybody, NEXT, restart=False)
+    assert [len(each.errors) for each in everybody.all()] == everybody.seen
     everybody.report()
     everybody.assert_unique()
     cluster.wait_for_replay()

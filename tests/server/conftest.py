@@ -167,8 +167,10 @@ class Server:
         return signalled(self.processes(), signal.SIGSTOP)
 
     def remove(self):
-        self._cluster("remove")
-        shutil.rmtree(self.base)
+        try:
+            self._cluster("remove")
+        finally:
+            shutil.rmtree(self.base)
 
     @property
     def client_environment(self):
@@ -257,8 +259,10 @@ def made_servers():
         try:
             yield make
         finally:
-            for server in reversed(made):
-                server.remove()
+            # Each, also where the log of one has failed assertions.
+            with contextlib.ExitStack() as ends:
+                for server in made:
+                    ends.callback(server.remove)
 
 
 @pytest.fixture(scope="module")
