@@ -89,7 +89,7 @@ def of_plans(bindir, data, conditions):
 
 
 def measured(bindir, data):
-    """What was measured, how much it is, and how much it may be."""
+    """Each measurement: its name, its figure, and the most that it may be."""
     run(bindir, data, SETUP)
     called = {what: CALLED.replace("{what}", what) for bar in CALLS for what in (bar[0], bar[1], bar[3]) if what}
     keys = [key for bar in SORTS for key in (bar[0], bar[2])]

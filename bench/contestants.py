@@ -76,7 +76,7 @@ ALL = [
 
 
 def present(db):
-    """Those that this server has, made ready; and the names of the others."""
+    """The contestants that this server has, made ready; and the names of the others."""
     here, missing = [], []
     for contestant in ALL:
         try:

@@ -61,7 +61,7 @@ def count(data, folder, call):
 
 
 def counted_in(folder, process):
-    """What a process has counted, as soon as it has exited."""
+    """The instructions that a process has counted, as soon as it has exited."""
     file = folder / f"out.{process}"
     while not (file.exists() and (found := re.search(r"^(?:summary|totals): (\d+)", file.read_text(), re.M))):
         time.sleep(0.05)

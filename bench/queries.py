@@ -1,4 +1,4 @@
-"""What a call costs inside a query, and where a session's memory goes."""
+"""The cost of a call inside a query, and the uses of a session's memory."""
 
 import operator
 import os

@@ -171,7 +171,7 @@ def short(results):
 
 
 def reconnecting(results):
-    """What the first ID of a session costs, where each transaction has one."""
+    """The cost of a session's first ID, where each transaction has a session of its own."""
     rows = []
     for label, part in [("loaded by the first ID", "loaded"), ("`shared_preload_libraries = flake`", "preloaded")]:
         # Numbers are text in JSON, where they are keys.

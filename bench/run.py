@@ -43,7 +43,7 @@ def rounds(number):
 
 
 def machine(db):
-    """What was measured where, in a sentence."""
+    """The server, the machine, the settings and the numbers of rounds, in two sentences."""
     processors = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":")[1].strip() for line in processors if line.startswith("model name")), platform.machine())
     version, settings = db.execute("""

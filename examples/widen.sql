@@ -40,7 +40,7 @@ SELECT relation::regclass, number, attname AS name, quote_ident(attname) AS quot
        attnotnull AS is_required, attidentity AS identity
 FROM found JOIN pg_attribute ON attrelid = relation AND attnum = number AND atttypid IN ('int4'::regtype, 'int2'::regtype);
 
--- What is in the way, the statement that removes it, and the one that brings it back.
+-- Everything that is in the way, the statement that removes it, and the one that brings it back.
 CREATE TEMP TABLE hindrances AS
 WITH RECURSIVE uses AS (
     SELECT DISTINCT d.classid, d.objid, d.objsubid, relation, name FROM pg_depend d JOIN wide
@@ -135,7 +135,7 @@ WHERE attname LIKE '%\_id' AND atttypid IN ('int4'::regtype, 'int2'::regtype) AN
 ORDER BY 1, 2;
 \pset format unaligned
 \pset tuples_only on
-\echo 'What is in the way; run this before:'
+\echo 'These are in the way; run this before:'
 SELECT format('%s;  -- %s', COALESCE(before, '--'), what) FROM hindrances ORDER BY depth DESC, what;
 \echo
 \echo 'And this afterwards:'

@@ -1,4 +1,4 @@
-"""What the library is made of: `sbom.py bom MAJOR` prints its crates as CycloneDX, `sbom.py copyright MAJOR` their licenses."""
+"""The library's parts: `sbom.py bom MAJOR` prints its crates as CycloneDX, `sbom.py copyright MAJOR` their licenses."""
 
 import json
 import os

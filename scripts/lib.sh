@@ -39,7 +39,7 @@ clean_environment() {
 # Clients of a server that the caller names need what the caller says about it.
 if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 
-# What takes long to make and belongs to the machine. Root's home cannot be read by the user that root's servers run as.
+# Files of the machine that take long to make. Root's home cannot be read by the user that root's servers run as.
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
 if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
 # Libraries of other languages that only tests use, as examples/ names them; other versions get a directory of their own.

@@ -53,7 +53,7 @@ stop_service() {
     "${as_root[@]}" update-rc.d "$1" disable >/dev/null 2>&1 || true
 }
 
-# What some tests need, which say when they are skipped: a package, if this file of it is not there.
+# Packages for some tests, which say when they are skipped: a package is wanted if this file of it is not there.
 wanted=()
 wants_package() { if [ ! -e "$2" ]; then wanted+=("$1"); fi; }
 

@@ -47,7 +47,7 @@ def rows():
 
 
 def faults():
-    """What is wrong with the table, without building anything."""
+    """Faults of the table, found without building anything."""
     names = [row["name"] for row in rows()]
     yield from (f"{name}: there are several of this name" for name in sorted({name for name in names if names.count(name) > 1}))
     for row in rows():
@@ -116,7 +116,7 @@ def slip(row):
 
 
 def compiled(command, **environment):
-    """What a command of the compiler prints, in the copy."""
+    """The output of a command of the compiler, in the copy."""
     done = subprocess.run(
         command, check=False, cwd=COPY, env=os.environ | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )

@@ -1,4 +1,4 @@
-//! What keeps a table from being converted.
+//! The reasons why a table cannot be converted.
 
 use flake_core::Remedy;
 

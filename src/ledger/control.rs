@@ -78,7 +78,7 @@ pub struct Counters {
     pub longest_wait: AtomicU64,
 }
 
-/// What sessions have read of the operating system, so that short ones need not read it.
+/// Facts that sessions have read of the operating system, so that short ones need not read them.
 #[derive(Default)]
 pub struct System {
     /// Identifies its run; 0 if nobody has looked yet.

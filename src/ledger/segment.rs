@@ -1,4 +1,4 @@
-//! What is kept for each slot, and the prepared transactions: in a dynamic segment, or in the main one where the library is
+//! The memory of each slot, and the prepared transactions: in a dynamic segment, or in the main one where the library is
 //! preloaded.
 #![allow(unsafe_code, reason = "shared memory")]
 
@@ -12,7 +12,7 @@ use flake_core::horizon::prepared::Prepared;
 use super::control::Control;
 use crate::postgres::{self, shared_memory, slot};
 
-/// What is kept for a slot.
+/// The memory of a slot.
 #[repr(C)]
 #[derive(Default)]
 pub struct SlotMemory {

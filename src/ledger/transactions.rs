@@ -61,7 +61,7 @@ pub fn cover(backend: &mut Backend, instant: i64) -> Result<Result<(), i64>, Err
     with_session(|session| session.cover(backend, instant))
 }
 
-/// What is to be done when a transaction of this session ends. Returns whether it has ended and had made IDs.
+/// Does what the end of a transaction of this session requires. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end(event: Event) -> bool {
     let Some(own) = OWN.get() else { return false };

@@ -1,4 +1,4 @@
-//! What a relation has that knows a call by its expression: to the planner, another expression with the same result is none.
+//! Parts of a relation that know a call by its expression: to the planner, another expression with the same result is none.
 #![allow(unsafe_code, reason = "reads the relation cache")]
 
 use pgrx::{PgList, pg_sys};

@@ -52,7 +52,7 @@ impl<S: IdSource> SessionGenerator<S> {
         Ok(Self { resumable, backend, delays: Delays::default(), clock: TickClock::default() })
     }
 
-    /// What it makes IDs of.
+    /// The source of its IDs.
     #[inline]
     pub const fn source(&self) -> &S {
         &self.resumable.generator.source

@@ -39,7 +39,7 @@ impl<S: IdSource> Store<S> {
         Self { function, generators: ManuallyDrop::new(RefCell::new(Shelf::new())) }
     }
 
-    /// Has the generators read the clock again. Those that are not at hand read it when they come there.
+    /// Has the generators read the clock again. Generators that are not at hand read it when they come there.
     fn forget_readings(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
             generators.at_hand().for_each(SessionGenerator::forget_reading);

@@ -54,8 +54,8 @@ impl Wait {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Allows the wait to last so long, and returns how long it may last. What was allowed once holds until its end, because the
-    /// reason for it may be gone between the ledger's answer and the next look.
+    /// Allows the wait to last so long, and returns how long it may last. An allowance holds until the end of the wait, because
+    /// the reason for it may be gone between the ledger's answer and the next look.
     pub fn allow(&mut self, allowance: Duration) -> Duration {
         self.allowance = self.allowance.max(allowance);
         self.allowance

@@ -41,7 +41,7 @@ class Database:
         return self.server.client_environment | {"PGDATABASE": self.name}
 
     def run(self, *command, directory, succeeds=True, **environment):
-        """What it prints, with its errors."""
+        """Returns the output of a program, with its errors."""
         done = subprocess.run(
             command, cwd=directory, env=self.environment | environment, check=False, text=True, timeout=300,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -56,7 +56,7 @@ def test_django(empty_database):
     assert empty_database.sql(DEFAULTS, tables) == [(table, "flake_next('twitter'::text)") for table in tables]
     assert empty_database.python("django", *django, "makemigrations", "--check", "--dry-run") == "No changes detected\n"
     assert empty_database.python("django", *django, "migrate", "--check") == ""
-    # What docs/how-to/clients.md says that it prints, and that one has to write instead.
+    # docs/how-to/clients.md says that it prints this, which one has to replace.
     printed = empty_database.python("django", *django, "inspectdb", "shop_order")
     assert "    id = models.BigIntegerField(primary_key=True)\n" in printed
 

@@ -19,7 +19,7 @@ TEXTS = list(map(str, IDS))
 
 @every_client
 def test_each_value_in_each_place(database, another, client):
-    """What does not work is known; the table says it."""
+    """Everything that does not work is known; the table says it."""
     plain, all, error = client.works(database, "plain")
     set_up, _, _ = client.works(another, "set-up")
     # Without lines, the other way of psycopg is its binary format.
@@ -54,7 +54,7 @@ def test_objects_at_once(database, another, client):
 
 @every_client
 def test_texts(database, client):
-    """What a program makes a URL or a CSV file of is read again."""
+    """Texts of which a program makes a URL or a CSV file are read again."""
     texts = [row[0] for row in client.report(database, "set-up")["kept"]]
     url = "/orders?" + urllib.parse.urlencode({"id": texts}, doseq=True)
     parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)["id"]

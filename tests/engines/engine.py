@@ -1,4 +1,4 @@
-"""What the engines have in common."""
+"""Common parts of the engines."""
 
 import pathlib
 import shutil

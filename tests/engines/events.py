@@ -59,7 +59,7 @@ class Scene:
     def stopped(self):
         def stand_still(old):
             old.stand_still()
-            # Those that wait for it do not make IDs elsewhere.
+            # Clients that wait for it do not make IDs elsewhere.
             self.service.renew()
 
         self.befall("stopped", stand_still, self.goes_on)

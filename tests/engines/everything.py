@@ -4,7 +4,7 @@ import clients
 from clients import Made
 from standing_clock import server_at_0
 
-# What the columns of the table `kept` default to: built-in layouts, custom ones, a batch, the type sno.
+# The defaults of the columns of the table `kept`: built-in layouts, custom ones, a batch, the type sno.
 KINDS = clients.KINDS | {
     "ours": "flake_next('ours')::text",
     "tagged": "flake_next('Tagged.7', 7)::text",
@@ -62,7 +62,7 @@ INDEXES = {
 }
 TABLE = "CREATE TABLE {0}s (id sno DEFAULT sno_next(2), ours bigint DEFAULT flake_next('ours')); CREATE {1}"
 
-# What belongs to the extension and to its layouts, with comments and what roles other than the owner may do.
+# The objects of the extension and of its layouts, with comments and what roles other than the owner may do.
 CATALOG = """
     WITH objects AS (
         SELECT classid, objid FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
@@ -110,7 +110,7 @@ def insert_everywhere(db):
 
 
 def seen(db, catalog=True):
-    """What has to be the same in a copy; some copies leave out what belongs to the extension."""
+    """The content that has to be the same in a copy; some copies leave out what belongs to the extension."""
     relations = [name for name, in db.execute(RELATIONS).fetchall() if not name.startswith("flake_")]
     content = {name: db.execute(CONTENT.format(name)).fetchone() for name in relations}
     layouts = db.execute(f"SELECT {LAYOUT} FROM flake_layouts l WHERE source = 'custom' ORDER BY name").fetchall()

@@ -1,4 +1,4 @@
-"""What events do to a cluster's clients: who was made to wait how long, and whether an ID was made twice."""
+"""The effects of events on a cluster's clients: who was made to wait how long, and whether an ID was made twice."""
 
 import time
 
@@ -106,7 +106,7 @@ HEAD = [
 
 
 def table(title, events):
-    """What each event did, and all of a kind together."""
+    """The effects of each event, and of all of a kind together."""
     kinds = {}
     for event in events:
         kinds.setdefault((event.name, event.behind, event.back[0]), []).append(event)

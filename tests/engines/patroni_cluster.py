@@ -14,7 +14,7 @@ from waiting import wait_until
 
 
 def merged(one, other):
-    """What both say; the other one counts."""
+    """The settings of both; where they differ, the other one counts."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one | {key: merged(one[key], value) if key in one else value for key, value in other.items()}
     return other
@@ -51,7 +51,7 @@ class Patroni(Engine):
         return port
 
     def configure(self, member, number):
-        """What the page says, with addresses of this test and shorter times."""
+        """As the page says, with addresses of this test and shorter times."""
         whole, own = map(yaml.safe_load, recipe(PAGE, "Patroni", "yaml"))
         member.rest = f"127.0.0.1:{self.ports.pop()}"
         here = {
@@ -106,7 +106,7 @@ class Patroni(Engine):
                     self.operate(0, member.name)
 
     def mend(self):
-        """Whoever took its lock back cannot say who the synchronous standby is while the other one's word is there."""
+        """A primary that took its lock back cannot say who the synchronous standby is while the other one's word is there."""
         if self.own_numbers:
             self.operate(1)
 

@@ -67,7 +67,7 @@ def free_ports(count):
 
 
 class Failed(Exception):
-    """What a program said that has failed."""
+    """The output of a program that has failed."""
 
 
 class Program:

@@ -11,7 +11,7 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if not child:
-        # What it says goes where the errors go.
+        # Its output goes where the errors go.
         os.dup2(2, 1)
         os.execvp(sys.argv[1], sys.argv[1:])
     print(child, flush=True)

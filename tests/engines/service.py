@@ -1,4 +1,4 @@
-"""What applications see of a cluster: who is the primary, and clients that insert rows there, whatever happens."""
+"""A cluster as applications see it: who is the primary, and clients that insert rows there, whatever happens."""
 
 import contextlib
 import itertools

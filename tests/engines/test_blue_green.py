@@ -45,7 +45,7 @@ def check(server, row):
 
 
 def await_rows(of):
-    """What a server has committed by now is on the other."""
+    """Waits until the other server has all that this one has committed by now."""
     upto = of.value("SELECT pg_logical_emit_message(true, 'test', '')::text")
     wait_until(lambda: of.value("SELECT confirmed_flush_lsn > %s::pg_lsn FROM pg_replication_slots", upto))
 

@@ -8,7 +8,7 @@ import everything
 from clients import Made
 from standing_clock import SETTINGS, at, insert, pass_through, running
 
-# What makes the layouts of the original again.
+# Returns the statements that make the layouts of the original again.
 LAYOUTS = """
     SELECT format('SELECT flake_create_layout(%L, %L)', srvname, option_value)
     FROM pg_foreign_server, pg_options_to_table(srvoptions) WHERE option_name = 'definition'"""

@@ -1,4 +1,4 @@
-"""What the judge of the tests of engines finds, and what it forgives."""
+"""The faults that the judge of the tests of engines finds, and what it forgives."""
 
 import types
 

@@ -34,7 +34,7 @@ class Builtin:
 
 
 class Pglogical:
-    """Those of the extension that Debian has."""
+    """Subscriptions of the extension that Debian has."""
 
     HEADING, VERSION, EXTENSION = "Many writers with pglogical", "15", "pglogical"
     CUT = "SELECT pglogical.alter_subscription_disable('from_{}_to_{}', true)"

@@ -51,7 +51,7 @@ def test_in_a_stateful_set(own_servers):
     server = own_servers()
     manifest = read(*numbered("yaml"))
     container, = manifest["spec"]["template"]["spec"]["containers"]
-    # What the image's own program does in the end.
+    # The last command of the image's own program.
     entrypoint = server.base / "docker-entrypoint.sh"
     entrypoint.write_text('#!/bin/sh\nexec "$@"\n')
     entrypoint.chmod(0o755)

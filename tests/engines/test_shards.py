@@ -17,7 +17,7 @@ def test_every_section_of_the_page_is_executed():
 
 
 def all_ids(shards):
-    """Those of the rows of all shards, which have to differ."""
+    """The IDs of the rows of all shards, which have to differ."""
     ids = [id for shard in shards for id, in shard.sql(IDS)]
     assert len(set(ids)) == len(ids)
     return ids

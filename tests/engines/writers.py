@@ -22,7 +22,7 @@ def orders(id="bigint DEFAULT flake_next('twitter')"):
 
 @dataclasses.dataclass
 class Batch:
-    """What one statement returned, and whether its transaction was committed; nobody knows where that failed."""
+    """The IDs that one statement returned, and whether its transaction was committed; nobody knows where that failed."""
 
     client: int
     server: object
@@ -45,7 +45,7 @@ class Writers(Background):
 
     def write(self, client, servers):
         for server in itertools.cycle(servers):
-            # Whoever is thrown out, or finds the clock behind, tries again; a key that is there already ends the test.
+            # A client that is thrown out, or finds the clock behind, tries again; a key that is there already ends the test.
             try:
                 with server.connect(user="app", autocommit=False) as db:
                     while not self.ends.wait(PAUSE):

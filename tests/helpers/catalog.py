@@ -1,8 +1,8 @@
-"""What the catalogs say of the extension: two databases in which that is the same behave in the same way."""
+"""The entries of the catalogs for the extension: two databases in which they are the same behave in the same way."""
 
 import re
 
-# What pg_dump does to keep object identifiers, and its comments.
+# Statements by which pg_dump keeps object identifiers, and its comments.
 NOISE = re.compile(r"^SELECT pg_catalog\.binary_upgrade_set_.*;$|^--.*$|^\\(un)?restrict .*$", flags=re.M)
 
 DEPENDENCIES = """
@@ -39,19 +39,19 @@ PRIVILEGES = """
 
 
 def statements(server, database):
-    """What would make the objects of the extension one by one, with labels, comments and privileges."""
+    """The statements that would make the objects of the extension one by one, with labels, comments and privileges."""
     dump = server.run("pg_dump", "--binary-upgrade", "--schema-only", database).stdout
     return {statement.strip() for statement in NOISE.sub("", dump).split(";\n")}
 
 
 def catalog(server, database):
-    """All of that, the dependencies, and the privileges once more in words."""
+    """All of these, the dependencies, and the privileges once more in words."""
     with server.connect(dbname=database) as db:
         lines = db.execute(DEPENDENCIES).fetchall() + db.execute(PRIVILEGES).fetchall()
     return statements(server, database) | {line for line, in lines}
 
 
 def differences(server, one, other):
-    """What one database has and the other has not, either way."""
+    """The entries that one database has and the other has not, either way."""
     first, second = catalog(server, one), catalog(server, other)
     return sorted([f"only {one}: {line}" for line in first - second] + [f"only {other}: {line}" for line in second - first])

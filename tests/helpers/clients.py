@@ -15,7 +15,7 @@ KINDS = {
     "sno": "sno_next()::text",
 }
 MAKE = f"SELECT {', '.join(KINDS.values())} FROM generate_series(1, %s)"
-# What may happen to a client whose server is killed, or whose clock is behind.
+# Errors that a client may get whose server is killed, or whose clock is behind.
 EXPECTED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
 # A function that ends the session as libraries may.

@@ -1,4 +1,4 @@
-"""What tests ask of the horizon, by IDs."""
+"""Questions that tests ask of the horizon, by IDs."""
 
 from clients import Made
 from standing_clock import at, attempts, make, running
@@ -91,7 +91,7 @@ def below(server, made, announced):
 
 
 def goes_on(server, announced, *instants, dbname="postgres"):
-    """The clock comes to instants before the horizon, and to one after it. What is made then is above the horizon."""
+    """The clock comes to instants before the horizon, and to one after it. IDs made then are above the horizon."""
     made = Made()
     for seconds in instants:
         server.set_clock(at(seconds))

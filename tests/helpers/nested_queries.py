@@ -3,7 +3,7 @@ functions, with their functions in C that the planner knows nothing of, and with
 
 import re
 
-# What a call of flake_during and of sno_during is in each form.
+# A call of flake_during and of sno_during in each form.
 FORMS = {
     "flake": ("flake_during({key}, {span}{layout})", "sno_during({sid}, {span})"),
     "calls": ("asked({key}, {span}{layout})", "sno_asked({sid}, {span})"),

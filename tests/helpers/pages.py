@@ -36,7 +36,7 @@ def recipe(page, heading, language="sql"):
 
 
 def normal(output):
-    """What has to be equal whenever and wherever it is run."""
+    """The part of an output that has to be equal whenever and wherever it is run."""
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?([+-]\d\d)", "<time>", output)
     output = re.sub(r"\d+(\.\d+)?", "0", output)
     output = re.sub(r"-{2,}", "-", output)
@@ -55,7 +55,7 @@ def accept(page, text, output):
 
 
 def compare(page, sql, text, output):
-    """What SQL has printed with the text block behind it; without one, errors do not belong to it."""
+    """Compares what SQL has printed with the text block behind it; without one, errors do not belong to it."""
     if text is None:
         assert "ERROR" not in output, f"{sql}\n{output}"
     elif normal(output) != normal(text):

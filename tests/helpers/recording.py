@@ -28,7 +28,7 @@ FAMILIES = """
         WHEN (OLD.made < flake_horizon()) EXECUTE FUNCTION note_child()
 """
 BEGET = "WITH one AS (INSERT INTO parents VALUES ({0}) RETURNING id) SELECT FROM one; INSERT INTO children VALUES ({0}), ({0})"
-# What an action of a foreign key does to a family.
+# Statements that have an action of a foreign key change a family.
 ACTIONS = ["DELETE FROM parents WHERE id = {0}", "UPDATE parents SET id = -id WHERE id = {0}"]
 # How the table is written anew.
 REWRITES = [
@@ -110,7 +110,7 @@ def prepare(server):
 
 
 def record(server, stopped):
-    """What statements found, until the writers have stopped; goes on when the server comes back."""
+    """Records what statements found, until the writers have stopped; goes on when the server comes back."""
     records, family = [], random.randrange(1, 2**62)
     while not stopped.is_set():
         with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
@@ -148,7 +148,7 @@ def write_anew(server, ends):
 
 
 class Truth:
-    """What a table has in the end."""
+    """The rows that a table has in the end."""
 
     def __init__(self, server, table):
         rows = server.sql(f"SELECT id::text, {HASH} FROM {table}")

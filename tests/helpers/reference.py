@@ -27,7 +27,7 @@ FUNCTIONS = f"""
 
 
 class Catalog:
-    """What the page can ask for, by the first word of a mark; the others are names."""
+    """Everything that the page can ask for, by the first word of a mark; the others are names."""
 
     def __init__(self, db, calls):
         self.db, self.errors = db, {}
@@ -35,7 +35,7 @@ class Catalog:
             self.note(call)
 
     def note(self, call):
-        """What a function says to a call that is wrong."""
+        """Notes the error that a function raises for a call that is wrong."""
         error = None
         try:
             self.db.execute(f"SELECT {call}")
@@ -100,7 +100,7 @@ class Catalog:
         ])  # fmt: skip
 
     def type(self):
-        """What the type sno has, but for its functions."""
+        """The objects of the type sno, but for its functions."""
         return table(["object", "meaning"], sorted(self.rows(
             f"""SELECT replace(pg_describe_object(classid, objid, 0), 'function ', 'aggregate '), obj_description(objid, relname)
                 FROM ({MEMBERS}) m JOIN pg_class c ON c.oid = classid

@@ -27,7 +27,7 @@ ROWS = "generate_series(1, 20)"
 # How long a session tries to make IDs that it may be refused, in seconds; it has LONG for those that it must be given. As the
 # clock stands, waiting longer changes nothing.
 PATIENCE = 0.3
-# What a session is told that may not make IDs at an instant: an error, or nothing until it is cancelled.
+# The answer to a session that may not make IDs at an instant: an error, or nothing until it is cancelled.
 REFUSED = (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
 
@@ -64,8 +64,8 @@ def sessions(server, **options):
 
 @contextlib.contextmanager
 def cancelled(db, patience=PATIENCE):
-    """Cancels what has waited for longer, again and again, as it may not have begun the first time. What a process waits for a
-    processor, on a busy machine, does not count."""
+    """Cancels what has waited for longer, again and again, as it may not have begun the first time. The time for which a
+    process waits for a processor, on a busy machine, does not count."""
     ended = threading.Event()
 
     def cancel():

@@ -34,7 +34,7 @@ SETUP = """
         RETURN {make};
     END $$
 """
-# What pgbench runs: how often, and what.
+# The scripts that pgbench runs: how often, and what.
 SCRIPTS = {
     "plain": (40, """\\set n random(1, 5)
                      BEGIN\\;INSERT INTO {table} SELECT FROM generate_series(1, :n)\\;SELECT {sleep}\\;COMMIT;"""),
@@ -131,8 +131,8 @@ TAILERS = [
 ]  # fmt: skip
 
 
-# What clients of pgbench may be told: their session was terminated or their server restarted, the clock is behind, or somebody
-# else has ended what they had prepared.
+# Messages that clients of pgbench may get: their session was terminated or their server restarted, the clock is behind, or
+# somebody else has ended what they had prepared.
 EXPECTED = re.compile(
     "terminating (connection|background worker)|server closed|shutting down|starting up|in recovery mode|not yet accepting"
     "|clock is behind|prepared transaction with identifier .* (does not exist|is busy)|after a crash|No such file"
@@ -247,7 +247,7 @@ def run(server, seconds, faults=(), tailers=TAILERS, recorders=RECORDERS, settle
     """Loads the tables for so long, while the faults happen one after another; says what came of it. A fault may return the
     server that is written from then on. `settle` waits for standbys of that. The tables are empty afterwards."""
     context = multiprocessing.get_context("fork")
-    # Those who record write too, so they stop first.
+    # Recorders write too, so they stop first.
     recorded, stopped = context.Event(), context.Event()
 
     def start(server, read, *arguments):

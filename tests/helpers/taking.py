@@ -1,4 +1,4 @@
-"""What tests of flake_take have in common."""
+"""Common parts of the tests of flake_take."""
 
 import contextlib
 import threading

@@ -68,7 +68,7 @@ CALLS = [
     ("flake_explain({sno})", ""),
 ]
 
-# What is true, or raises one of these.
+# Conditions that are true, or raise one of these.
 PROPERTIES = [
     ("flake_parse(flake_encode({bigint}, {known}), {known}) IS NOT NULL", f"{NUMBER} {TEXT}"),
     ("SELECT flake_parse(flake_encode(id, name), name) = id FROM (SELECT {bigint}, {known}) g(id, name)", NUMBER),

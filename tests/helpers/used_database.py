@@ -39,8 +39,8 @@ def members(db):
 
 
 def replaced(before, after):
-    """What was made anew. flake_mark has the marks of all nodes in its file, which a server that has not looked at them yet loses
-    with it."""
+    """The objects that were made anew. flake_mark has the marks of all nodes in its file, which a server that has not looked at
+    them yet loses with it."""
     return [
         f"{name}: {'its file was replaced' if oid == after[name][0] else 'it was dropped and created again'}"
         for name, (oid, file) in before.items() if name in after and after[name] != (oid, file)

@@ -56,12 +56,12 @@ def is_busy(server, db, wait_event_type="%"):
 
 
 def process_of(db):
-    """What the system says of a session's process, from its state on."""
+    """The fields that the system shows of a session's process, from its state on."""
     return pathlib.Path(f"/proc/{db.info.backend_pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 
 def processor_seconds(db):
-    """What a session has taken so far, which does not depend on what else the machine does."""
+    """The processor time of a session so far, which does not depend on what else the machine does."""
     fields = process_of(db)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

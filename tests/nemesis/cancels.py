@@ -27,7 +27,7 @@ class Cancels:
             self.asking[process] = time.monotonic()
 
     def end(self, limit=LIMIT):
-        """Those that were answered, and those that have waited for so long."""
+        """Ends the processes that were answered, and those that have waited for so long."""
         for process, since in list(self.asking.items()):
             if time.monotonic() - since > limit:
                 os.kill(process, signal.SIGKILL)

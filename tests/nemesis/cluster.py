@@ -36,7 +36,7 @@ def of_version(program=None):
 
 
 class Clock:
-    """What the clock of a server shows. `steps` counts how often it was set."""
+    """The time that the clock of a server shows. `steps` counts how often it was set."""
 
     def __init__(self):
         self.offset, self.still, self.steps = 0.0, None, 0
@@ -72,7 +72,7 @@ class Node:
 
     @property
     def log(self):
-        """What this server has written, and those in whose place it is."""
+        """The log of this server, and of those in whose place it is."""
         return "".join((server.dir / "server.log").read_text(errors="replace") for server in [*self.past, self.server])
 
 
@@ -176,7 +176,7 @@ class Cluster:
         self.later(seconds, resume)
 
     def part(self, node):
-        """What this primary shows from here on may be lost; no consumer reads it any more."""
+        """Everything that this primary shows from here on may be lost; no consumer reads it any more."""
         node.parting = True
         for consumer in self.consumers:
             with consumer.turn:

@@ -35,7 +35,7 @@ WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
 TAIL = union(BETWEEN) + WITH_HORIZON
 ABOVE = union("id >= {last}")
 BELOW = union("id < {last}")
-# What somebody sees below a horizon, and what there is later.
+# The rows that somebody sees below a horizon, and those that are there later.
 GLANCE = union(BETWEEN, last="flake_horizon() - interval '3 s'") + WITH_HORIZON
 GLANCED = union(BETWEEN, last="%(horizon)s::timestamptz - interval '3 s'", horizon="%(horizon)s::timestamptz")
 
@@ -62,13 +62,13 @@ class Consumer:
         return sum(node.accepted for node in self.nodes)
 
     def horizon_of(self, node):
-        """What this server, or the primary before it, has returned."""
+        """The highest horizon that this server, or the primary before it, has returned."""
         if node is not self.primary() or self.source != self.accepted():
             return None
         return max([self.last, *(horizon for horizon, _ in self.glances)])
 
     def read(self, and_below=False, older=False):
-        """What has come since, and whether something came below."""
+        """Reads what has come since, and looks whether something came below."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             if node is None:
@@ -101,7 +101,7 @@ class Consumer:
         return random.choice(alike) if alike else None
 
     def read_on_standby(self):
-        """What has come there below what was published, of which the last one is for the next time. A standby that has not
+        """Reads what has come there below what was published, of which the last one is for the next time. A standby that has not
         replayed the one before may still have one that was taken back."""
         with self.turn:
             node, source = self.primary(), self.accepted()

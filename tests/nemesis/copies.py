@@ -54,7 +54,7 @@ def take_back(cluster, node, how, seconds, back):
 
 
 def taken(cluster, node, how, copied):
-    """What is on disk where a server stands still, or was ended, and the branch of the WAL that begins there."""
+    """A copy of the disk of a server that stands still, or was ended, and the branch of the WAL that begins there."""
     cluster.settle()
     stopped = []
     if how == "paused":

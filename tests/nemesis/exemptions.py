@@ -1,4 +1,4 @@
-"""What the guarantee does not cover, a function each. Nothing else is forgiven.
+"""The cases that the guarantee does not cover, a function each. Nothing else is forgiven.
 
 `one` is a batch and `its` its server at that time, `other` and `others` those of the second batch with the same ID.
 """

@@ -2,7 +2,7 @@
 
 import psycopg
 
-# What was made before a statement fails, its client does not hear of.
+# A client does not hear of the IDs that were made before its statement failed.
 STATEMENTS = [
     "SELECT flake_next('nothing')", "SELECT flake_next('tagged', 99)", "SELECT flake_next('uniqueid_v3')",
     "SELECT flake_next('narrow')", "SELECT flake_next('narrow')", "SELECT flake_batch('narrow', 3)", "SELECT flake_next('over')",
@@ -43,7 +43,7 @@ class Failing:
                 client.oracle.end(batch, client.node)
 
     def has_to_fail(self, statement, batch):
-        """What a standby cannot do, unless it is promoted meanwhile; what is too narrow, unless there are fewer nodes now."""
+        """A standby cannot publish, unless it is promoted meanwhile; layouts are too narrow, unless there are fewer nodes now."""
         node, maker = self.client.node, batch.makers[0]
         if statement == ON_STANDBY:
             return not node.promoting and node.maker is maker

@@ -20,7 +20,7 @@ SLOW = 0.15  # how fast clocks crawl
 
 
 def fail_over(cluster, old, new, way, seconds, cut, restarted, crawls):
-    """What the old primary has written by now is replayed; what it writes from here on may be lost."""
+    """All that the old primary has written by now is replayed; all that it writes from here on may be lost."""
     cluster.settle()
     cluster.part(old)
     branch = synced(cluster, old, new)

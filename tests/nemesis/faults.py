@@ -1,4 +1,4 @@
-"""What a plan's steps do to the servers. Names of functions are those of the steps."""
+"""Effects of a plan's steps on the servers. Names of functions are those of the steps."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ SHORT = 60  # seconds for sessions to notice a signal that nothing keeps from it
 OTHERS = """SELECT count(*) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
 MAKE = "SELECT flake_next('twitter')"
-# What a server may say that makes no IDs at present.
+# Errors of a server that makes no IDs at present.
 REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
 
 
@@ -161,7 +161,7 @@ def slow_disk(cluster, node, seconds, ends_all):
             cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
         both_ends = os.open(mark, os.O_RDWR)
         os.write(both_ends, mark.with_suffix(".kept").read_bytes())
-    # What was read ends when the file is in its place again.
+    # Readers of the pipe come to its end when the file is in its place again.
     os.close(both_ends)
     node.stopped.clear()
 
@@ -259,7 +259,7 @@ def open_up(cluster, node, database):
 
 
 def attempt(cluster, step):
-    """One step. What a busy server cannot do in time is a failure of its own."""
+    """One step. A step that a busy server cannot do in time is a failure of its own."""
     name, *arguments = step
     arguments = [cluster.nodes.get(argument, argument) if isinstance(argument, str) else argument for argument in arguments]
     try:

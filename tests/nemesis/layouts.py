@@ -38,7 +38,7 @@ METABYTE = 0xFF << 32
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What one kind's IDs are made of: layouts with equal keys make the same IDs."""
+    """The parts of one kind's IDs: layouts with equal keys make the same IDs."""
 
     key: tuple
     unique: int  # the bits that have to be

@@ -40,7 +40,7 @@ class Maker(typing.NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Batch:
-    """What one statement makes."""
+    """The IDs that one statement makes."""
 
     token: int
     kind: str

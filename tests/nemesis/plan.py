@@ -1,4 +1,4 @@
-"""What happens, drawn from a seed before anything does: steps that fit what the servers are by then."""
+"""The events of a run, drawn from a seed before any happens: steps that fit what the servers are by then."""
 
 import random
 
@@ -22,7 +22,7 @@ class Plan:
         self.servers = SERVERS or drawn
         self.primary, self.standbys, self.down = self.servers[0], [name for name in self.servers if name in "bc"], []
         self.copies = 0
-        # What the standbys have loaded when they start.
+        # The libraries that the standbys have loaded when they start.
         self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
         # Servers of which nobody asks for horizons are protected by less.
         groups = {"abcd": ["abc", "d"], "d": ["d"]}.get(self.servers, ["abc"])
@@ -99,7 +99,7 @@ class Plan:
         return [("jitter", self.running(), self.random.choices(SMALL, k=8))]
 
     def ahead_and_back(self):
-        """What was made ahead is in the past of nobody else's clock."""
+        """IDs that were made ahead are in the past of nobody else's clock."""
         name, seconds = self.running(), self.random.choice([1, 2, 4, 6, 60])
         steps = [("clock", name, seconds), ("load", 0.5), ("clock", name, -seconds), ("load", 0.3)]
         if name not in self.standbys and self.random.random() < 0.4:

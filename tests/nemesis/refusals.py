@@ -1,4 +1,4 @@
-"""What servers answered instead of IDs, how long each refusal lasted, and whether the guarantee allows it."""
+"""Answers of servers instead of IDs, how long each refusal lasted, and whether the guarantee allows it."""
 
 import collections
 import datetime
@@ -10,7 +10,7 @@ import psycopg
 
 # How far above all clocks IDs may begin: what is granted, and two seconds for each takeover, of which several follow each other.
 AHEAD = 15
-# What a client of a server that is killed, restarted, stopped or full may be told.
+# Errors for a client of a server that is killed, restarted, stopped or full.
 OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300"}
 FULL = {"53100", "42501", "58030"}
 # Two-phase commit of another client's, cursors of a transaction that failed, and what a server refuses of a client's options.

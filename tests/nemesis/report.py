@@ -1,4 +1,4 @@
-"""What a run has done and seen."""
+"""The report on what a run has done and seen."""
 
 import collections
 import os

@@ -18,7 +18,7 @@ MOST_CLIENTS = 3  # of a server
 PUBLISH = "SELECT flake_publish_horizon()"
 PATIENCE = 3  # seconds, after which a statement is cancelled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
-# What sessions may set; in most of them, nothing.
+# Settings that sessions may have; most have none.
 ORDINARY = ["synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
 ROWS = "generate_series(1, %s) n"
 

@@ -12,7 +12,7 @@ import psycopg
 from waiting import Background, wait_until
 from writers import PAUSE, Writers
 
-# What the documentation says that clients see: where another library is in use, and where a server is restarted.
+# Messages that clients see, as the documentation says: where another library is in use, and where a server is restarted.
 OTHER_LIBRARY = re.compile(r"another version of the flake library is in use\nDETAIL: .*\nHINT:  Restart the server")
 RESTART = re.compile(
     r"([a-z ]+ failed: )?(terminating connection due to administrator command|server closed the connection unexpectedly)"

@@ -16,7 +16,7 @@ OF_POSTGRESQL = [
     'could not find function "…" in file "…"',
     'could not access file "flake": No such file or directory',
 ]
-# Those that say all, with their DETAIL and HINT.
+# Texts of errors that say all, with their DETAIL and HINT.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
         "count must not be negative", "number of rows must be positive", 'argument "…" must not be null',

@@ -16,7 +16,7 @@ INDEX = ROOT / "docs/index.md"
 
 
 def links(page):
-    """Those that are relative, but not from code."""
+    """The links that are relative, but not from code."""
     return [target for target in LINK.findall(FENCED.sub("", page.read_text())) if not re.match(r"\w+:", target)]
 
 

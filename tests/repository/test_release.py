@@ -1,4 +1,4 @@
-"""What scripts/release does to make a version permanent, and what a build installs of it, in copies of the repository."""
+"""How scripts/release makes a version permanent, and what a build installs of it, in copies of the repository."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ NEXT = "99.0.0"
 
 
 class Copy:
-    """What the scripts need of the repository, at the next version, with the history of that."""
+    """The files of the repository that the scripts need, at the next version, with the history of that."""
 
     def __init__(self, path):
         self.path = path

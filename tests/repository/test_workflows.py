@@ -1,4 +1,4 @@
-"""What the workflows run is there: targets of the Makefile, and parts of scripts/test."""
+"""Everything that the workflows run is there: targets of the Makefile, and parts of scripts/test."""
 
 import re
 

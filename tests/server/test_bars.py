@@ -1,4 +1,4 @@
-"""What should be fast takes as few instructions as bench/bars.py says."""
+"""Operations that should be fast take as few instructions as bench/bars.py says."""
 
 import os
 import shutil

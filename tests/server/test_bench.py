@@ -104,7 +104,7 @@ def test_all_parts(small, tmp_path):
 
 
 def test_the_pages_show_what_was_measured():
-    """What `make bench` writes is there, of one run, with the plots that belong to it."""
+    """The output of `make bench` is there, of one run, with the plots that belong to it."""
     for page in ROOT / "README.md", ROOT / "docs/explanation/benchmarks.md":
         text = page.read_text()
         assert_no_place_is_empty(text)

@@ -70,7 +70,7 @@ def test_servers_that_are_no_layouts(server, database):
             error = pytest.raises(psycopg.Error, db.execute, f"SELECT flake_next('{name}')").value
             assert error.sqlstate == "55000"
             db.execute(f"SELECT flake_drop_layout('{name}')")
-        # What is no layout of flake's making does not take the place of a built-in one.
+        # A server that is no layout of flake's making does not take the place of a built-in one.
         assert db.execute("SELECT flake_timestamp(0, 'twitter')").fetchone()[0].year == 2010
         assert db.execute("SELECT count(*) FROM flake_check() WHERE ok IS NULL").fetchone() is not None
 
@@ -94,7 +94,7 @@ def test_a_built_in_layout_of_the_same_name(server, database):
 
 
 def test_definitions_are_stored_whole(server, database):
-    """What `like` says is resolved, so that it stays as it is; and what older versions stored can be read."""
+    """The layout that `like` names is resolved, so that it stays as it is; and what older versions stored can be read."""
     with server.connect(dbname=database) as db:
         names = [name for name, in db.execute("SELECT name FROM flake_layouts").fetchall()]
         unresolved = set()
@@ -163,7 +163,7 @@ SHADOWS = """
     END $do$;
     GRANT USAGE ON SCHEMA evil TO PUBLIC"""
 
-# What runs a query inside, and what comes near.
+# Statements that run a query inside, and others that come near.
 SHADOWED = [
     "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()", "SELECT FROM public.flake_generators",
     "SELECT FROM public.flake_stats", "SELECT FROM public.flake_check()",
@@ -193,7 +193,7 @@ def test_names_that_others_have_taken(server, database):
 
 
 def test_thousands_of_layouts(server, database):
-    """What grows with their number stays small, and each is found."""
+    """Everything that grows with their number stays small, and each is found."""
     with server.connect(dbname=database) as db:
         db.execute("""
             SELECT flake_create_layout('l' || n, jsonb_build_object('like', 'twitter', 'epoch',

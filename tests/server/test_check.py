@@ -77,7 +77,7 @@ def test_in_a_database_of_another_encoding(server):
 
 
 def test_a_role_that_sees_little(servers):
-    """What it cannot see is not needed."""
+    """Nothing that it cannot see is needed."""
     server = servers("wal_level=logical")
     server.sql("CREATE ROLE nobody LOGIN; CREATE TABLE secret (id bigint DEFAULT flake_next('si'))")
     server.sql("SELECT pg_create_logical_replication_slot('other', 'pgoutput')")
@@ -127,7 +127,7 @@ def test_settings_that_are_not_in_force(node_1_of_4):
     server.restart()
     server.sql("SELECT flake_next('twitter')")
     assert check(server, "settings")[:2] == (True, "The settings in the server's configuration are in force.")
-    # What a restart would bring is checked too.
+    # The settings that a restart would bring are checked too.
     server.sql("CREATE TABLE used (id bigint DEFAULT flake_next('twitter'))")
     server.reload("flake.node_count=2048")
     with server.connect() as db:

@@ -13,7 +13,7 @@ from waiting import Background, is_busy, wait_until
 WIDEN = "Widen the key and all columns that refer to it first, such as by examples/widen.sql."
 COUNTER = iter(range(1000))
 PAGE = ROOT / "docs/how-to/convert.md"
-# Those that are given IDs of their time. A million in `make soak`.
+# Rows that are given IDs of their time. A million in `make soak`.
 ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 
 
@@ -35,7 +35,7 @@ def insert(db, table="t"):
 
 
 def described(db, table="t"):
-    """What the catalog says of a table's columns, constraints and sequences, but for OIDs."""
+    """The catalog's description of a table's columns, constraints and sequences, but for OIDs."""
     queries = [
         """SELECT c.relname, a.attname, atttypid::regtype, attnotnull, attidentity, pg_get_expr(adbin, adrelid)
            FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum

@@ -69,7 +69,7 @@ def test_too_late(writer, tailer, make, kind, passes):
     assert passes(tailer, id)
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
     assert error.message_detail and error.message_hint
-    # What has made its own IDs may not cover it either, and a new one is always there.
+    # A transaction that has made its own IDs may not cover it either, and a new one is always there.
     writer.execute(f"BEGIN; SELECT {make}; SAVEPOINT s")
     with pytest.raises(TOO_LATE):
         writer.execute(f"SELECT flake_cover('{id}'::{kind})")
@@ -106,7 +106,7 @@ def test_an_earlier_one_than_the_transaction_has_made(writer, tailer):
     own = make(writer)
     writer.execute("SELECT flake_cover(%s)", (pool[0],))
     assert holds(tailer, pool[0]) and pool[0] < own
-    # Those above it are covered as well.
+    # IDs above it are covered as well.
     assert one(writer, "SELECT count(flake_cover(id)) FROM unnest(%s::bigint[]) id", pool) == 10
     writer.execute("COMMIT")
     assert passes(tailer, own)

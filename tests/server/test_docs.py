@@ -72,7 +72,7 @@ def quoted(text):
 
 
 def first_column(page, head):
-    """What the first column of a table quotes, for the table that begins with this head."""
+    """The names that the first column of a table quotes, for the table that begins with this head."""
     rows = page[page.index(head) :].split("\n\n")[0].splitlines()
     return [name for row in rows[2:] for name in quoted(row.split("|")[1])]
 

@@ -1,4 +1,4 @@
-"""What is on disk before an ID is returned."""
+"""The state on disk before an ID is returned."""
 
 import concurrent.futures
 

@@ -302,7 +302,7 @@ def test_grouped_in_several_ways(few):
     both(few, f"SELECT {call} a, NOT {call} b, count(*) FROM ids GROUP BY ROLLUP ({call}) ORDER BY 1, 2, 3")
     both(few, f"SELECT {call} AND n = 1 a, n, count(*) FROM ids GROUP BY CUBE ({call} AND n = 1, n) ORDER BY 1, 2, 3")
     both(few, f"SELECT n, count(*) FROM ids WHERE {call} GROUP BY ROLLUP (n) ORDER BY 1")
-    # What is not grouped by it is a range.
+    # A call by which a query is not grouped is a range.
     assert "flake_during" not in plan(few, f"SELECT n FROM ids WHERE flake_during{arguments} GROUP BY ROLLUP (n)")
 
 

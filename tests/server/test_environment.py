@@ -68,7 +68,7 @@ def test_a_checkout_in_a_path_with_a_space():
             target = os.path.join(base, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(ROOT / name, target)
-        # What was compiled of other people's code serves again; flake itself is compiled anew.
+        # Other people's code, once compiled, serves again; flake itself is compiled anew.
         profile = os.environ["FLAKE_PROFILE"]
         skip = shutil.ignore_patterns("incremental", "libflake*")
         shutil.copytree(ROOT / "target" / profile, f"{base}/target/{profile}", symlinks=True, ignore=skip)

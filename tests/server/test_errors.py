@@ -1,4 +1,4 @@
-"""What a user can do wrong, in one grid: SQLSTATE, message, DETAIL and HINT of each."""
+"""Mistakes that a user can make, in one grid: SQLSTATE, message, DETAIL and HINT of each."""
 
 import psycopg
 import pytest
@@ -227,7 +227,7 @@ def test_node_settings_are_in_force_until_the_next_start(servers):
     server.reload("flake.node_id=3")
     with server.connect() as db:
         notices = []
-        # What a notice says can be asked for only while it is handled.
+        # The text of a notice can be asked for only while it is handled.
         db.add_notice_handler(lambda n: notices.append((n.severity, n.message_primary, n.message_hint)))
         assert db.execute("SELECT (flake_decode(flake_next('twitter'))).worker / 256").fetchone() == (1,)
         db.execute("SELECT flake_next('twitter')")

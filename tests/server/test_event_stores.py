@@ -79,7 +79,7 @@ def beside_the_gap(db, mark):
 
 
 def last_value(db, _mark):
-    """What a rebuild catches up to."""
+    """The number to which a rebuild catches up."""
     return one(db, "SELECT last_value FROM store_seq_seq")
 
 

@@ -1,4 +1,4 @@
-"""What sessions leave when they exit, and what they leave when they cannot say how far they got."""
+"""The state that sessions leave when they exit, and when they cannot say how far they got."""
 
 import concurrent.futures
 import contextlib
@@ -90,7 +90,7 @@ def test_a_crash_after_a_session_has_left(own_servers, leaves):
 
 
 def test_a_restart_is_waited_for_by_the_impatient(own_servers):
-    """What was granted before the crash ends in three seconds, which is not for the clock to explain."""
+    """Time that was granted before the crash ends in three seconds, which is not for the clock to explain."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as db:
         make(db, made)

@@ -22,7 +22,7 @@ from standing_clock import (
     sessions,
 )
 
-# What happens before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
+# Events before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
 # the beginning. IDs are made at 0 and at 60, and the last commit's time is always 0.
 
 

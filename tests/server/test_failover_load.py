@@ -16,8 +16,8 @@ SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
 @pytest.mark.parametrize("idle", [False, True], ids=["busy", "idle"])
 @pytest.mark.parametrize("lag", [0, 1])
 def test_the_old_primary_goes_on(own_servers, idle, lag):
-    """The new one begins two seconds after its promotion, so that both can run for this long together. What was not replicated is
-    covered too."""
+    """The new one begins two seconds after its promotion, so that both can run for this long together. IDs that were not
+    replicated are covered too."""
 
     def is_played():
         old, made = server_at_0(own_servers), Made()

@@ -8,7 +8,7 @@ from standing_clock import at, cancelled, fail_over, insert, make_in_all, open_l
 
 
 def test_a_standby_with_its_own_number_does_not_wait(own_servers):
-    """What the primary did with its clock ahead is no concern of another node."""
+    """IDs that the primary made with its clock ahead are no concern of another node."""
     primary, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0"), Made()
     primary.set_clock(at(40))
     insert(primary, made)

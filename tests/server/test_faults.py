@@ -275,7 +275,7 @@ def test_prepared_transactions_and_discard(faked):
 
 
 def test_sessions_in_the_slots_of_other_processes(faked):
-    """Those of the replication protocol have slots above those of clients, as background workers do."""
+    """Sessions of the replication protocol have slots above those of clients, as background workers do."""
     faked.set_clock("2031-01-01 00:00:00")
     made = Made()
     together = [faked.connect(**how) for how in [{}, {"replication": "database"}] for _ in range(6)]

@@ -177,7 +177,7 @@ ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("asked", ["before", "never"])
 def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, action, level, asked):
-    """What it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
+    """The horizon that it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
     server.sql("INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (1, '-infinity')")
     writer.execute("BEGIN")
@@ -225,7 +225,7 @@ def test_an_imported_snapshot(server, writer, tailer):
 
 
 def test_cursors_and_batches(writer, tailer):
-    """What is made while a cursor is read belongs to the transaction from the first row on."""
+    """IDs that are made while a cursor is read belong to the transaction from the first row on."""
     one(writer, "SELECT flake_next('twitter')")
     writer.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)")
     id = one(writer, "FETCH 1 FROM ids")

@@ -151,7 +151,7 @@ def test_failover_to_a_standby_that_makes_ids(own_servers):
 
 
 def test_a_session_that_outlives_the_failover(own_servers):
-    """What was granted to it on the standby lies below what the primary has announced."""
+    """Time that was granted to it on the standby lies below what the primary has announced."""
     primary = server_at_0(own_servers, "flake.node_count=2")
     standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(0))
     with standby.connect() as lasting:
@@ -205,7 +205,7 @@ def test_failover_of_another_database(own_servers):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_accepting_the_clock_goes_below_and_says_so(own_servers, restarted):
-    """What tailers have passed by then is lost to them; from then on the horizon is right again."""
+    """Rows that tailers have passed by then are lost to them; from then on the horizon is right again."""
     server, made, said = server_at_0(own_servers), Made(), []
     server.sql(OUTBOX)
     server.set_clock(at(3600))

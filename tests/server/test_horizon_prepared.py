@@ -133,7 +133,7 @@ def test_many_of_another_database(server, tailer, first):
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_many_of_this_database(server, writer, tailer, end):
-    """Those that have ended hold nothing although none of them is forgotten, and those that have not ended are never merged."""
+    """Transactions that have ended hold nothing although none of them is forgotten, and the others are never merged."""
     with server.connect() as idle:
         idle.execute("BEGIN; SELECT pg_current_xact_id()")
         id = prepare(writer, "first")
@@ -149,7 +149,7 @@ def test_many_of_this_database(server, writer, tailer, end):
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_restarts(own_servers, mode, checkpoint):
-    """PostgreSQL reads it from the WAL or from pg_twophase. Whoever comes first then need not have an ID."""
+    """PostgreSQL reads it from the WAL or from pg_twophase. The first session then need not have an ID."""
     # A transaction of autovacuum that commits while the first one asks would be an error.
     server = own_servers("max_prepared_transactions=10", "autovacuum=off")
     server.sql(OUTBOX)

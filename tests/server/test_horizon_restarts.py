@@ -1,4 +1,4 @@
-"""What a server start does not know yet: transactions that were prepared before, and IDs that were made before."""
+"""Transactions that were prepared, and IDs that were made, before a server start, which does not know them yet."""
 
 import psycopg
 import pytest
@@ -45,7 +45,7 @@ def test_ids_from_before_are_not_covered(server, mode):
         for id, type in zip(ids, ["bigint", "sno"], strict=True):
             with pytest.raises(TOO_LATE, match="below a horizon"):
                 db.execute(f"SELECT flake_cover('{id}'::{type})")
-        # Those that are made from now on are.
+        # IDs that are made from now on are.
         db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
 
 
@@ -78,7 +78,7 @@ def test_cover_is_the_first_call_after_the_file_was_lost(server):
 
 @pytest.fixture
 def restarted(server):
-    """What was prepared before the server crashed, a session with a snapshot from before the end of that, and another one."""
+    """A transaction prepared before the server crashed, a session with a snapshot from before its end, and another session."""
     id = prepare(server)
     server.restart(mode="immediate")
     with server.connect() as old, server.connect() as new:
@@ -87,7 +87,7 @@ def restarted(server):
 
 
 def test_a_snapshot_that_is_older_than_what_was_learned(restarted):
-    """Whoever asks first learns of the transaction after it has committed, and others have older snapshots."""
+    """The first session that asks learns of the transaction after it has committed, and others have older snapshots."""
     id, old, new = restarted
     new.execute("COMMIT PREPARED 'left'")
     assert passes(new, id)

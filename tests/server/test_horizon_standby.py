@@ -161,7 +161,7 @@ def test_a_commit_that_waits_for_a_synchronous_standby(own_servers):
 
 
 def test_a_snapshot_that_outlives_the_promotion(own_servers):
-    """What is committed afterwards is not below its horizon, even if that is published then."""
+    """Rows that are committed afterwards are not below its horizon, even if that is published then."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, standby.connect() as old:
         first = insert(writer)
@@ -348,7 +348,7 @@ def load(primary, standbys, faults):
 
 def test_load(own_servers):
     """Replay is paused, servers crash and restart, and in the end a standby takes over: those that read below the horizon miss
-    nothing. What the others miss is chance."""
+    nothing. The losses of the others are chance."""
     primary = own_servers(PREPARES, "max_wal_size=4GB")
     tailing.prepare(primary)
     standbys = standbys_of(primary, own_servers)

@@ -100,7 +100,7 @@ def test_workers_do_not_ask(db):
 
 
 def test_workers_do_not_cover(db):
-    """What they hold would end with their part of the transaction."""
+    """Their hold would end with their part of the transaction."""
     db.execute(PARALLEL)
     db.execute("""CREATE FUNCTION cover_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
                       LANGUAGE plpgsql AS $$ BEGIN RETURN flake_cover(flake_max(clock_timestamp() + '1 min')); END $$""")

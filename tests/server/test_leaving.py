@@ -1,4 +1,4 @@
-"""What is left where the library was removed before the extension."""
+"""The objects that are left where the library was removed before the extension."""
 
 import psycopg
 import pytest

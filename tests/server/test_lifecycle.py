@@ -119,7 +119,7 @@ def test_versions_agree(server):
     assert (meta["version"], meta["provides"]["flake"]["version"]) == (VERSION, VERSION)
     date = re.search(rf"^## {re.escape(VERSION)} \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert VERSION not in RELEASED or re.fullmatch(r"\d{4}-\d\d-\d\d", date)
-    # What is typed to install it, and the programs that fuzz it.
+    # The version in commands that install it, and in the programs that fuzz it.
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         named = re.findall(r"(?:flake[_-]|git tag -s v|version \")(\d+\.\d+\.\d+)", page.read_text())
         assert set(named) <= {VERSION}, page.name

@@ -49,7 +49,7 @@ def test_installcheck_on_a_running_server(server):
 
 
 def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
-    """What is forgotten prints an error, which nobody wants to expect."""
+    """A function that is forgotten prints an error, which nobody wants to expect."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     for name, text in {
         "sql/meant.sql": "SELECT 1 AS one;\nSELECT 1/0;\n",
@@ -71,7 +71,7 @@ def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
     assert refused.returncode != 0
     assert "scripts/test accept --errors\nforgotten: ERROR:  function flake_forgotten(integer) does not exist\n" in refused.stderr
     assert expected["forgotten"].read_text() == "" and "(1 row)" not in expected["meant"].read_text()
-    # Those that were expected before are no obstacle.
+    # Errors that were expected before are no obstacle.
     assert accept("output", "meant").returncode == 0
     assert "(1 row)" in expected["meant"].read_text() and expected["forgotten"].read_text() == ""
     assert accept("errors", "forgotten").returncode == 0

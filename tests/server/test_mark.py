@@ -29,7 +29,7 @@ FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-0
 # As flake_core has it.
 MAGIC = b"FLKM"
 
-# What happens to a database after its IDs were made at 60. The clock is at 0 then.
+# Events in the life of a database after its IDs were made at 60. The clock is at 0 then.
 
 
 def extension_recreated(server, made):
@@ -207,7 +207,7 @@ def test_the_last_value_does_not_count_where_there_are_marks(own_servers):
 
 
 def test_a_page_of_something_else(own_servers):
-    """What does not begin as marks do is not read as marks."""
+    """A page that does not begin as marks do is not read as marks."""
     server = server_at_0(own_servers)
     file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_mark')")
     server.stop()
@@ -219,7 +219,7 @@ def test_a_page_of_something_else(own_servers):
         server.sql("SELECT flake_next('twitter')")
 
 
-# What it costs -------------------------------------------------------------------------------------------------------------
+# Its costs -----------------------------------------------------------------------------------------------------------------
 
 
 def generic_records(server, since):
@@ -286,7 +286,7 @@ REFUSALS = (
     psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported,
     psycopg.errors.DependentObjectsStillExist, psycopg.errors.SyntaxError,
 )  # fmt: skip
-# What they can do instead: what is a warning, and objects of this name that come first.
+# Commands that they can run instead: one that only warns, and others for objects of this name that come first.
 LIKE_IT = [
     "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
     "CREATE TEMP SEQUENCE flake_mark", "CREATE SCHEMA AUTHORIZATION CURRENT_USER", "CREATE SEQUENCE flake_mark",
@@ -347,7 +347,7 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
 
 
 def test_it_is_not_dumped(own_servers):
-    """What is restored elsewhere is another server's."""
+    """A dump that is restored elsewhere is another server's."""
     server = own_servers()
     server.sql(MAKE, 10)
     assert server.value("SELECT count(*) FROM flake_mark") == 1

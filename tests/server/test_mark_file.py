@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_written(servers):
         mark(server).chmod(0o600)
         made.make(db, 10)
 
-        # What remains of an attempt to create the file is removed, and the next one succeeds.
+        # The remains of an attempt to create the file are removed, and the next one succeeds.
         mark(server).unlink()
         mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
         make_until_written(server, db, made)
@@ -103,7 +103,7 @@ def test_how_often_the_file_is_written(own_servers):
 
 @contextlib.contextmanager
 def stuck_disk(server):
-    """Whoever begins to read or write the file has to wait for the end of the block."""
+    """A process that begins to read or write the file has to wait for the end of the block."""
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
     os.mkfifo(stuck)  # Opening it lasts until somebody opens the other end.
@@ -112,7 +112,7 @@ def stuck_disk(server):
     try:
         yield
     finally:
-        # Whoever waits for it goes on, and finds that this is no file.
+        # A process that waits for it goes on, and finds that this is no file.
         both_ends = os.open(mark(server), os.O_RDWR)
         kept.replace(mark(server))
         os.close(both_ends)
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_read(servers):
             ((ok, detail, hint),) = db.execute(told).fetchall()
             assert (ok, hint) == (False, error.message_hint)
             assert detail == f"No IDs can be made: {error.message_primary}. {error.message_detail}"
-    # What never ends is not read to its end.
+    # A file that never ends is not read to its end.
     mark(server).unlink()
     mark(server).symlink_to("/dev/zero")
     with server.connect() as db:
@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_read(servers):
 
 
 def test_a_file_that_is_cut_off_in_a_running_server(own_servers):
-    """What is missing may be the newer record; a session that leaves does not make the file a whole one."""
+    """The missing part may be the newer record; a session that leaves does not make the file a whole one."""
     server, made = own_servers(), Made()
     with server.session() as db:
         made.make(db, 10)

@@ -23,7 +23,7 @@ ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
     "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{check='end of layouts',col='ok'}": "1+0x60",
 }  # fmt: skip
-# What raises an alert, as the values of a metric minute by minute.
+# The causes of an alert, as the values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),

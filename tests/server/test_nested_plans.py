@@ -18,7 +18,7 @@ from nested_queries import TABLES, Nested
 from waiting import processor_seconds
 
 CASES = 40 * int(os.environ.get("FLAKE_SOAK", "1"))
-# What a query may take with the calls if it does not take it with comparisons.
+# The most that a query may take with the calls if it does not take it with comparisons.
 SECONDS, MEGABYTES = 1.5, 100
 # Then it is stopped by force, for the sake of the machine.
 FAR_TOO_LONG, FAR_TOO_MUCH = 20, 1 << 30
@@ -33,7 +33,7 @@ def server(servers):
 
 @dataclasses.dataclass
 class Spent:
-    """What a query took, and its rows or why there are none."""
+    """The cost of a query, and its rows or why there are none."""
 
     seconds: float
     megabytes: float
@@ -50,7 +50,7 @@ class Spent:
 
 
 def memory(db, which):
-    """What the system says of the memory of a session's process, in bytes."""
+    """The memory of a session's process by the system's account, in bytes."""
     status = pathlib.Path(f"/proc/{db.info.backend_pid}/status").read_text()
     return int(re.search(rf"^{which}:\s*(\d+) kB", status, re.M)[1]) << 10
 
@@ -139,7 +139,7 @@ def test_random_nests(server):
         shown = (seed, number, nest.settings, took, nest.views, nest.written("flake")[1][:4000])
         assert not took["flake"].is_much_beside(took["comparisons"]) or took["comparisons"].is_much, shown
         much += took["comparisons"].is_much
-        # What is stopped, or too deep for the stack, has no rows.
+        # A query that is stopped, or too deep for the stack, has no rows.
         if took["flake"].why not in ("57014", "54001") and took["calls"].why not in ("57014", "54001"):
             assert (took["flake"].rows, took["flake"].why) == (took["calls"].rows, took["calls"].why), shown
             compared += took["flake"].rows is not None

@@ -56,7 +56,7 @@ def test_each_node_knows_what_each_has_made(servers):
     # The ends of each part, and what is left over: 3 times 341 workers are 1023.
     ends = {0: 0, 340: 0, 341: 1, 681: 1, 682: 2, 1022: 2, 1023: None}
     assert {worker: members[0].value(f"SELECT flake_node({WORKER.format(worker)})") for worker in ends} == ends
-    # What is of no node: there are fewer workers than nodes, or something else makes the IDs.
+    # IDs of no node: there are fewer workers than nodes, or something else makes the IDs.
     assert members[0].sql("""SELECT DISTINCT flake_node(flake_make('2026-01-01Z', '{}', name), name)
                              FROM unnest('{si_single,yitter,pgedge,cockroach}'::text[]) name""") == [(None,)]
 

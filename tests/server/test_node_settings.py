@@ -10,7 +10,7 @@ import pytest
 from horizon import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
-# What is in force; a session's workers alone could be those of another number by chance.
+# The settings in force; a session's workers alone could be those of another number by chance.
 NODE = "SELECT node_id, node_count FROM flake_stats"
 WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
 

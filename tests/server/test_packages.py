@@ -1,4 +1,4 @@
-"""What packages say about themselves; scripts/package-test installs them."""
+"""The metadata of packages, and their licenses; scripts/package-test installs packages."""
 
 import email
 import json
@@ -128,7 +128,7 @@ SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}
 
 @pytest.fixture
 def tarball(tmp_path):
-    """What a tarball for PostgreSQL 15 unpacks to, with other files than the library's."""
+    """An unpacked tarball for PostgreSQL 15, with other files than the library's."""
     for name in ("lib/flake.so", *(f"share/extension/{name}" for name in SHARED)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)

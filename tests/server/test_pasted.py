@@ -16,7 +16,7 @@ from waiting import wait_until
 
 ORDERED = [layout for layout in [*LAYOUTS, *LIKE] if layout not in ("uniqueid", "seata")]
 UNORDERED = ["uniqueid", "seata"]
-# What docs/how-to/tail.md says to write for the type.
+# The text that docs/how-to/tail.md says to write for the type.
 FOR_SNO = [
     (r"flake_next\('twitter'\)", "sno_next()"),
     (r"flake_min\(flake_horizon\(\), 'twitter'\)", "sno_min(flake_horizon())"),

@@ -37,7 +37,7 @@ METHODS = ["seqscan", "indexscan", "indexonlyscan", "bitmapscan", "hashjoin", "m
            "partition_pruning", "material", "sort"]  # fmt: skip
 # The types of the parameters.
 TYPES = ["tstzrange", "text", "timestamptz", "sno"]
-# What the plans of a run must have shown for it to have tested anything.
+# The plans of a run must have shown these for it to have tested anything.
 SHOWN = ["Index Scan", "Bitmap", "Seq Scan", "Gather", "InitPlan", "SubPlan", "flake_first($", "sno_first(",
          "flake_during(", "Subplans Removed", "Join", "Nested Loop", "Parallel "]  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 from catalog import DEFAULT_PRIVILEGES
 from next_release import RELEASED
 
-# What PUBLIC may do with the objects of the extension, by their kind.
+# The privileges of PUBLIC for the objects of the extension, by their kind.
 PUBLIC = {
     "function": {"EXECUTE"},
     "view": {"SELECT"},

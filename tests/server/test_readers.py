@@ -2,7 +2,7 @@
 
 import pytest
 
-# What reads the column orders.id, whose default makes IDs of snowflake, by twitter; by what flake_check calls it.
+# Objects that read the column orders.id, whose default makes IDs of snowflake, by twitter; by what flake_check calls them.
 WRONG = {
     "rule _RETURN on view v": "CREATE VIEW v AS SELECT flake_timestamp(id) AS at FROM orders",
     "default value for column at of table orders":
@@ -42,7 +42,7 @@ WRONG = {
            SELECT flake_timestamp(id) AS "{FUNCEXPR :args (" FROM ":b" """,
 }  # fmt: skip
 
-# What reads it by its layout, or reads another column, or nothing that is known here.
+# Objects that read it by its layout, or read another column, or nothing that is known here.
 RIGHT = [
     """CREATE VIEW v AS SELECT flake_timestamp(id, 'snowflake'), flake_decode(l.other, 'discord')
        FROM orders JOIN legacy l USING (item)""",
@@ -110,7 +110,7 @@ def partitioned(db, layout, start, end):
 
 @pytest.mark.parametrize("layout", ["snowflake", "si", "discord", "sonyflake", "base64id", "uniqueid"])
 def test_bounds_of_partitions(db, layout):
-    """Those of whole seconds of twitter, as they are where no layout is named."""
+    """Bounds of whole seconds of twitter, as they are where no layout is named."""
     partitioned(db, layout, "flake_min('2026-01-01Z')", "flake_min('2027-01-01Z')")
     assert layouts(db)[:2] == (
         False, f"The default of column id of table b makes IDs of {layout}, but its partitions begin at times of twitter.",
@@ -155,7 +155,7 @@ def test_it_reads_no_table_and_calls_nothing(server):
 
 
 def test_a_deep_expression(db):
-    """What is below nested calls is read without recursion."""
+    """An expression below nested calls is read without recursion."""
     db.execute("SET max_stack_depth = '7MB'")
     deep = "abs(" * 2000 + "extract(epoch FROM flake_timestamp(id))" + ")" * 2000
     db.execute(f"CREATE VIEW v AS SELECT {deep} FROM orders")

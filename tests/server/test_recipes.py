@@ -249,14 +249,14 @@ def test_a_consumer_on_a_standby(own_servers):
             taken.extend(id for id, _ in read(there, here, max(taken, default=0)))
             return taken
 
-        # What the standby has replayed meanwhile.
+        # The rows that the standby has replayed meanwhile.
         last = written(primary)[-1]
         wait_until(lambda: go_on()[-1:] == [last])
     assert taken == written(primary)
 
 
 def read_on(server, process, read):
-    """What a function returns that is given the last ID."""
+    """The IDs that come from a function that is given the last ID."""
     last = 0
 
     def step():
@@ -291,7 +291,7 @@ def test_several_nodes(own_servers):
 
 
 def test_a_mark_in_the_stream_of_changes(own_servers):
-    """Those who take rows in the order of the stream take some in another order than that of their IDs."""
+    """Consumers that take rows in the order of the stream take some in another order than that of their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():
         pytest.skip("this PostgreSQL has no test_decoding")
     read = python("A mark in the stream of changes", "read_changes")

@@ -62,7 +62,7 @@ def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
             wait_until(lambda: reading.done() or reader.sql(WAITS))
             primary.stop("immediate")
             standby.promote()
-            # What the new primary writes takes the place of what the old one has.
+            # Writes of the new primary take the place of what the old one has.
             wait_until(lambda: standby.sql("INSERT INTO outbox DEFAULT VALUES") or reading.done())
             taken = [id for id, _ in reading.result()]
     with standby.connect() as there, reader.connect() as here:
@@ -106,7 +106,7 @@ def test_a_consumer_that_survives_a_failover(own_servers):
     with writing:
         wait_until(lambda: len(taken) > 100)
         new.wait_for_replay(old)
-        # What it has committed is on the standby when it has stopped.
+        # All that it has committed is on the standby when it has stopped.
         old.stop()
         new.promote()
         before = len(taken)

@@ -79,7 +79,7 @@ def rewriting(server, rewrite):
 
 
 def repeat(server, level, code, at=None, rewrite=None):
-    """What a consumer takes while somebody rewrites the table, from before one of its lines on until it waits for that."""
+    """The IDs a consumer takes while somebody rewrites the table, from before one of its lines on until it waits for that."""
     script = Script(server, level)
     with contextlib.ExitStack() as rewritten:
         for number, line in enumerate(code):
@@ -138,7 +138,7 @@ def readable(server):
 
 
 def greatest(server, level, query, rewrite=REWRITES[2], locks=()):
-    """What a query prints in whose transaction the table is being rewritten."""
+    """The IDs that a query prints in whose transaction the table is being rewritten."""
     code = ["PREPARE greatest_id AS SELECT max(id) FROM outbox;", "BEGIN;", *locks, query, "COMMIT;"]
     return repeat(server, level, code, 2, rewrite.format("outbox"))
 

@@ -231,7 +231,7 @@ def test_a_block_stops_at_its_first_error(tmp_path, heading, number):
 
 @pytest.mark.parametrize("heading", re.findall(r"^## (.*)$", PAGE.read_text(), re.M))
 def test_only_the_first_statement_of_a_block_changes_anything(heading):
-    """What follows it after an error does no harm."""
+    """Statements that follow it after an error do no harm."""
     changes = re.compile(r"pg_promote|flake_accept_clock|flake_start_above\(:|pg_terminate|^ *(?!SELECT)[A-Z]+ ", re.M)
     for sql in pages.recipe(PAGE, heading):
         assert not [statement for statement in sql.strip().split(";\n")[1:] if changes.search(statement)]

@@ -73,7 +73,7 @@ def test_far_ahead_it_takes_force(server):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
             server.sql(f"SELECT flake_next('{layout}')")
     pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT sno_next()")
-    # What was given up stays so, whatever is lost.
+    # Time that was given up stays so, whatever is lost.
     server.restart(while_stopped=(server.dir / "data" / "flake.mark").unlink)
     pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT flake_next('twitter')")
     server.set_clock("+3606")

@@ -16,7 +16,7 @@ from databases import ENCODINGS
 
 # How long each encoding is tried.
 SECONDS = 2 * int(os.environ.get("FLAKE_SOAK", "1"))
-# What a process of the server may take, in bytes; the library and shared memory count.
+# Memory that a process of the server may take, in bytes; the library and shared memory count.
 MEMORY = 400_000 * 1024
 # How long a statement runs, and how long it may work until it ends after that, in seconds.
 TIMEOUT, LATEST = 0.2, 1
@@ -74,7 +74,7 @@ OPERATORS = """
     SELECT oprname, format_type(oprleft, NULL), format_type(oprright, NULL)
     FROM pg_operator o JOIN pg_depend d ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'
     WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
-# What else takes a value: input and output, casts, aggregates, indexes.
+# Others that take a value: input and output, casts, aggregates, indexes.
 OTHERS = [
     "SELECT octet_length(({text})::sno::text)", "SELECT ({bytea})::sno", "SELECT ({uuid})::sno", "SELECT ({sno})::bytea",
     "SELECT ({sno})::uuid", "SELECT min(s), max(s), count(DISTINCT s) FROM (VALUES (({sno})::sno), ({sno})) v(s)",
@@ -172,7 +172,7 @@ def test_extreme_arguments(server, encoding):
 E9 = "repeat(repeat(chr(233), 1000), 20000)"
 FIELDS = """(SELECT '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": ['
              || string_agg('{"name": "f' || n || '", "bits": 1, "role": "random"}', ',') || ']}' FROM generate_series(1, %s) n)"""
-# What is too long, and its SQLSTATE.
+# Calls with values that are too long, and their SQLSTATEs.
 LONG = [
     (f"SELECT flake_parse({E9})", "22P02"),
     (f"SELECT flake_parse({E9}, 'base64id')", "22P02"),

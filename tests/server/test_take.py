@@ -271,7 +271,7 @@ def test_a_table_that_is_rewritten_meanwhile(server, db, rewrite):
     assert events(db) == list(range(1, 11))
 
 
-# What a position means.
+# The meaning of a position.
 
 
 def test_a_position_belongs_to_a_table(server, db):

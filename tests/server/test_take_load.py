@@ -38,7 +38,7 @@ class Consumer:
         if random.random() < self.crashes:
             db.execute("ROLLBACK")
             return None
-        # Whoever has rows has the turn until it commits.
+        # A consumer that has rows has the turn until it commits.
         self.taken += ids
         db.execute("COMMIT")
         return ids

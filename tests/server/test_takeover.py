@@ -185,7 +185,7 @@ REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUE
 
 @pytest.mark.parametrize("statements", REPLACED)
 def test_a_page_that_is_rolled_back(own_servers, statements):
-    """What was noted in a page that a rollback takes away says nothing of the page that is there."""
+    """Notes in a page that a rollback takes away say nothing of the page that is there."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-3600))
     insert(primary, made)

@@ -246,7 +246,7 @@ def test_estimates_beside_columns(server, filter, range):
                                                             f"ON {range}")
 
 
-# What is not served is right all the same: the filter, and the same rows by the time that was stored.
+# Queries that are not served are right all the same: the filter, and the same rows by the time that was stored.
 UNSERVED = {
     "flattened UNION ALL": ("SELECT n FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders) u WHERE created_at >= {0}",
                             "SELECT n FROM (SELECT * FROM ids UNION ALL SELECT * FROM ids) u WHERE at >= {0}"),

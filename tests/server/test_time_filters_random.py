@@ -17,7 +17,7 @@ METHODS = ["seqscan", "indexscan", "bitmapscan", "indexonlyscan", "nestloop", "h
 # As literals, those that other types have too.
 INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
               WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
-# What the plans of a run must have shown for it to have tested anything.
+# The plans of a run must have shown these for it to have tested anything.
 SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
          "sno_before(", "flake_instant(",
          "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete"]  # fmt: skip
@@ -126,7 +126,7 @@ class Query:
 
 
 def rows(db, text, query, is_generic):
-    """Those of a query whose times are asked of this key, and its plan."""
+    """The rows of a query whose times are asked of this key, and its plan."""
     if not is_generic:
         for number, value in enumerate(query.values, 1):
             text = text.replace(f"${number}", f"{value}::{query.type}")

@@ -133,7 +133,7 @@ def test_an_upgrade_of_a_database_in_use(next_release, tmp_path):
             db.execute(f"ALTER EXTENSION flake UPDATE TO '{VERSION}'")
 
 
-# What PostgreSQL looks for in the library of the session that upgrades, which may have loaded it before the package was upgraded.
+# PostgreSQL looks for this in the library of the session that upgrades, which may have loaded it before the package was upgraded.
 NOT_IN_THE_LIBRARY = "CREATE FUNCTION flake_newest() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'flake_newest';"
 
 

@@ -64,7 +64,7 @@ def test_a_clock_that_is_accepted_above_another_databases_mark(own_servers):
 
 
 def test_start_above_while_the_clock_is_ahead(own_servers):
-    """What it gave up is not given back with what the clock was ahead by."""
+    """Time that it gave up is not given back with what the clock was ahead by."""
     server, made = server_at_0(own_servers), Made()
     server.set_clock(at(HOUR))
     make_in_all(server, made)
@@ -83,7 +83,7 @@ def test_start_above_while_the_clock_is_ahead(own_servers):
 
 @pytest.mark.parametrize("recreated", [False, True])
 def test_another_number_and_back(own_servers, recreated):
-    """What node 0 has used is in the file while the server is node 1; and in a page that node 1 has created again."""
+    """Time that node 0 has used is in the file while the server is node 1; and in a page that node 1 has created again."""
     server, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0"), Made()
     create_extension(server, "other")
     server.set_clock(at(HOUR))

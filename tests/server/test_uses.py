@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-# What names the layout, by what flake calls it.
+# Objects that name the layout, by what flake calls them.
 USES = {
     "default value for column id of table t": "CREATE TABLE t (id bigint DEFAULT flake_next('mine'))",
     "default value for column at of table t":
@@ -37,7 +37,7 @@ USES = {
         "CREATE TABLE other.t (id bigint DEFAULT flake_next(upper('x')) + flake_next('mine'::varchar))",
 }  # fmt: skip
 
-# What is not found, or names another layout.
+# Objects that are not found, or name another layout.
 OTHERS = [
     "CREATE TABLE t (id bigint DEFAULT flake_next('twitter'), layout text DEFAULT 'mine')",
     "CREATE VIEW v AS SELECT flake_next('twitter') AS id, 'mine' AS layout, '{FUNCEXPR :funcid }' AS text",

@@ -85,7 +85,7 @@ def test_a_restart_while_they_go_on(server):
 
 
 def test_a_clock_that_is_accepted_after_a_restart(server):
-    """What they have used below an earlier mark is used."""
+    """Time that they have used below an earlier mark is used."""
     made = Made()
     server.set_clock(at(60))
     make_in_all(server, made)

@@ -194,7 +194,7 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, how):
         assert small == ROWS + 1
         assert db.execute("INSERT INTO notes DEFAULT VALUES RETURNING id").fetchone() == (100 + 10 * 200,)
         db.execute(f"DELETE FROM orders WHERE id = {small}; DELETE FROM notes WHERE profile_id IS NULL AND other_id = 0")
-        # What is new goes away by way of the foreign keys.
+        # The new rows go away by way of the foreign keys.
         db.execute(f"""DELETE FROM payments WHERE order_id = {order}; DELETE FROM orders WHERE id = {order};
             DELETE FROM notes WHERE profile_id = {person}; DELETE FROM nodes WHERE id = {node};
             DELETE FROM products WHERE id = {product}; UPDATE companies SET owner_id = NULL WHERE id = {company};

@@ -53,7 +53,7 @@ pub struct Remaining {
 /// after a step back that it goes along with.
 #[derive(Debug, Clone)]
 pub struct Generator<S: IdSource> {
-    /// What its IDs are of.
+    /// The source of its IDs.
     pub source: S,
     // The tick of the last ID: when it began, and the bits that tell it.
     start: i64,

@@ -7,7 +7,7 @@ use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::{FinalProgress, Share};
 
-/// What came of asking a generator, and the ledger for time where it needed any.
+/// The result of asking a generator, and the ledger for time where it needed any.
 #[allow(missing_docs, reason = "the outcomes say what their instants are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<Id = u64> {

@@ -12,7 +12,7 @@ use crate::{Error, Layout, Node, SequenceRule, Share, Slot, key};
 pub trait IdSource: Copy + PartialEq {
     /// The type of its IDs.
     type Id;
-    /// What else makes an ID: random bits, or a number of the caller's.
+    /// The other part of an ID: random bits, or a number of the caller's.
     type Argument: Copy;
     /// Whether a generator continues in the past when the clock steps back.
     const GOES_BACK: bool;
@@ -48,7 +48,7 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         self.name.clone()
     }
 
-    /// Layouts of the same bits make the same IDs, whatever their names. Those of built-in layouts are known without a hash.
+    /// Layouts of the same bits make the same IDs, whatever their names. The keys of built-in layouts are known without a hash.
     fn key(&self) -> u64 {
         match always_built_in().iter().position(|other| self.same_bits(other)) {
             Some(number) => key::of_built_in(number),

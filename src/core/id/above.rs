@@ -2,7 +2,7 @@
 
 use crate::{Error, Layout};
 
-/// What helps where the IDs of a layout are not above a number.
+/// The remedy where the IDs of a layout are not above a number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The number is an ID of the layout, of a time that the server may skip.
@@ -24,7 +24,7 @@ impl Layout {
         Ok(self.min_at(self.start_of(self.tick_of(id)?))? as i64)
     }
 
-    /// What helps where a number is above the IDs that are made now; `ahead` is how many microseconds a server may skip.
+    /// The remedy where a number is above the IDs that are made now; `ahead` is how many microseconds a server may skip.
     pub fn remedy<'a>(&self, number: i64, now: i64, ahead: i64, others: impl Iterator<Item = &'a Self>) -> Remedy {
         let end = self.tick_of(number as u64).map(|tick| self.start_of(tick).saturating_add(self.tick_length()));
         if end.is_ok_and(|end| end.saturating_sub(now) <= ahead) {
@@ -44,7 +44,7 @@ impl Layout {
 /// The state of a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Sequence {
-    /// What it returned last, or returns next where it was not called.
+    /// The number that it returned last, or returns next where it was not called.
     pub last: i64,
     /// Whether it has returned `last`.
     pub is_called: bool,

@@ -65,7 +65,7 @@ impl TextForm {
         }
     }
 
-    /// What each byte counts as a digit; [`NO_DIGIT`] if it is none.
+    /// The value of each byte as a digit; [`NO_DIGIT`] if it is none.
     pub(crate) fn values(self) -> &'static [u8; 256] {
         &TABLES[self as usize].values
     }
@@ -84,9 +84,9 @@ impl TextForm {
 /// Has all bits, which digits have not.
 pub(crate) const NO_DIGIT: u8 = u8::MAX;
 
-/// What follows from a form's digits.
+/// Values that follow from a form's digits.
 struct Table {
-    /// What each byte counts.
+    /// The value of each byte.
     values: [u8; 256],
     fitting: usize,
     /// The lengths of numbers, by their bits.

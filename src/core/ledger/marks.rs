@@ -163,7 +163,7 @@ impl Marks {
         self.fold(except);
     }
 
-    /// Adds up to where horizons bind servers. What was published before a recall does not count.
+    /// Adds up to where horizons bind servers. Horizons that were published before a recall do not count.
     pub fn bind(&mut self, bound: Bound) {
         if bound.recalls > self.bound.recalls {
             self.published.clear();

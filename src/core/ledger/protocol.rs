@@ -421,7 +421,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
         shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
     });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
-    // What was announced in the open stretch is not taken back.
+    // An instant that was announced in the open stretch is not taken back.
     let from = from.max(shared.announced.load(Ordering::SeqCst));
     shared.last_seen.fetch_min(from, Ordering::AcqRel);
     Ok((from, is_new, bound))

@@ -170,7 +170,7 @@ fn rounded(rate: u128) -> String {
     if number < 10.0 { format!("{number:.1}{name}") } else { format!("{number:.0}{name}") }
 }
 
-/// What a session has, emphasized where that is less than one ID in a step.
+/// A session's IDs per second, emphasized where they are fewer than one in a step.
 fn cell(source: &Source, nodes: u32, connections: u32) -> String {
     let slots = connections + OTHERS;
     let Ok(share) = share_of(source, (0, nodes), (0, slots)) else { return "–".to_owned() };

@@ -1,4 +1,4 @@
-//! What the fuzz targets ask, for their seeds and for what becomes of these by some changes: for machines without cargo-fuzz.
+//! The fuzz targets' questions, for their seeds and for what becomes of these by some changes: for machines without cargo-fuzz.
 
 use std::path::Path;
 

@@ -261,7 +261,7 @@ fn a_session_that_keeps_pace_asks_again_when_it_has_some_way_to_go() {
     assert_eq!(generator.next(TICK + 1000, || 0), Answer::Ahead { until: TICK + 1209 });
 }
 
-/// Whoever used the tick before may have run ahead of the clock, so the present step does not show what is unused.
+/// A session that used the tick before may have run ahead of the clock, so the present step does not show what is unused.
 #[test]
 fn no_step_of_a_tick_that_has_begun_is_used() {
     let layout = built_in("twitter").unwrap();

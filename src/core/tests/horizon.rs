@@ -128,7 +128,7 @@ proptest! {
     }
 }
 
-/// What a database of threads knows.
+/// The state of a database of threads.
 #[derive(Default)]
 struct World {
     next: u64,

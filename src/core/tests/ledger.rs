@@ -239,7 +239,7 @@ fn snos_do_not_go_back_below_the_floor() {
     assert!(!server.makes(&mut session, NOON + AHEAD - 4000));
 }
 
-/// What a session of the slot has made after a step back is below the slot's floor, once there is no room for its progress.
+/// IDs that a session of the slot made after a step back are below the slot's floor, once there is no room for its progress.
 #[test]
 fn snos_do_not_go_back_below_the_floor_of_the_slot() {
     let server = One::at_noon();
@@ -291,7 +291,7 @@ fn a_ledger_that_is_raised_in_a_running_server() {
     assert!(server.makes(&mut session, NOON + 10 * SECOND));
 }
 
-/// A clock was an hour ahead, and is set right. What follows is before, in and after the time that was used ahead.
+/// A clock was an hour ahead, and is set right. The callers go on before, in and after the time that was used ahead.
 fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
     let server = One::at_noon();
     let mut session = server.session(layout);

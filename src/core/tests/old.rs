@@ -1,4 +1,4 @@
-//! What 0.9.0 has written: a file and a page that it made, and what is read of them.
+//! A file and a page that 0.9.0 has written, and what is read of them.
 
 use flake_core::ledger::block::Unreadable;
 use flake_core::ledger::host::{FILE as SIZE, Fault};

@@ -68,7 +68,7 @@ fn what_was_published_before_a_recall_does_not_count() {
 }
 
 proptest! {
-    /// What is kept is in order, so nobody is given a lower one for seeing more.
+    /// The horizons that are kept are in order, so nobody is given a lower one for seeing more.
     #[test]
     fn who_sees_more_is_given_a_higher_one(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
         let mut published = Vec::new();

@@ -43,7 +43,7 @@ impl Chance {
     }
 }
 
-/// What has happened to a cluster since its last ID.
+/// The events of a cluster since its last ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Nothing,
@@ -199,7 +199,7 @@ impl Cluster {
 
     /// Makes an ID as soon as that is possible, by a new session if there is none.
     fn make(&mut self, slot: usize, kind: u64, made: &mut Made) {
-        // What has happened is over with an ID of the layout whose waits count; only a sno goes back with the clock.
+        // An event is over with an ID of the layout whose waits count; only a sno goes back with the clock.
         let kind = if self.since <= Event::Reconnect || self.since == Event::StepBack { kind } else { 2 };
         self.primary.slot = slot;
         let (began, page) = (self.time, self.primary.page.clone());

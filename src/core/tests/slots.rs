@@ -1,4 +1,4 @@
-//! What a slot's owner leaves to the next one, and the windows of ticks.
+//! Progress that a slot's owner leaves to the next one, and the windows of ticks.
 
 use flake_core::{
     Answer, FinalProgress, Generator, Node, Progress, Share, Slot, SlotProgress, Start, Window, built_in,
@@ -40,7 +40,7 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     assert_eq!([1, 8].map(|key| begins(&slot, key).1), [Some(NOON + 10), Some(NOON + 90)]);
     store(&mut slot, 9, 0, NOON + 100);
     assert_eq!([1, 9].map(|key| begins(&slot, key)), [(NOON + 11, None), (NOON + 1, Some(NOON + 100))]);
-    // What is older than all that is stored, or as old, is not stored.
+    // Progress that is older than all that is stored, or as old, is not stored.
     store(&mut slot, 10, 0, NOON + 15);
     assert_eq!([2, 10].map(|key| begins(&slot, key)), [(NOON + 1, Some(NOON + 20)), (NOON + 16, None)]);
     store(&mut slot, 11, 0, NOON + 20);

@@ -73,7 +73,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
 const SCHEMA: &str =
     "SELECT ARRAY[pg_catalog.quote_ident(nspname)] FROM pg_catalog.pg_namespace WHERE oid OPERATOR(pg_catalog.=) $1";
 
-/// What has to be so whatever the table contains.
+/// Checks the conditions that do not depend on the contents of the table.
 fn check(table: &str, layout: &Layout) {
     if layout.has_tag() {
         refuse(table, Obstacle::Tag { layout: layout.name().to_owned() });

@@ -41,7 +41,7 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     Ok(undo)
 }
 
-/// What makes an identity column of the same kind, whose sequence goes on where the present one is.
+/// The clause that makes an identity column of the same kind, whose sequence goes on where the present one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
     let options = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
     let options = options.first().map_or(&[][..], |row| row);

@@ -101,7 +101,7 @@ fn flake_take(
         };
         let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
         local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
-        // It may be one of another layout. Those that were read are locked by now.
+        // It may be one of another layout. The relations that were read are locked by now.
         if relation::changes() != changes
             && flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key)
         {

@@ -2,7 +2,7 @@ import java.sql.*;
 import java.util.*;
 import java.util.stream.*;
 
-/** What JDBC does with IDs, as a line of JSON. It is called with IDs as texts. */
+/** Reports what JDBC does with IDs, as a line of JSON. It is called with IDs as texts. */
 class JdbcProbe {
     static Connection db;
 

@@ -1,4 +1,4 @@
-# What ActiveRecord does with IDs, as a line of JSON. It is called with IDs as texts.
+# Reports what ActiveRecord does with IDs, as a line of JSON. It is called with IDs as texts.
 
 require "active_record"
 

@@ -1,5 +1,5 @@
 <?php
-// What PDO does with IDs, as a line of JSON. It is called with IDs as texts.
+// Reports what PDO does with IDs, as a line of JSON. It is called with IDs as texts.
 
 $ids = array_map("intval", array_slice($argv, 2));
 $db = new PDO("pgsql:dbname=" . getenv("PGDATABASE"));

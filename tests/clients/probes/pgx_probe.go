@@ -1,4 +1,4 @@
-// What pgx does with IDs, as a line of JSON. It is called with IDs as texts.
+// Reports what pgx does with IDs, as a line of JSON. It is called with IDs as texts.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// What database/sql with lib/pq does with IDs, as a line of JSON. It is called with IDs as texts.
+// Reports what database/sql with lib/pq does with IDs, as a line of JSON. It is called with IDs as texts.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// What a client of Node does with IDs, as a line of JSON. Each probe is called with IDs as texts.
+// Reports what a client of Node does with IDs, as a line of JSON. Each probe is called with IDs as texts.
 const [mode, ...ids] = process.argv.slice(2);
 // Whether the client is set up as docs/how-to/clients.md says; "identity" is for a table with such a column.
 export const setUp = mode === "set-up";

@@ -1,4 +1,4 @@
-"""What a client of Python does with IDs, as a line of JSON. Each probe is called with IDs as texts."""
+"""Reports what a client of Python does with IDs, as a line of JSON. Each probe is called with IDs as texts."""
 
 import json
 import sys

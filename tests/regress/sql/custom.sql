@@ -119,7 +119,7 @@ ALTER SERVER kinds OPTIONS (DROP definition);
 ALTER SERVER kinds OPTIONS (ADD host 'here');
 CREATE SERVER handmade FOREIGN DATA WRAPPER flake_layout OPTIONS (definition '{"like": "twitter"}');
 SELECT flake_next('handmade');
--- What names a layout has to go first.
+-- Objects that name a layout have to go first.
 SELECT flake_drop_layout('kinds');
 DROP TABLE things;
 SELECT flake_drop_layout('handmade'), flake_drop_layout('kinds');

@@ -1,4 +1,4 @@
--- What the extension consists of; labels.sql has the labels of its functions.
+-- The objects of the extension; labels.sql has the labels of its functions.
 CREATE TEMP VIEW objects AS
 SELECT classid, objid
 FROM pg_depend

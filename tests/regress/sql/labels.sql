@@ -13,9 +13,9 @@ WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake');
 SELECT function, volatility, on_null, parallel, leakproof, security, execute, support FROM functions ORDER BY function::text COLLATE "C";
 
 -- The rules behind the table; what breaks one is listed.
--- What makes IDs, waits or changes something is left to the session itself: a worker would do it once more.
+-- A call that makes IDs, waits or changes something is left to the session itself: a worker would do it once more.
 SELECT function FROM functions WHERE volatility = 'VOLATILE' AND parallel = 'safe';
--- What only reads an ID can be used everywhere.
+-- A function that only reads an ID can be used everywhere.
 SELECT function FROM functions WHERE volatility = 'immutable' AND parallel <> 'safe';
 -- Comparisons and hashes raise no error, so rows below a security barrier may be searched by them; nothing else is promised.
 SELECT function FROM functions

@@ -35,7 +35,7 @@ SELECT flake_decode('brpk4q72xwf2m63l'::sno);
 SELECT flake_explain('brpk4q72xwf2m63l'::sno);
 \pset format aligned
 
--- What lies on disk must not change: the ten bytes and the hashes.
+-- The values on disk must not change: the ten bytes and the hashes.
 SELECT sno_send('brpk4q72xwf2m63l'), sno_hash('brpk4q72xwf2m63l'), sno_hash_extended('brpk4q72xwf2m63l', 0),
        sno_hash_extended('brpk4q72xwf2m63l', 7);
 SELECT sno_send('2222222222222222'), sno_hash('2222222222222222'), sno_hash_extended('2222222222222222', 0);

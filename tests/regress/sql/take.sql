@@ -23,7 +23,7 @@ DO $$ BEGIN PERFORM pg_sleep(0.01); END $$;
 SELECT number FROM flake_take(NULL::calls, 'positions_of_calls', 'mailer', 100);
 SELECT number FROM flake_take(NULL::calls, 'positions_of_calls', 'mailer', 100);
 
--- What is refused.
+-- Calls that are refused.
 SELECT * FROM flake_take(NULL::outbox, 'positions', 'nobody', 100);
 SELECT * FROM flake_take(NULL::calls, 'positions', 'mailer', 100);
 SELECT * FROM flake_take(NULL::positions, 'positions', 'mailer', 100);

@@ -1,4 +1,4 @@
-//! What a session makes.
+//! The IDs that a session makes.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -102,7 +102,7 @@ proptest! {
         }
     }
 
-    /// What [`Layout::increases`] promises.
+    /// The promise of [`Layout::increases`].
     #[test]
     fn ids_increase_where_promised(layout in any_layout(), slots in 1u32..300, position: u64, random: u64) {
         if !layout.increases() {

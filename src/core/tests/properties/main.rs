@@ -1,4 +1,4 @@
-//! What holds for every layout, built in or not.
+//! Rules that hold for every layout, built in or not.
 
 mod bits;
 mod generators;

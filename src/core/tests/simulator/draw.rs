@@ -141,7 +141,7 @@ impl Chance {
         }
     }
 
-    /// What a reader does on a standby.
+    /// An event of a reader on a standby.
     fn on_standby(&mut self) -> Event {
         let slot = self.slot();
         match self.below(6) {

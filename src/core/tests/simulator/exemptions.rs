@@ -1,4 +1,4 @@
-//! What docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven.
+//! The cases that docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven.
 //!
 //! `one` and `other` have made the same ID, in either order.
 
@@ -7,7 +7,7 @@ use flake_core::ledger::marks::MARGIN;
 use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
 
-/// What there is to judge by: the histories, and when each server's clock was last set.
+/// The facts to judge by: the histories, and when each server's clock was last set.
 pub struct Known<'a> {
     branches: &'a [Branch],
     databases: &'a [(usize, usize, usize)],

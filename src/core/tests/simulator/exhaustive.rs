@@ -73,7 +73,7 @@ pub const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const PASS: Event = Event::Pass { by: 4 * SECOND };
 
-/// What an operator and a machine do to one server.
+/// Acts of an operator and a machine on one server.
 fn one_server() -> Vec<Vec<Event>> {
     vec![
         vec![make(0)],
@@ -150,7 +150,7 @@ fn every_story_of_a_failover() {
     });
 }
 
-/// What a session does that stops in the middle, after what has happened before.
+/// Calls in which a session stops in the middle, each with the events before it.
 fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
     let used = vec![make(0), PASS];
     vec![

@@ -16,7 +16,7 @@ const END: Event = Event::End { slot: 0, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
 
-/// What is open when the standby begins to be read.
+/// The transactions that are open when the standby begins to be read.
 fn befores() -> [Vec<Event>; 3] {
     [vec![BEGIN, MAKE], vec![BEGIN, Event::Write { slot: 0 }, MAKE], vec![BEGIN, MAKE, PREPARE]]
 }

@@ -1,4 +1,4 @@
-//! What sessions call besides: DROP and CREATE EXTENSION, and the functions of operators and readers.
+//! Calls of sessions beside making IDs: DROP and CREATE EXTENSION, and the functions of operators and readers.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ pub struct Dead;
 /// A session ends because somebody has terminated it.
 pub struct Terminated;
 
-/// What others do to a session while it runs.
+/// Orders of others to a session while it runs.
 #[derive(Default)]
 pub struct Control {
     pub is_dead: AtomicBool,
@@ -52,7 +52,7 @@ pub struct Control {
     pub points: AtomicU64,
 }
 
-/// What a session waits for.
+/// A lock that a session waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
     State,

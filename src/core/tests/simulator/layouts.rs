@@ -1,4 +1,4 @@
-//! What IDs are made of: layouts so small that shares are used up, with ticks from a microsecond to a day, and more partitions of
+//! Sources of IDs: layouts so small that shares are used up, with ticks from a microsecond to a day, and more partitions of
 //! sno than a slot stores the progress of.
 
 use std::sync::LazyLock;

@@ -133,7 +133,7 @@ impl Play {
         USUAL.max(AHEAD + MARGIN * renewed)
     }
 
-    /// What a clock has said last when time was granted by it.
+    /// The latest reading of a clock by which time was granted.
     fn latest_clock(&self) -> i64 {
         self.world().granted_at.iter().max().map_or(0, |clock| clock + AHEAD + 2 * MARGIN)
     }
@@ -182,7 +182,7 @@ impl Play {
     /// An orderly restart costs nothing, the first visit of another database neither, and a crash as much time as was granted.
     fn restarts_are_cheap(self: &Arc<Self>, at: usize) {
         let databases: Vec<usize> = (0..DATABASES).filter(|&database| self.connects(at, database)).collect();
-        // What was granted ahead, or given up by sessions that were terminated, is over.
+        // Time that was granted ahead, or given up by sessions that were terminated, is over.
         let left = self.world().latest().saturating_sub(self.time()).max(AHEAD + 2 * MARGIN);
         self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {

@@ -18,7 +18,7 @@ use crate::wal::{DATABASES, Wal};
 /// Slots that a server has.
 pub const SLOTS: usize = 2;
 
-/// What a server keeps in memory from its start on.
+/// The memory of a server from its start on.
 #[derive(Default)]
 pub struct Memory {
     pub shared: Shared,
@@ -72,7 +72,7 @@ pub struct Machine {
     pub last_step: i64,
     /// In which databases a session has taken in what the page says, in this life.
     pub has_looked: [bool; DATABASES],
-    /// What flake_start_above has promised: an instant, for a database or all of them, and from which record on.
+    /// The promises of flake_start_above: an instant, for a database or all of them, and from which record on.
     pub promises: Vec<Promise>,
     /// Whether its clock was ever ahead of the real time, or IDs were to start above.
     pub may_wait: bool,
@@ -82,9 +82,9 @@ pub struct Machine {
     pub procs: Procs,
     /// The horizons that its history has returned.
     pub horizons: Vec<Horizon>,
-    /// Those that it has published in its pages.
+    /// The horizons that it has published in its pages.
     pub published: Vec<Horizon>,
-    /// Those that it has returned to snapshots from when it was a standby.
+    /// The horizons that it has returned to snapshots from when it was a standby.
     pub replayed: Vec<Horizon>,
     /// How often its clock began to be accepted, and was.
     pub acceptances: u64,

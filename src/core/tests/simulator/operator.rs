@@ -1,4 +1,4 @@
-//! What operators and machines do to one server: clocks, restarts, files, databases.
+//! Acts of operators and machines on one server: clocks, restarts, files, databases.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,7 +83,7 @@ impl Play {
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
         drop(world);
-        // What is accepted may be this clock, before the call returns.
+        // The clock that is accepted may be this one, before the call returns.
         if is_accepting {
             self.take_horizons_back(at, None);
         }

@@ -1,5 +1,5 @@
-//! What must never happen: an ID that is made twice, or below the instant that flake_start_above was given. What the guarantee
-//! does not cover is in `exemptions.rs`, and nowhere else.
+//! Failures: an ID that is made twice, or below the instant that flake_start_above was given. The cases that the guarantee does
+//! not cover are in `exemptions.rs`, and nowhere else.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::exemptions;
 use crate::layouts::{self, HOUR, Id, MORNING, SECOND};
 
-/// What has gone wrong, as sentences.
+/// Sentences on what has gone wrong.
 #[derive(Debug, Clone)]
 pub struct Failure(pub String);
 

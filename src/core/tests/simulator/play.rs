@@ -42,9 +42,9 @@ pub struct World {
     pub above: i64,
     /// How often files were lost or restored.
     pub renewed: i64,
-    /// What clocks said when time may have been granted.
+    /// The readings of clocks when time may have been granted.
     pub granted_at: Vec<i64>,
-    /// What transactions have inserted.
+    /// The rows that transactions have inserted.
     pub rows: Vec<Row>,
     /// Counts snapshots, and commits that become visible.
     pub order: u64,
@@ -232,7 +232,7 @@ impl Play {
         self.time.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// What happens next happens on this thread, until the baton changes hands.
+    /// Runs the next events on this thread, until the baton changes hands.
     fn go_on(self: &Arc<Self>) {
         loop {
             let next = self.world().next();

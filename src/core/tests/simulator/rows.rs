@@ -1,4 +1,4 @@
-//! What must never happen either: a lost row. Its ID lies below a horizon that was returned, and it becomes visible after the
+//! Another failure: a lost row. Its ID lies below a horizon that was returned, and it becomes visible after the
 //! snapshot that the horizon was returned for.
 
 use crate::exemptions::horizon_that_was_taken_back;

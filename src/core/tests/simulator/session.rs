@@ -33,7 +33,7 @@ pub struct Transaction {
     pub ends_by_itself: bool,
     /// Its number, once it has written.
     pub xid: Option<u64>,
-    /// What it has inserted.
+    /// The rows that it has inserted.
     pub rows: Option<usize>,
     /// It began on a standby.
     pub is_read_only: bool,

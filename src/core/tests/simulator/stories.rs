@@ -1,4 +1,4 @@
-//! What stories are told with. `stories_of_*.rs` have those that had two of the same ID once, a server that made none, or a row that
+//! Helpers of stories. `stories_of_*.rs` have those that had two of the same ID once, a server that made none, or a row that
 //! was lost, in the product or in the protocol.
 
 use crate::layouts::SECOND;

@@ -76,7 +76,7 @@ fn a_tick_in_which_an_old_primary_has_ended() {
     ]);
 }
 
-/// What the old primary has made last had not come across: it is covered while it is less than two seconds.
+/// The last IDs of the old primary had not come across: they are covered while they span less than two seconds.
 #[test]
 fn what_had_not_come_across() {
     for eighths in 1..15 {

@@ -11,7 +11,7 @@ pub struct Story {
     pub events: Vec<(usize, Event)>,
 }
 
-/// What happens to a server, or its session of a slot, which may stop at one of its points.
+/// An event of a server, or of its session of a slot, which may stop at one of its points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
     Make { slot: usize, kind: usize, count: usize, waits: bool, stop: Option<u16> },

@@ -1,4 +1,4 @@
-//! What those do who write rows and who read them by horizons.
+//! Sessions that write rows, and sessions that read them by horizons.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Play {
         }
     }
 
-    /// What a snapshot from when the server was a standby is told.
+    /// The horizon for a snapshot from when the server was a standby.
     fn replayed(&self, host: &mut Hosted, database: usize, look: &Look, replayed: usize) -> Result<i64, Trouble> {
         host.step("has its snapshot on a standby");
         let has_looked_in = host.has_looked_in;
@@ -155,7 +155,7 @@ impl Play {
             world.fail(format!("a snapshot has two horizons: {} and {}", time(horizon), time(again)));
         }
         let machine = &world.machines[host.at];
-        // What was announced before the clock was accepted does not count.
+        // A horizon that was announced before the clock was accepted does not count.
         if machine.acceptances != acceptances {
             return Ok(horizon);
         }
@@ -225,7 +225,7 @@ impl Play {
     pub fn churn(self: &Arc<Self>, at: usize, slot: usize, count: usize) {
         for _ in 0..count {
             self.make((at, slot), (MICROSECOND, 1), false, None);
-            // Those whose bounds are nearer than a millisecond are remembered as one.
+            // Transactions whose bounds are nearer than a millisecond are remembered as one.
             self.pass(1500);
         }
     }

@@ -32,7 +32,7 @@ pub struct Wal {
     pub records: Vec<(i64, Record)>,
     /// So many of them are on disk.
     pub flushed: usize,
-    /// What they come to, and the number of the record that says so.
+    /// The extension of each database by them, and the number of the record that says so.
     pub databases: [(Extension, usize); DATABASES],
     /// The numbers of the databases, which do not come again as OIDs do.
     pub numbers: [usize; DATABASES],
