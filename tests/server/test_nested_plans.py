@@ -45,8 +45,9 @@ class Spent:
         return self.seconds > SECONDS or self.megabytes > MEGABYTES
 
     def is_much_beside(self, other):
-        """The outermost span stands twice in the range, so a query that takes nearly that much may take a half more."""
-        return self.seconds > max(SECONDS, 1.5 * other.seconds) or self.megabytes > max(MEGABYTES, 1.5 * other.megabytes)
+        """The outermost span stands twice in the range, so a query that takes nearly that much may take twice as
+        much, and its own share."""
+        return self.seconds > max(SECONDS, 2.5 * other.seconds) or self.megabytes > max(MEGABYTES, 2.5 * other.megabytes)
 
 
 def memory(db, which):
