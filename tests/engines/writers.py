@@ -53,7 +53,8 @@ class Writers(Background):
                         if self.returns(client):
                             break
             except psycopg.OperationalError as error:
-                self.errors.append((client, error))
+                # Its text only: the error itself holds a connection that was refused, and with it a descriptor.
+                self.errors.append((client, str(error)))
                 self.ends.wait(PAUSE)
             if self.ends.is_set():
                 return

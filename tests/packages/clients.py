@@ -58,7 +58,7 @@ class Readers(Background):
                         if self.returns(client):
                             break
             except psycopg.Error as error:
-                self.errors.append((client, error))
+                self.errors.append((client, str(error)))
                 self.ends.wait(PAUSE)
 
     def wait_for_all(self, count=20):
@@ -104,7 +104,7 @@ class Everybody:
         self.readers.wait_for_all()
 
     def errors_of(self, which):
-        return [error for writers in self.writers.values() for client, error in writers.errors if which(client)]
+        return [text for writers in self.writers.values() for client, text in writers.errors if which(client)]
 
     @contextlib.contextmanager
     def phase(self, name, *documented, of=lambda client: True):
@@ -116,10 +116,9 @@ class Everybody:
         for number, each in enumerate(self.all()):
             new = each.errors[self.seen[number] :]
             self.seen[number] += len(new)
-            for client, error in new:
-                text = str(error)
+            for client, text in new:
                 phase.errors[text] += 1
-                assert of(client) and any(is_one(text) for is_one in documented), f"{name}, {each} {client}: {error!r}"
+                assert of(client) and any(is_one(text) for is_one in documented), f"{name}, {each} {client}: {text}"
 
     def batches(self):
         return [batch for writers in self.writers.values() for batch in writers.batches.values()]
