@@ -7,6 +7,7 @@ server before and after a fault, make the same IDs unless something prevents it.
 import concurrent.futures
 import contextlib
 import datetime
+import math
 import threading
 import time
 
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 
 from clients import KINDS
-from waiting import LONG, sleeps, wait_until
+from waiting import LONG, processor_seconds, sleeps, wait_until
 
 START = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)
 SESSIONS = 6
@@ -64,17 +65,19 @@ def sessions(server, **options):
 
 @contextlib.contextmanager
 def cancelled(db, patience=PATIENCE):
-    """Cancels what has waited for longer, again and again, as it may not have begun the first time. The time for which a
-    process waits for a processor, on a busy machine, does not count."""
+    """Cancels what has slept for longer, or has worked for longer, as a session does that waits for some microseconds of a clock
+    that stands; again and again, as it may not have begun the first time. The time for which a process waits for a processor,
+    on a busy machine, does not count."""
     ended = threading.Event()
 
     def cancel():
-        slept = 0
+        slept, worked = 0, math.inf
         while not ended.wait(patience / 10):
             with contextlib.suppress(OSError, psycopg.OperationalError):
                 slept += sleeps(db)
-                if slept == 10:
-                    slept = 0
+                worked = min(worked, processor_seconds(db))
+                if slept == 10 or processor_seconds(db) - worked > patience:
+                    slept, worked = 0, math.inf
                     db.cancel()
 
     canceller = threading.Thread(target=cancel)
