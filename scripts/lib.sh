@@ -11,7 +11,7 @@ die() { printf 'flake: %s\n' "$*" >&2; exit 1; }
 # defaults from PG*: a server takes PGPORT for its own port.
 clean_environment() {
     local name
-    for name in $(compgen -e PG); do
+    for name in "${!PG@}"; do
         case $name in
         PG_CONFIG) ;;
         *) unset "$name" ;;
@@ -41,17 +41,16 @@ if [ "${client_environment:-}" != keep ]; then clean_environment; fi
 
 # Files of the machine that take long to make. Root's home cannot be read by the user that root's servers run as.
 cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}/flake
-if [ "$(id -u)" -eq 0 ]; then cache=/var/cache/flake; fi
-# Libraries of other languages that only tests use, as examples/ names them; other versions get a directory of their own.
-clients=$cache/clients-$({ cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null || true; } | cksum | cut -d ' ' -f 1)
+if [ "$EUID" -eq 0 ]; then cache=/var/cache/flake; fi
 
 # Sets pg_config, major, bindir and stage; fails when there is no PostgreSQL.
 find_postgres() {
     pg_config=$(command -v "${PG_CONFIG:-pg_config}") || return 1
     # Debian's /usr/bin/pg_config may belong to another version than the server it names.
-    local own; own=$("$pg_config" --bindir)/pg_config
+    local own version; own=$("$pg_config" --bindir)/pg_config
     if [ -x "$own" ]; then pg_config=$own; fi
-    major=$("$pg_config" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+    version=$("$pg_config" --version)
+    major=${version#PostgreSQL } major=${major%%[!0-9]*}
     bindir=$("$pg_config" --bindir)
     # Where the build for this PostgreSQL is laid out as it will be installed. FLAKE_STAGE names another, such as that of an older
     # commit.
@@ -79,10 +78,18 @@ source_date() { echo "${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 
 
 # Runs a command as the user that servers run as: this one, or postgres where this one is root.
 as_server() {
-    if [ "$(id -u)" -ne 0 ]; then "$@"; return; fi
+    if [ "$EUID" -ne 0 ]; then "$@"; return; fi
     id postgres >/dev/null 2>&1 || die "a server does not run as root, and there is no user postgres"
     # From a directory that this user can enter.
     (cd / && runuser -u postgres -- "$@")
+}
+
+# Sets clients to where libraries of other languages are that only tests use, as examples/ names them; other versions get a directory
+# of their own.
+find_clients() {
+    local named
+    named=$(cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null) || true
+    clients=$cache/clients-$(cksum <<<"$named" | cut -d ' ' -f 1)
 }
 
 # Sets python to one that has these modules; Debian's packages are for Debian's own.
