@@ -84,8 +84,8 @@ as_server() {
     (cd / && runuser -u postgres -- "$@")
 }
 
-# Sets clients to where libraries of other languages are that only tests use, as examples/ names them; other versions get a directory
-# of their own.
+# Sets clients to the directory of other languages' libraries that only tests use, as examples/ names them; other versions get
+# another one.
 find_clients() {
     local named
     named=$(cat "$root"/examples/requirements.txt "$root"/examples/node/package.json 2>/dev/null) || true
