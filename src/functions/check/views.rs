@@ -11,12 +11,13 @@ use crate::postgres::node_tree::{LONGEST, Place, Tree};
 /// How many queries a column is followed through.
 const DEEPEST: usize = 50;
 
-/// The query of a view, $1.
+/// The query of a view, $1, up to a length, $2.
 const VIEW: &str = "
-    SELECT pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()) FROM pg_catalog.pg_rewrite
+    SELECT pg_catalog.convert_to(pg_catalog.left(ev_action::pg_catalog.text, $2), pg_catalog.getdatabaseencoding())
+    FROM pg_catalog.pg_rewrite
     WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
 
-/// The views that were read: each is read once, whatever the number of calls above it, and its tree is not kept.
+/// The views that were read: each once, however many calls are above it, and without their trees.
 #[derive(Default)]
 pub struct Views(HashMap<u32, HashMap<i16, Way>>);
 
@@ -53,12 +54,13 @@ impl Views {
     }
 }
 
-/// The ways from the columns of a view. The memory of a connection of its own is free again afterwards.
+/// The ways from the columns of a view. A connection of its own gives the rows' memory back, and a copy of Rust's the text's:
+/// pgrx leaves one of PostgreSQL's until the transaction ends.
 fn ways(view: u32) -> Result<HashMap<i16, Way>, SpiError> {
     Spi::connect(|client| {
-        let mut rows = client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into()])?;
-        let text = rows.next().map(|row| row.get::<&[u8]>(1)).transpose()?.flatten().unwrap_or_default();
-        let text = String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text));
+        let mut rows = client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into(), (LONGEST as i32).into()])?;
+        let text = rows.next().map(|row| row.get::<Vec<u8>>(1)).transpose()?.flatten().unwrap_or_default();
+        let text = String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(&text));
         let tree = Tree::read(&text);
         let columns = tree.nodes("QUERY").next().into_iter().flat_map(|query| tree.list(query, "targetList"));
         Ok(columns
