@@ -1,6 +1,7 @@
 //! Columns that expressions are, through queries and views.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
@@ -47,10 +48,11 @@ impl Views {
 
     /// The way from a column of a view.
     fn way(&mut self, view: u32, number: i16) -> Result<Option<Way>, SpiError> {
-        if !self.0.contains_key(&view) {
-            self.0.insert(view, ways(view)?);
-        }
-        Ok(self.0[&view].get(&number).copied())
+        let columns = match self.0.entry(view) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => unread.insert(ways(view)?),
+        };
+        Ok(columns.get(&number).copied())
     }
 }
 
