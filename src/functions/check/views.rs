@@ -12,9 +12,9 @@ use crate::postgres::node_tree::{LONGEST, Place, Tree};
 /// How many queries a column is followed through.
 const DEEPEST: usize = 50;
 
-/// The query of a view, $1, up to a length, $2.
+/// The query of a view, $1, up to a length, $2, in bytes of the database's encoding.
 const VIEW: &str = "
-    SELECT pg_catalog.convert_to(pg_catalog.left(ev_action::pg_catalog.text, $2), pg_catalog.getdatabaseencoding())
+    SELECT pg_catalog.substr(pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()), 1, $2)
     FROM pg_catalog.pg_rewrite
     WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
 
@@ -62,7 +62,7 @@ fn ways(view: u32) -> Result<HashMap<i16, Way>, SpiError> {
     Spi::connect(|client| {
         let mut rows = client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into(), (LONGEST as i32).into()])?;
         let text = rows.next().map(|row| row.get::<Vec<u8>>(1)).transpose()?.flatten().unwrap_or_default();
-        let text = String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(&text));
+        let text = String::from_utf8_lossy(&text);
         let tree = Tree::read(&text);
         let columns = tree.nodes("QUERY").next().into_iter().flat_map(|query| tree.list(query, "targetList"));
         Ok(columns
