@@ -84,7 +84,7 @@ def test_a_database_owner_can_install_it(server):
 def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, user):
     """In the same transaction, too, in which the script was the superuser of initdb. A setting by that name is not believed."""
     server = own_servers(extension=False)
-    server.sql("CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE keeper LOGIN; ALTER DATABASE postgres SET flake_script.role = keeper")
+    server.sql("CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE keeper; ALTER DATABASE postgres SET flake_script.role = keeper")
     for login in ["postgres", user]:
         with server.connect(user=login, autocommit=False) as db:
             db.execute(f"SET ROLE {user}" if login != user else "SELECT")

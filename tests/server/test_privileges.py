@@ -202,7 +202,7 @@ def test_an_error_leaves_the_caller_who_he_was(server):
 
 
 def test_the_wrapper_in_a_database_with_citus(server):
-    """PUBLIC has no right on it, which Citus would take for a role: tests/engines/test_citus.py. Here it is another extension's name."""
+    """PUBLIC has no right on it, which Citus would take for a role. Here Citus is a name; tests/engines/test_citus.py has it."""
     server.sql("CREATE DATABASE sharded")
     with server.connect(dbname="sharded") as db:
         db.execute("CREATE EXTENSION citext; UPDATE pg_extension SET extname = 'citus' WHERE extname = 'citext'")
