@@ -70,7 +70,8 @@ impl Queries {
             let plans = PgList::<pg_sys::PlannedStmt>::from_pg((*cursor).stmts);
             let relations = plans.iter_ptr().map(|plan| PgList::<()>::from_pg((*plan).relationOids));
             let may_read = may_read(&relations.flat_map(|of| of.iter_oid().collect::<Vec<_>>()).collect());
-            while may_read {
+            let mut is_more = may_read;
+            while is_more {
                 pg_sys::SPI_cursor_fetch(cursor, true, CHUNK);
                 let (rows, table) = (rows(), pg_sys::SPI_tuptable);
                 if !rows.is_empty() {
@@ -78,9 +79,7 @@ impl Queries {
                     act(&rows, std::array::from_fn(column_type));
                 }
                 pg_sys::SPI_freetuptable(table);
-                if rows.len() < CHUNK as usize {
-                    break;
-                }
+                is_more = rows.len() == CHUNK as usize;
             }
             pg_sys::SPI_cursor_close(cursor);
             may_read
