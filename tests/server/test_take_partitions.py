@@ -9,7 +9,7 @@ from waiting import wait_until
 
 TAKE = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
 
-# A commit that other sessions see, and are not told of yet, until a file is there. What is loaded first is called last.
+# A commit that other sessions see, and are not told of yet, until a file is there. A library that is loaded first is called last.
 PAUSE = """
 #include "postgres.h"
 #include <unistd.h>

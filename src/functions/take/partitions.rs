@@ -9,15 +9,17 @@ use pgrx::pg_sys;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
+/// By the index, for each: most tables have none.
 const BELOW: &CStr = c"
     WITH RECURSIVE below(oid) AS (
-        SELECT $1 UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
-        WHERE NOT i.inhdetachpending
+        SELECT $1 UNION ALL SELECT i.inhrelid FROM below, LATERAL (
+            SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) below.oid AND NOT inhdetachpending OFFSET 0
+        ) i
     ) SELECT oid FROM below";
 
 pub struct Partitions {
     table: pg_sys::Oid,
-    /// Those that this session has been told of, if a plan has them or not.
+    /// Relations that this session has been told of, if a plan has them or not.
     known: HashSet<pg_sys::Oid>,
 }
 
