@@ -13,9 +13,10 @@
 -- succeed, whoever owns the schema, and give nobody more. Nothing is granted to @extowner@: the owner may change.
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
--- PostgreSQL does the same): PostgreSQL 15 and 16 dump what a dropped role had granted, and the dump does not restore. At the
--- end of this script the present role returns. Every type is given and every name is qualified here: an operator or a function
--- that the owner of the schema has made would be called by a superuser if it fitted better.
+-- PostgreSQL does the same): PostgreSQL 15 and 16 dump what a dropped role had granted, and the dump does not restore. Every
+-- type is given and every name is qualified here: an operator or a function that the owner of the schema has made would be
+-- called by a superuser if it fitted better.
+SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
@@ -401,7 +402,13 @@ GRANT EXECUTE ON FUNCTION
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;
-GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC;
+
+-- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error. So its databases go without.
+-- This is no DO statement, as a database need not have plpgsql.
+CREATE FUNCTION flake_grant() RETURNS void LANGUAGE sql AS 'GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC';
+SELECT flake_grant() WHERE NOT EXISTS (
+    SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name);
+DROP FUNCTION flake_grant();
 
 -- A server that has made IDs before, in this database or in another one, must not seem to begin at nothing.
 SELECT flake_record_mark();
@@ -788,3 +795,8 @@ GRANT EXECUTE ON FUNCTION
     min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;
+
+-- The role that runs this script goes on with its transaction as itself.
+SELECT pg_catalog.set_config('role'::pg_catalog.text, name, true)
+FROM pg_catalog.current_setting('flake_script.role'::pg_catalog.text) name
+WHERE name OPERATOR(pg_catalog.<>) pg_catalog.current_setting('role'::pg_catalog.text);

@@ -1,6 +1,7 @@
 -- Makes the objects of 0.10.0 of those of 0.9.0. Each change of sql/flake.sql and sql/sno.sql since then has its own here.
 \echo Use "ALTER EXTENSION flake UPDATE" to load this file. \quit
 
+SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
 
@@ -154,3 +155,8 @@ COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
 GRANT EXECUTE ON FUNCTION flake_take(anyelement, regclass, text, integer) TO PUBLIC;
 
 SELECT flake_record_mark();
+
+-- The role that runs this script goes on with its transaction as itself.
+SELECT pg_catalog.set_config('role'::pg_catalog.text, name, true)
+FROM pg_catalog.current_setting('flake_script.role'::pg_catalog.text) name
+WHERE name OPERATOR(pg_catalog.<>) pg_catalog.current_setting('role'::pg_catalog.text);

@@ -381,3 +381,8 @@ GRANT EXECUTE ON FUNCTION
     min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;
+
+-- The role that runs this script goes on with its transaction as itself.
+SELECT pg_catalog.set_config('role'::pg_catalog.text, name, true)
+FROM pg_catalog.current_setting('flake_script.role'::pg_catalog.text) name
+WHERE name OPERATOR(pg_catalog.<>) pg_catalog.current_setting('role'::pg_catalog.text);

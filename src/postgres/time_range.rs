@@ -73,9 +73,13 @@ impl Filter<'_> {
 
     /// Returns whether the range of another filter of the same key ends where a guard of this one would.
     pub fn is_closed_by(&self, other: &Self) -> bool {
+        // Of many filters, each is asked about each, mostly in vain. Only the last question is one to PostgreSQL.
         // SAFETY: these are expressions.
-        let is_same = unsafe { pg_sys::equal((&raw const *self.call).cast(), (&raw const *other.call).cast()) };
-        is_same && other.strategy.cmp(&EQUAL) == EQUAL.cmp(&self.strategy)
+        unsafe {
+            other.strategy.cmp(&EQUAL) == EQUAL.cmp(&self.strategy)
+                && (*self.key).varattno == (*other.key).varattno
+                && pg_sys::equal((&raw const *self.call).cast(), (&raw const *other.call).cast())
+        }
     }
 
     /// Returns a copy of the key.

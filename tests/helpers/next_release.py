@@ -75,8 +75,8 @@ CHANGES = {
     ),
 }  # fmt: skip
 # As CONTRIBUTING.md says, every upgrade begins and ends with these.
-BEGINNING = re.search(r"^SELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
-END = "\nSELECT flake_record_mark();\n"
+BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
+END = "\nSELECT flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 
 
 def script(*names):

@@ -35,6 +35,8 @@ SCHEMA = """
     INSERT INTO events VALUES (flake_min('2025-06-01Z', 'snowflake'));
 """
 
+WHO = "SELECT current_user, session_user, current_setting('role')"
+
 
 def test_dump_and_restore(server, tmp_path):
     server.sql("CREATE DATABASE original")
@@ -76,6 +78,47 @@ def test_a_database_owner_can_install_it(server):
         db.execute("DROP EXTENSION flake CASCADE")
         left = db.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'flake%'").fetchone()
         assert left == (0,)
+
+
+@pytest.mark.parametrize("user", ["boss", "postgres"])
+def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, user):
+    """In the same transaction, too, in which the script was the superuser of initdb. A setting by that name is not believed."""
+    server = own_servers(extension=False)
+    server.sql("CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE keeper; ALTER DATABASE postgres SET flake_script.role = keeper")
+    for login in ["postgres", user]:
+        with server.connect(user=login, autocommit=False) as db:
+            db.execute(f"SET ROLE {user}" if login != user else "SELECT")
+            before = db.execute(WHO).fetchone()
+            assert before[0] == user
+            db.execute("CREATE EXTENSION flake")
+            assert db.execute(WHO).fetchone() == before
+            db.execute("DROP EXTENSION flake")
+            db.commit()
+            for version in RELEASED:
+                db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
+                db.commit()
+                db.execute("ALTER EXTENSION flake UPDATE")
+                assert db.execute(WHO).fetchone() == before
+                db.execute("DROP EXTENSION flake")
+                db.commit()
+
+
+def test_a_database_without_plpgsql(server):
+    server.sql("CREATE DATABASE bare")
+    with server.connect(dbname="bare") as db:
+        db.execute("DROP EXTENSION plpgsql; CREATE EXTENSION flake")
+
+
+def test_superusers_move_it(server):
+    """As with every trusted extension: its objects belong to a superuser."""
+    server.sql("CREATE ROLE mover LOGIN")
+    server.sql("CREATE DATABASE moved OWNER mover")
+    with server.connect(dbname="moved", user="mover") as db:
+        db.execute("CREATE SCHEMA ids; CREATE EXTENSION flake")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            db.execute("ALTER EXTENSION flake SET SCHEMA ids")
+    with server.connect(dbname="moved") as db:
+        db.execute("ALTER EXTENSION flake SET SCHEMA ids; SELECT ids.flake_next('twitter')")
 
 
 def test_an_owner_who_is_no_superuser_makes_and_restores_layouts(server):

@@ -201,6 +201,16 @@ def test_an_error_leaves_the_caller_who_he_was(server):
         server.connect(dbname="kept").execute("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC")
 
 
+def test_the_wrapper_in_a_database_with_citus(server):
+    """PUBLIC has no right on it, which Citus would take for a role. Here Citus is a name; tests/engines/test_citus.py has it."""
+    server.sql("CREATE DATABASE sharded")
+    with server.connect(dbname="sharded") as db:
+        db.execute("UPDATE pg_extension SET extname = 'citus' WHERE extname = 'plpgsql'")
+        db.execute("CREATE EXTENSION flake")
+        assert db.execute("SELECT fdwacl FROM pg_foreign_data_wrapper").fetchall() == [(None,)]
+    assert "flake_layout" not in server.run("pg_dump", "sharded").stdout
+
+
 @pytest.mark.parametrize("role", ["keeper", "postgres"])
 def test_grants_on_everything(server, role):
     """They succeed, and give nobody what is restricted."""

@@ -160,3 +160,53 @@ def test_a_deep_expression(db):
     deep = "abs(" * 2000 + "extract(epoch FROM flake_timestamp(id))" + ")" * 2000
     db.execute(f"CREATE VIEW v AS SELECT {deep} FROM orders")
     assert not layouts(db)[0]
+
+
+@pytest.mark.parametrize("views, is_found", [(24, True), (25, False)])
+def test_how_deep_a_column_is_followed(db, views, is_found):
+    """Each view has a query inside: two of the fifty queries that a column is followed through."""
+    db.execute("CREATE VIEW v0 AS SELECT id FROM orders")
+    for n in range(1, views + 1):
+        db.execute(f"CREATE VIEW v{n} AS SELECT id FROM (SELECT id FROM v{n - 1}) s")
+    db.execute(f"CREATE VIEW top AS SELECT flake_timestamp(id) FROM v{views}")
+    assert ("rule _RETURN on view top reads them by twitter" in layouts(db)[1]) == is_found
+
+
+def wide_views(db, count):
+    """Views of each other, with many columns."""
+    db.execute("CREATE VIEW v0 AS SELECT " + ", ".join(f"id c{n}" for n in range(200)) + " FROM orders")
+    for n in range(1, count):
+        db.execute(f"CREATE VIEW v{n} AS SELECT * FROM v{n - 1}")
+
+
+def test_each_view_is_read_once(db):
+    """However many calls are above it."""
+    def scans():
+        db.execute("SELECT pg_stat_clear_snapshot()")
+        return db.execute("SELECT seq_scan + idx_scan FROM pg_stat_xact_sys_tables WHERE relname = 'pg_rewrite'").fetchone()[0]
+
+    wide_views(db, 10)
+    took = []
+    for calls in 1, 200:
+        readers = ", ".join(f"flake_timestamp(c{n}) AS at{n}" for n in range(calls))
+        db.execute(f"CREATE OR REPLACE VIEW top AS SELECT {readers} FROM v9")
+        layouts(db)  # fills the session's caches
+        before = scans()
+        assert "rule _RETURN on view top reads them by twitter" in layouts(db)[1]
+        took.append(scans() - before)
+    assert 10 <= took[1] < took[0] + 10, took
+
+
+def test_texts_of_views_are_not_kept(db):
+    def kept():
+        return db.execute("""SELECT sum(used_bytes)::bigint FROM pg_backend_memory_contexts
+                             WHERE name = 'TopTransactionContext'""").fetchone()[0]  # fmt: skip
+
+    wide_views(db, 20)
+    db.execute("CREATE VIEW top AS SELECT flake_timestamp(c0) FROM v19")
+    length, = db.execute("""SELECT sum(length(ev_action::text)) FROM pg_rewrite r JOIN pg_class c ON c.oid = ev_class
+                            WHERE relname ~ '^v[0-9]+$'""").fetchone()  # fmt: skip
+    layouts(db)
+    before = kept()
+    assert "rule _RETURN on view top reads them by twitter" in layouts(db)[1]
+    assert kept() - before < length / 4

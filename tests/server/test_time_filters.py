@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from waiting import processor_seconds
+
 TABLES = """
     CREATE TABLE ids (id bigint PRIMARY KEY, n integer, at timestamptz);
     INSERT INTO ids SELECT flake_make(at, '{"sequence": 7}'), n, at
@@ -304,3 +306,24 @@ def test_rows_of_the_shapes(server):
             wanted = db.execute(f"SELECT count(*) FROM ids WHERE at {operator} {at}{more}").fetchone()
             found = db.execute(f"SELECT count(*) FROM {table} WHERE created_at {operator} {at}").fetchone()
             assert found == wanted, (operator, at, table)
+
+
+@pytest.mark.parametrize("sides", [[("a", ">=", "since")] * 2, [("a", ">=", "since"), ("b", "<=", "until")]],
+                         ids=["one column", "two columns"])  # fmt: skip
+def test_many_filters(server, sides):
+    """Each may close the range of each other one. By the processor's time, as the planner takes for the ranges themselves."""
+    written = ["flake_timestamp({key}) {operator} now() - interval '{n} s'",
+               "{key} {operator} flake_{end}(now() - interval '{n} s', 'twitter')"]  # fmt: skip
+    with server.connect(options="-c jit=off") as db:
+        db.execute("CREATE TEMP TABLE two (a bigint, b bigint); SELECT flake_timestamp(1)")
+        took = []
+        for shape in written:
+            conditions = [shape.format(key=key, operator=operator, end=end, n=n)
+                          for n in range(2000) for key, operator, end in sides]  # fmt: skip
+            before = processor_seconds(db)
+            for _ in range(3):
+                text = "".join(line for line, in db.execute(f"EXPLAIN SELECT FROM two WHERE {' AND '.join(conditions)}"))
+            assert "flake_since(" in text and "flake_timestamp(" not in text
+            took.append(processor_seconds(db) - before)
+    print(took)
+    assert took[0] < 6 * took[1], took

@@ -9,6 +9,7 @@ pub type Column = (u32, i16);
 pub const DEFAULT: &str = "twitter";
 
 /// Where a variable comes from.
+#[derive(Clone, Copy)]
 pub enum Origin {
     Table(Column),
     View(u32, i16),
@@ -55,7 +56,7 @@ fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
 }
 
 /// The expression that a query returns in a column.
-pub fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
+fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
     let target = tree.list(query, "targetList").find(|&target| tree.number(target, "resno") == Some(number))?;
     tree.field(target, "expr")
 }

@@ -7,6 +7,7 @@ mod layouts;
 mod memory;
 mod node;
 mod readers;
+mod views;
 
 use pgrx::prelude::*;
 

@@ -7,8 +7,9 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::bounds;
-use super::calls::{Column, DEFAULT, Origin, argument, layout, origin, output};
+use super::calls::{Column, DEFAULT, argument, layout};
 use super::finding::Finding;
+use super::views::Views;
 use crate::functions::layout_uses::{EXPRESSIONS, functions};
 use crate::layouts::known;
 use crate::postgres::encoding::to_utf8_lossy;
@@ -17,19 +18,12 @@ use crate::postgres::node_tree::{LONGEST, Place, Tree};
 
 /// How many findings are named.
 const MOST_NAMED: usize = 10;
-/// How many queries a column is followed through.
-const DEEPEST: usize = 50;
 
 /// The functions that tell parts of an ID, their first argument. The text form of another layout is as good as any.
 const READERS: &[&str] =
     &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
 /// The functions that return bounds to compare IDs with.
 const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
-
-/// The query of a view, $1.
-const VIEW: &str = "
-    SELECT pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()) FROM pg_catalog.pg_rewrite
-    WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
 
 /// The name of the column $2 of a table, $1, and how many bits of an integer its type holds, NULL if all.
 const COLUMN: &str = "
@@ -94,6 +88,7 @@ struct Catalog<'a> {
 impl Catalog<'_> {
     /// Looks at each expression that calls flake.
     fn look(&self, uses: &mut Uses, extension: pg_sys::Oid) -> Result<(), SpiError> {
+        let mut views = Views::default();
         for row in self.client.select(EXPRESSIONS, None, &[extension.into(), "".into()])? {
             check_for_interrupts!();
             let (Some(object), Some(tree)) = (row.get::<&[u8]>(1)?, row.get::<&[u8]>(2)?) else { continue };
@@ -106,7 +101,7 @@ impl Catalog<'_> {
             for call in tree.nodes("FUNCEXPR") {
                 let function = tree.number(call, "funcid").and_then(|function| self.functions.get(&function));
                 let Some(name) = function.map(String::as_str) else { continue };
-                if let Some((column, by)) = self.read(&tree, call, name, table)? {
+                if let Some((column, by)) = read(&mut views, &tree, call, name, table)? {
                     uses.read.entry(column).or_default().insert((by, object.clone().into_owned()));
                 }
                 let Some(column) = column else { continue };
@@ -120,44 +115,6 @@ impl Catalog<'_> {
         }
         uses.wrong = self.wrong(uses)?;
         Ok(())
-    }
-
-    /// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
-    fn read(&self, tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Result<Option<(Column, String)>, SpiError> {
-        let id = if BOUNDS.contains(&name) {
-            let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
-            comparison.and_then(|above| tree.list(above, "args").find(|&other| other != call))
-        } else if READERS.contains(&name) {
-            argument(tree, call, 0)
-        } else {
-            None
-        };
-        let by = named_by(name).and_then(|number| layout(tree, call, number));
-        let Some(id) = id else { return Ok(None) };
-        Ok(self.column(tree, id, table, DEEPEST)?.zip(by))
-    }
-
-    /// The column of a table that an expression is, through queries and views; `table` is the one of variables outside of queries.
-    fn column(&self, tree: &Tree<'_>, mut at: Place, table: u32, depth: usize) -> Result<Option<Column>, SpiError> {
-        for depth in (0..depth).rev() {
-            check_for_interrupts!();
-            at = match origin(tree, at, table) {
-                Some(Origin::Expression(at)) => at,
-                Some(Origin::View(view, number)) => {
-                    let mut rows = self.client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into()])?;
-                    let Some(text) = rows.next().map(|row| row.get::<&[u8]>(1)).transpose()?.flatten() else {
-                        return Ok(None);
-                    };
-                    let text = String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text));
-                    let tree = Tree::read(&text);
-                    let output = tree.nodes("QUERY").next().and_then(|query| output(&tree, query, number));
-                    return output.map_or(Ok(None), |output| self.column(&tree, output, 0, depth));
-                }
-                Some(Origin::Table(column)) => return Ok(Some(column)),
-                None => return Ok(None),
-            }
-        }
-        Ok(None)
     }
 
     /// Says what is wrong.
@@ -186,6 +143,27 @@ impl Catalog<'_> {
         }
         Ok(wrong)
     }
+}
+
+/// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
+fn read(
+    views: &mut Views,
+    tree: &Tree<'_>,
+    call: Place,
+    name: &str,
+    table: u32,
+) -> Result<Option<(Column, String)>, SpiError> {
+    let id = if BOUNDS.contains(&name) {
+        let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
+        comparison.and_then(|above| tree.list(above, "args").find(|&other| other != call))
+    } else if READERS.contains(&name) {
+        argument(tree, call, 0)
+    } else {
+        None
+    };
+    let by = named_by(name).and_then(|number| layout(tree, call, number));
+    let Some(id) = id else { return Ok(None) };
+    Ok(views.column(tree, id, table)?.zip(by))
 }
 
 /// The number of the argument that names the layout.
