@@ -87,10 +87,12 @@ pub enum Error {
     NoTable,
     #[error("row security of table {table} applies to the present role")]
     RowSecurity { table: String },
+    #[error("columns of table {table} have changed while the call waited")]
+    OtherColumns { table: String },
     #[error("table {table} has no key to take its rows by")]
     NoKey { table: String },
-    #[error("positions in {positions} are not of the type of the key")]
-    PositionType { positions: String, is_sno: bool },
+    #[error("column \"{column}\" of positions in {positions} has the wrong type")]
+    PositionType { column: &'static str, positions: String, is_sno: bool },
     #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
     NoPosition { consumer: String, table: String, positions: String },
     #[error("position in table {table} is ahead of the clock")]

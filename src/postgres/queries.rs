@@ -6,11 +6,11 @@
 #![allow(unsafe_code, reason = "PostgreSQL's server programming interface")]
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int, c_long};
 use std::ptr;
 
-use pgrx::pg_sys;
+use pgrx::{PgList, pg_sys};
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
@@ -53,19 +53,25 @@ impl Queries {
         }
     }
 
-    /// Calls a function with the rows of a query that has N columns, and with their types; the rows live as long as the call.
+    /// Calls a function with the rows of a query that has N columns, and with their types; the rows live as long as the call. Returns
+    /// false, and reads none, if `may_read` does, which is told the relations of the plan when the query has its snapshot.
     pub fn for_each<const N: usize>(
         &self,
         query: &CStr,
         parameters: &[Parameter],
+        may_read: impl FnOnce(&HashSet<pg_sys::Oid>) -> bool,
         mut act: impl FnMut(&[Row<N>], [pg_sys::Oid; N]),
-    ) {
+    ) -> bool {
         let (types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
         let (name, nulls) = (ptr::null(), ptr::null());
         // SAFETY: as in `execute`. A cursor has a table of rows, if only of none, until it is freed.
         unsafe {
             let cursor = pg_sys::SPI_cursor_open(name, self.plan(query, types), values.as_mut_ptr(), nulls, false);
-            loop {
+            let plans = PgList::<pg_sys::PlannedStmt>::from_pg((*cursor).stmts);
+            let relations = plans.iter_ptr().map(|plan| PgList::<()>::from_pg((*plan).relationOids));
+            let may_read = may_read(&relations.flat_map(|of| of.iter_oid().collect::<Vec<_>>()).collect());
+            let mut is_more = may_read;
+            while is_more {
                 pg_sys::SPI_cursor_fetch(cursor, true, CHUNK);
                 let (rows, table) = (rows(), pg_sys::SPI_tuptable);
                 if !rows.is_empty() {
@@ -73,11 +79,10 @@ impl Queries {
                     act(&rows, std::array::from_fn(column_type));
                 }
                 pg_sys::SPI_freetuptable(table);
-                if rows.len() < CHUNK as usize {
-                    break;
-                }
+                is_more = rows.len() == CHUNK as usize;
             }
             pg_sys::SPI_cursor_close(cursor);
+            may_read
         }
     }
 

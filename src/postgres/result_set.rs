@@ -1,11 +1,15 @@
 //! A set of rows that a function returns as a whole, in memory up to `work_mem` and beyond that in a file.
 #![allow(unsafe_code, reason = "PostgreSQL's tuplestores")]
 
-use pgrx::{is_a, pg_sys};
+use pgrx::{PgTupleDesc, is_a, pg_sys};
 
 use super::call::Call;
 
-pub struct ResultSet(*mut pg_sys::Tuplestorestate);
+pub struct ResultSet {
+    rows: *mut pg_sys::Tuplestorestate,
+    /// Whether the columns have the types that they had when the query began.
+    pub is_as_planned: bool,
+}
 
 impl ResultSet {
     /// Begins the result of a function; none if its caller takes no set.
@@ -30,7 +34,11 @@ impl ResultSet {
             (*result).setDesc = pg_sys::lookup_rowtype_tupdesc_copy(row, -1);
             pg_sys::MemoryContextSwitchTo(memory);
             (*call.raw()).isnull = true;
-            Some(Self(set))
+            let types =
+                |of| PgTupleDesc::from_pg_unchecked(of).iter().map(|column| column.atttypid).collect::<Vec<_>>();
+            let planned = (*result).expectedDesc;
+            let is_as_planned = planned.is_null() || types(planned) == types((*result).setDesc);
+            Some(Self { rows: set, is_as_planned })
         }
     }
 
@@ -47,7 +55,7 @@ impl ResultSet {
                 t_data: row.cast(),
                 ..Default::default()
             };
-            pg_sys::tuplestore_puttuple(self.0, &raw mut tuple);
+            pg_sys::tuplestore_puttuple(self.rows, &raw mut tuple);
         }
     }
 }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "a function of any type, with rows as PostgreSQL has them")]
 
 mod key;
+mod partitions;
 mod texts;
 
 use std::ffi::CStr;
@@ -12,6 +13,7 @@ use std::ffi::CStr;
 use pgrx::prelude::*;
 use pgrx::{AnyElement, IntoDatum};
 
+use self::partitions::Partitions;
 use self::texts::Texts;
 use crate::error::{Error, raise};
 use crate::postgres::call::Call;
@@ -58,6 +60,9 @@ fn flake_take(
     }
     // SAFETY: it is declared to return a set of what its first argument is.
     let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
+    if !set.is_as_planned {
+        raise(Error::OtherColumns { table: shown(table) });
+    }
     let no_position = || -> ! {
         let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
         raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
@@ -67,8 +72,15 @@ fn flake_take(
         let flake = extension::find(c"flake");
         let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
         let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
-        if relation::type_of_column(positions, relation::column(positions, c"last")) != key.kind {
-            raise(Error::PositionType { positions: shown(positions), is_sno: key.layout.is_none() });
+        let kind_of = |column| relation::type_of_column(positions, relation::column(positions, column));
+        let refuse_type = |column| -> ! {
+            raise(Error::PositionType { column, positions: shown(positions), is_sno: key.layout.is_none() })
+        };
+        if kind_of(c"last") != key.kind {
+            refuse_type("last");
+        }
+        if ![pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source")) {
+            refuse_type("source");
         }
         let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
         let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
@@ -85,10 +97,8 @@ fn flake_take(
         if queries.execute::<0>(&texts.lock, &of).1 == 0 {
             no_position();
         }
-        // While this call waited, a partition may have come, of which a plan that is kept does not know yet.
-        relation::changes();
         let mut last = None;
-        let add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
+        let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
             // The names could be those of other relations by now, in a schema that was renamed.
             if types != [row, key.kind] {
                 raise(Error::NoTable);
@@ -100,7 +110,10 @@ fn flake_take(
             last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
         };
         let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
-        local_settings::with(&BY_INDEX, || queries.for_each(&texts.rows, &up_to, add));
+        let mut partitions = Partitions::of(table);
+        local_settings::with(&BY_INDEX, || {
+            while !queries.for_each(&texts.rows, &up_to, |planned| partitions.are_in(queries, planned), &mut add) {}
+        });
         // It may be one of another layout. The relations that were read are locked by now.
         if relation::changes() != changes
             && flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key)

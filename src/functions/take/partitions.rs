@@ -1,0 +1,38 @@
+//! The partitions and children of a table that a snapshot sees, and a plan may not know yet: a commit is visible before other
+//! sessions are told of it. Until they are, it holds its lock of a partition that it has attached.
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+
+use pgrx::pg_sys;
+
+use crate::postgres::queries::Queries;
+use crate::postgres::relation;
+
+/// By the index, for each: most tables have none.
+const BELOW: &CStr = c"
+    WITH RECURSIVE below(oid) AS (
+        SELECT $1 UNION ALL SELECT i.inhrelid FROM below, LATERAL (
+            SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) below.oid AND NOT inhdetachpending OFFSET 0
+        ) i
+    ) SELECT oid FROM below";
+
+pub struct Partitions {
+    table: pg_sys::Oid,
+    /// Relations that this session has been told of, if a plan has them or not.
+    known: HashSet<pg_sys::Oid>,
+}
+
+impl Partitions {
+    pub fn of(table: pg_sys::Oid) -> Self {
+        Self { table, known: HashSet::new() }
+    }
+
+    /// Returns whether a plan has all of them. If not, the next one has: none is attached or detached while it is locked.
+    pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
+        let (below, _) = queries.execute::<1>(BELOW, &[(pg_sys::OIDOID, self.table.into())]);
+        let below = below.iter().flatten().flatten().map(|oid| pg_sys::Oid::from(oid.value() as u32));
+        let missing = below.filter(|oid| !plan.contains(oid) && self.known.insert(*oid));
+        missing.map(relation::lock_to_read).count() == 0
+    }
+}

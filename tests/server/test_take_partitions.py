@@ -1,0 +1,87 @@
+"""flake_take: a partition that comes while a call runs, of which this session is told later than its snapshot sees the commit."""
+
+import concurrent.futures
+
+import pytest
+
+from taking import WAITS, Waiting, events, prepared, wait_until_complete
+from waiting import wait_until
+
+TAKE = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
+
+# A commit that other sessions see, and are not told of yet, until a file is there. A library that is loaded first is called last.
+PAUSE = """
+#include "postgres.h"
+#include <unistd.h>
+#include "access/xact.h"
+#include "fmgr.h"
+PG_MODULE_MAGIC;
+static void pause_at(XactEvent event, void *file)
+{
+    if (event == XACT_EVENT_COMMIT)
+        for (int n = 0; n < 6000 && access(file, F_OK) != 0; n++)
+            usleep(10000);
+}
+void _PG_init(void);
+void _PG_init(void) { RegisterXactCallback(pause_at, "FILE"); }
+"""
+
+
+@pytest.fixture
+def db(server):
+    for db in prepared(server):
+        server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
+                          PARTITION BY LIST (event);
+                      CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1);
+                      CREATE TABLE log2 (LIKE log INCLUDING ALL);
+                      INSERT INTO log (event) SELECT 1 FROM generate_series(1, 9);
+                      INSERT INTO positions VALUES ('mailer', 'log')""")
+        wait_until_complete(server, "log")
+        yield db
+
+
+def attach(writer, server, first="SELECT"):
+    """In one transaction, a partition comes with a row, whose ID is below one of the partition before."""
+    writer.execute(f"BEGIN; {first}; ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)")
+    writer.execute("INSERT INTO log (event) VALUES (2)")
+    server.sql("INSERT INTO log (event) VALUES (1)")
+
+
+def test_a_commit_that_is_seen_and_not_told_of(server, db):
+    file = server.base / f"go-{db.info.backend_pid}"
+    library = server.compile("pause", PAUSE.replace("FILE", str(file)))
+    assert [events(db, TAKE.format(1)) for _ in range(8)] == [[1]] * 8
+    with server.session() as writer, concurrent.futures.ThreadPoolExecutor() as pool:
+        attach(writer, server, f"LOAD '{library}'")
+        committing = pool.submit(writer.execute, "COMMIT")
+        try:
+            wait_until(lambda: server.sql("SELECT FROM pg_inherits WHERE inhrelid = 'log2'::regclass"))
+            wait_until_complete(server, "log1")
+            waiting = Waiting(server, db, lambda db: events(db, TAKE.format(100)))
+            assert not committing.done()
+        finally:
+            file.touch()
+        committing.result()
+        assert waiting.end() == [1, 2, 1]
+
+
+def test_a_plan_that_is_older_than_the_snapshot(server, db):
+    """A constraint is evaluated when the call plans how it reads the rows, and waits."""
+    server.sql("""CREATE FUNCTION pause() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+                      IF current_setting('test.pause', true) = 'on' THEN
+                          PERFORM pg_advisory_lock(1), pg_advisory_unlock(1);
+                      END IF;
+                      RETURN true; END $$;
+                  ALTER TABLE log1 ADD CHECK (pause())""")
+    with server.session() as turn, server.session() as planning, server.session() as writer:
+        db.execute("SET test.pause = on")
+        turn.execute("BEGIN; SELECT FROM positions WHERE source = 'log'::regclass FOR UPDATE")
+        waiting = Waiting(server, db, lambda db: events(db, TAKE.format(100)))
+        planning.execute("SELECT pg_advisory_lock(1)")
+        turn.execute("COMMIT")
+        wait_until(lambda: server.sql(WAITS + " AND wait_event = 'advisory'", db.info.backend_pid))
+        attach(writer, server)
+        writer.execute("COMMIT")
+        wait_until_complete(server, "log")
+        planning.execute("SELECT pg_advisory_unlock(1)")
+        assert waiting.end() == [1] * 9 + [2, 1]
