@@ -13,12 +13,13 @@
 -- succeed, whoever owns the schema, and give nobody more. Nothing is granted to @extowner@: the owner may change.
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
--- PostgreSQL does the same): PostgreSQL 15 and 16 dump what a dropped role had granted, and the dump does not restore. Every
--- type is given and every name is qualified here: an operator or a function that the owner of the schema has made would be
--- called by a superuser if it fitted better.
+-- PostgreSQL does the same), as far as who has logged in may become it: PostgreSQL 15 and 16 dump what a dropped role had
+-- granted, and the dump does not restore. Every type is given and every name is qualified here: an operator or a function
+-- that the owner of the schema has made would be called by a superuser if it fitted better.
 SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
-WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
+WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user
+    AND pg_catalog.pg_has_role(session_user, oid, 'MEMBER'::pg_catalog.text);
 
 -- Making IDs -------------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 
 SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
-WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user;
+WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user
+    AND pg_catalog.pg_has_role(session_user, oid, 'MEMBER'::pg_catalog.text);
 
 COMMENT ON FUNCTION flake_horizon() IS
     'returns an instant: no ID below flake_min of it, or sno_min, can appear any more to this snapshot or a later one of this database';

@@ -91,7 +91,7 @@ pub enum Error {
     OtherColumns { table: String },
     #[error("table {table} has no key to take its rows by")]
     NoKey { table: String },
-    #[error("column \"{column}\" of positions in {positions} has the wrong type")]
+    #[error("column \"{column}\" of positions in {positions} is missing, or has the wrong type")]
     PositionType { column: &'static str, positions: String, is_sno: bool },
     #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
     NoPosition { consumer: String, table: String, positions: String },

@@ -80,27 +80,27 @@ def test_a_database_owner_can_install_it(server):
         assert left == (0,)
 
 
-@pytest.mark.parametrize("user", ["boss", "postgres"])
-def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, user):
+@pytest.mark.parametrize("login, role", [("postgres", "none"), ("boss", "none"), ("postgres", "boss"), ("member", "boss")])
+def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, login, role):
     """In the same transaction, too, in which the script was the superuser of initdb. A setting by that name is not believed."""
     server = own_servers(extension=False)
-    server.sql("CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE keeper; ALTER DATABASE postgres SET flake_script.role = keeper")
-    for login in ["postgres", user]:
-        with server.connect(user=login, autocommit=False) as db:
-            db.execute(f"SET ROLE {user}" if login != user else "SELECT")
-            before = db.execute(WHO).fetchone()
-            assert before[0] == user
-            db.execute("CREATE EXTENSION flake")
+    server.sql("""CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE member LOGIN IN ROLE boss; CREATE ROLE keeper;
+                  ALTER DATABASE postgres SET flake_script.role = keeper""")
+    with server.connect(user=login, autocommit=False) as db:
+        db.execute(f"SET ROLE {role}")
+        db.commit()
+        before = db.execute(WHO).fetchone()
+        assert before == (login if role == "none" else role, login, role)
+        db.execute("CREATE EXTENSION flake")
+        assert db.execute(WHO).fetchone() == before
+        db.execute("DROP EXTENSION flake")
+        db.commit()
+        for version in RELEASED:
+            server.sql(f"CREATE EXTENSION flake VERSION '{version}'")
+            db.execute("ALTER EXTENSION flake UPDATE")
             assert db.execute(WHO).fetchone() == before
             db.execute("DROP EXTENSION flake")
             db.commit()
-            for version in RELEASED:
-                db.execute(f"CREATE EXTENSION flake VERSION '{version}'")
-                db.commit()
-                db.execute("ALTER EXTENSION flake UPDATE")
-                assert db.execute(WHO).fetchone() == before
-                db.execute("DROP EXTENSION flake")
-                db.commit()
 
 
 def test_a_database_without_plpgsql(server):

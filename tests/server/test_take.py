@@ -313,7 +313,7 @@ def test_a_position_ahead_of_the_clock(db):
 def test_sources_of_another_type(db, kind):
     db.execute(f"ALTER TABLE positions ALTER source TYPE {kind} USING source::oid::{kind}")
     error = refused(db, "42804")
-    assert error.diag.message_primary == 'column "source" of positions in public.positions has the wrong type'
+    assert error.diag.message_primary == 'column "source" of positions in public.positions is missing, or has the wrong type'
     assert "source regclass" in error.diag.message_hint
 
 

@@ -85,3 +85,18 @@ def test_a_plan_that_is_older_than_the_snapshot(server, db):
         wait_until_complete(server, "log")
         planning.execute("SELECT pg_advisory_unlock(1)")
         assert waiting.end() == [1] * 9 + [2, 1]
+
+
+def test_children_of_many_parents(server, db):
+    """Each is looked for once: there are two to the power of forty ways to the last ones."""
+    server.sql("CREATE TABLE tree (LIKE log INCLUDING ALL); INSERT INTO positions VALUES ('mailer', 'tree')")
+    above = ["tree"]
+    for level in range(40):
+        here = [f"left{level}", f"right{level}"]
+        for name in here:
+            server.sql(f"CREATE TABLE {name} (PRIMARY KEY (id)) INHERITS ({', '.join(above)})")
+        above = here
+    server.sql("INSERT INTO right39 (event) VALUES (1)")
+    wait_until_complete(server, "tree")
+    db.execute("SET statement_timeout = '20s'")
+    assert events(db, TAKE.format(100).replace("log", "tree")) == [1]

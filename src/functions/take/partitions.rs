@@ -9,17 +9,19 @@ use pgrx::pg_sys;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
-/// By the index, for each: most tables have none.
+/// Most tables have none, and need no table of hashes.
+const HAS_ANY: &CStr = c"SELECT FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) $1 LIMIT 1";
+/// Each once, however many parents it has. OFFSET 0 lets the index of parents find them.
 const BELOW: &CStr = c"
     WITH RECURSIVE below(oid) AS (
-        SELECT $1 UNION ALL SELECT i.inhrelid FROM below, LATERAL (
+        SELECT $1 UNION SELECT i.inhrelid FROM below, LATERAL (
             SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) below.oid AND NOT inhdetachpending OFFSET 0
         ) i
     ) SELECT oid FROM below";
 
 pub struct Partitions {
     table: pg_sys::Oid,
-    /// Relations that this session has been told of, if a plan has them or not.
+    /// Relations that a plan lacked, and that were waited for: if the next one lacks them too, it needs none of their rows.
     known: HashSet<pg_sys::Oid>,
 }
 
@@ -30,7 +32,11 @@ impl Partitions {
 
     /// Returns whether a plan has all of them. If not, the next one has: none is attached or detached while it is locked.
     pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
-        let (below, _) = queries.execute::<1>(BELOW, &[(pg_sys::OIDOID, self.table.into())]);
+        let table = [(pg_sys::OIDOID, self.table.into())];
+        if queries.execute::<0>(HAS_ANY, &table).1 == 0 {
+            return true;
+        }
+        let (below, _) = queries.execute::<1>(BELOW, &table);
         let below = below.iter().flatten().flatten().map(|oid| pg_sys::Oid::from(oid.value() as u32));
         let missing = below.filter(|oid| !plan.contains(oid) && self.known.insert(*oid));
         missing.map(relation::lock_to_read).count() == 0
