@@ -157,7 +157,7 @@ GRANT EXECUTE ON FUNCTION flake_take(anyelement, regclass, text, integer) TO PUB
 
 SELECT flake_record_mark();
 
--- The role that runs this script goes on with its transaction as itself.
+-- A local setting lasts until the end of the transaction, not of the script, so the role that runs it is set again.
 SELECT pg_catalog.set_config('role'::pg_catalog.text, name, true)
 FROM pg_catalog.current_setting('flake_script.role'::pg_catalog.text) name
 WHERE name OPERATOR(pg_catalog.<>) pg_catalog.current_setting('role'::pg_catalog.text);

@@ -13,9 +13,10 @@
 -- succeed, whoever owns the schema, and give nobody more. Nothing is granted to @extowner@: the owner may change.
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
--- PostgreSQL does the same), as far as who has logged in may become it: PostgreSQL 15 and 16 dump what a dropped role had
--- granted, and the dump does not restore. Every type is given and every name is qualified here: an operator or a function
--- that the owner of the schema has made would be called by a superuser if it fitted better.
+-- PostgreSQL does the same) after a login that may become it: PostgreSQL 15 and 16 dump what a dropped role had granted, and
+-- the dump does not restore. The present role is noted, and returns at the end of this script. Every type is given and every
+-- name is qualified here: an operator or a function that the owner of the schema has made would be called by a superuser if
+-- it fitted better.
 SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
 SELECT pg_catalog.set_config('role'::pg_catalog.text, rolname::pg_catalog.text, true) FROM pg_catalog.pg_roles
 WHERE oid OPERATOR(pg_catalog.=) '10'::pg_catalog.oid AND rolname OPERATOR(pg_catalog.<>) current_user
@@ -404,8 +405,8 @@ GRANT EXECUTE ON FUNCTION
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;
 
--- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error. So its databases go without.
--- This is no DO statement, as a database need not have plpgsql.
+-- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
+-- without this one. It is granted by a function, as DO needs plpgsql, which a database need not have.
 CREATE FUNCTION flake_grant() RETURNS void LANGUAGE sql AS 'GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC';
 SELECT flake_grant() WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name);

@@ -18,6 +18,13 @@ pub fn lock_to_read(relation: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
 }
 
+/// Discards everything that this session has cached of the catalog, plans too, as PostgreSQL does after it has missed invalidation
+/// messages.
+pub fn forget_all() {
+    // SAFETY: relations may be open, and plans in use.
+    unsafe { pg_sys::InvalidateSystemCaches() }
+}
+
 /// Learns which relations have changed until now, of which locks that the transaction has already tell nothing. Returns a number
 /// that is greater after a change.
 pub fn changes() -> u64 {

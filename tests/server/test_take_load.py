@@ -2,6 +2,7 @@
 one consumer, of which each crashes now and then, and another consumer take each row once, in order."""
 
 import concurrent.futures
+import itertools
 import random
 import re
 import subprocess
@@ -12,10 +13,11 @@ import psycopg
 import pytest
 
 from conftest import SECONDS, bindir
+from taking import POSITIONS, wait_until_complete
 from tailing import SLEEP
 from test_pasted import ORDERED, pasted
 from test_recipes import PAGE, recipe
-from waiting import wait_until
+from waiting import Background, wait_until
 
 CREATE, TAKE, _, LAG = recipe("A consumer in two lines")
 OUTBOX = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
@@ -78,6 +80,45 @@ def test_each_row_once_and_in_order(own_servers, layout):
     assert server.sql(pasted(LAG, layout).strip().rstrip(";") + " ORDER BY name") == [("auditor", None), ("mailer", None)]
     server.sql("UPDATE positions SET last = NULL")
     assert all(lag.total_seconds() > 0 for _, lag in server.sql(pasted(LAG, layout)))
+
+
+@pytest.mark.parametrize("by", ["PARTITION BY LIST (event)", ""], ids=["partitions", "children"])
+def test_partitions_come(own_servers, by):
+    """Each with rows, in a transaction of its own, while others are read."""
+    server = own_servers("max_locks_per_transaction=4000")
+    server.sql(f"{POSITIONS}; CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event)) {by}")
+    if by:
+        server.sql("CREATE TABLE log0 PARTITION OF log FOR VALUES IN (0)")
+    server.sql("INSERT INTO positions VALUES ('a', 'log'), ('b', 'log')")
+    numbers = itertools.count(1)
+
+    def come():
+        with server.connect() as db:
+            while not writing.ends.is_set():
+                n = next(numbers)
+                comes = f"log ATTACH PARTITION part{n} FOR VALUES IN ({n})" if by else f"part{n} INHERIT log"
+                db.execute(f"""BEGIN; CREATE TABLE part{n} (LIKE log INCLUDING ALL); INSERT INTO part{n} (event) VALUES ({n});
+                               ALTER TABLE {comes}; INSERT INTO part{n} (event) VALUES ({n}); COMMIT""")
+
+    def write():
+        with server.connect() as db:
+            while not writing.ends.is_set():
+                db.execute("INSERT INTO log (event) SELECT 0 FROM generate_series(1, 5)")
+
+    consumers = [Consumer(server, f"SELECT id FROM flake_take(NULL::log, 'positions', '{name}', 50)", 0.1) for name in "ab"]
+    stopped, writing = threading.Event(), Background(come, come, write)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        jobs = [pool.submit(consumer.run, stopped) for consumer in consumers]
+        try:
+            with writing:
+                time.sleep(SECONDS)
+            wait_until_complete(server, "log")
+        finally:
+            stopped.set()
+        [job.result() for job in jobs]
+    written = [id for id, in server.sql("SELECT id FROM log ORDER BY id")]
+    assert next(numbers) > 5
+    assert [consumer.taken == written for consumer in consumers] == [True, True]
 
 
 @pytest.mark.parametrize("layout", ["uniqueid", "seata"])

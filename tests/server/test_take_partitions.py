@@ -26,6 +26,35 @@ void _PG_init(void);
 void _PG_init(void) { RegisterXactCallback(pause_at, "FILE"); }
 """
 
+# The list of partitions of a table from before a file is there, and the messages until then: PostgreSQL has both after it has made
+# the list while the messages arrived.
+STALE = """
+#include "postgres.h"
+#include <unistd.h>
+#include "access/table.h"
+#include "fmgr.h"
+#include "partitioning/partdesc.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+PG_MODULE_MAGIC;
+PG_FUNCTION_INFO_V1(stale);
+Datum stale(PG_FUNCTION_ARGS)
+{
+    Relation table = table_open(PG_GETARG_OID(0), AccessShareLock);
+    PartitionDesc list = RelationGetPartitionDesc(table, true);
+    MemoryContext memory = table->rd_pdcxt;
+    table->rd_partdesc = NULL;
+    table->rd_pdcxt = NULL;
+    for (int n = 0; n < 6000 && access("FILE", F_OK) != 0; n++)
+        usleep(10000);
+    AcceptInvalidationMessages();
+    table->rd_partdesc = list;
+    table->rd_pdcxt = memory;
+    table_close(table, AccessShareLock);
+    PG_RETURN_VOID();
+}
+"""
+
 
 @pytest.fixture
 def db(server):
@@ -40,23 +69,30 @@ def db(server):
         yield db
 
 
-def attach(writer, server, first="SELECT"):
+PARTITION = "ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)"
+
+
+def attach(writer, server, first="SELECT", come=PARTITION):
     """In one transaction, a partition comes with a row, whose ID is below one of the partition before."""
-    writer.execute(f"BEGIN; {first}; ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)")
-    writer.execute("INSERT INTO log (event) VALUES (2)")
+    writer.execute(f"BEGIN; {first}; {come}; INSERT INTO log2 (event) VALUES (2)")
     server.sql("INSERT INTO log (event) VALUES (1)")
 
 
-def test_a_commit_that_is_seen_and_not_told_of(server, db):
+@pytest.mark.parametrize("is_partitioned", [True, False], ids=["partition", "first child"])
+def test_a_commit_that_is_seen_and_not_told_of(server, db, is_partitioned):
+    if not is_partitioned:
+        server.sql("""CREATE TABLE one (LIKE log INCLUDING ALL); INSERT INTO one SELECT * FROM log;
+                      DROP TABLE log; ALTER TABLE one RENAME TO log;
+                      INSERT INTO positions VALUES ('mailer', 'log')""")
     file = server.base / f"go-{db.info.backend_pid}"
     library = server.compile("pause", PAUSE.replace("FILE", str(file)))
     assert [events(db, TAKE.format(1)) for _ in range(8)] == [[1]] * 8
     with server.session() as writer, concurrent.futures.ThreadPoolExecutor() as pool:
-        attach(writer, server, f"LOAD '{library}'")
+        attach(writer, server, f"LOAD '{library}'", PARTITION if is_partitioned else "ALTER TABLE log2 INHERIT log")
         committing = pool.submit(writer.execute, "COMMIT")
         try:
             wait_until(lambda: server.sql("SELECT FROM pg_inherits WHERE inhrelid = 'log2'::regclass"))
-            wait_until_complete(server, "log1")
+            wait_until_complete(server, "ONLY log" if not is_partitioned else "log1")
             waiting = Waiting(server, db, lambda db: events(db, TAKE.format(100)))
             assert not committing.done()
         finally:
@@ -85,6 +121,27 @@ def test_a_plan_that_is_older_than_the_snapshot(server, db):
         wait_until_complete(server, "log")
         planning.execute("SELECT pg_advisory_unlock(1)")
         assert waiting.end() == [1] * 9 + [2, 1]
+
+
+def test_a_list_that_stays_stale(server, db):
+    file = server.base / f"go-{db.info.backend_pid}"
+    library = server.compile("stale", STALE.replace("FILE", str(file)))
+    server.sql(f"CREATE FUNCTION stale(regclass) RETURNS void LANGUAGE c AS '{library}'")
+    assert events(db, TAKE.format(9)) == [1] * 9
+    with server.session() as writer, concurrent.futures.ThreadPoolExecutor() as pool:
+        making = pool.submit(db.execute, "SELECT stale('log')")
+        try:
+            wait_until(lambda: server.sql("SELECT FROM pg_locks WHERE relation = 'log'::regclass AND pid = %s", db.info.backend_pid))
+            attach(writer, server)
+            writer.execute("COMMIT")
+            wait_until_complete(server, "log")
+            assert not making.done()
+        finally:
+            file.touch()
+        making.result()
+    assert db.execute("SELECT count(*) FROM log").fetchone() == (10,), "PostgreSQL itself misses it"
+    assert events(db, TAKE.format(100)) == [2, 1]
+    assert db.execute("SELECT count(*) FROM log").fetchone() == (11,)
 
 
 def test_children_of_many_parents(server, db):

@@ -37,10 +37,9 @@ impl Views {
             check_for_interrupts!();
             queries += way.queries;
             next = match way.end {
-                _ if queries > DEEPEST => None,
-                Origin::View(view, number) => self.way(view, number)?,
-                Origin::Table(column) => return Ok(Some(column)),
-                Origin::Expression(_) => None,
+                Origin::View(view, number) if queries <= DEEPEST => self.way(view, number)?,
+                Origin::Table(column) if queries <= DEEPEST => return Ok(Some(column)),
+                _ => None,
             };
         }
         Ok(None)

@@ -1,5 +1,5 @@
-//! The partitions and children of a table that a snapshot sees, and a plan may not know yet: a commit is visible before other
-//! sessions are told of it. Until they are, it holds its lock of a partition that it has attached.
+//! The partitions and children of a table that a snapshot sees, and a plan may not know yet: a commit is visible before its
+//! invalidation messages are sent, and where they arrive while PostgreSQL makes its list of partitions, the list still lacks one.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
-/// Most tables have none, and need no table of hashes.
+/// Most tables have none: they take no recursive query, whose hash table is not cheap.
 const HAS_ANY: &CStr = c"SELECT FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) $1 LIMIT 1";
 /// Each once, however many parents it has. OFFSET 0 lets the index of parents find them.
 const BELOW: &CStr = c"
@@ -21,16 +21,16 @@ const BELOW: &CStr = c"
 
 pub struct Partitions {
     table: pg_sys::Oid,
-    /// Relations that a plan lacked, and that were waited for: if the next one lacks them too, it needs none of their rows.
-    known: HashSet<pg_sys::Oid>,
+    /// Relations that a plan lacked: if the next one lacks them too, it needs none of their rows.
+    lacked: HashSet<pg_sys::Oid>,
 }
 
 impl Partitions {
     pub fn of(table: pg_sys::Oid) -> Self {
-        Self { table, known: HashSet::new() }
+        Self { table, lacked: HashSet::new() }
     }
 
-    /// Returns whether a plan has all of them. If not, the next one has: none is attached or detached while it is locked.
+    /// Returns whether a plan has all of them. If not, the next one has: it is made of the catalog, and waits for their locks.
     pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
         let table = [(pg_sys::OIDOID, self.table.into())];
         if queries.execute::<0>(HAS_ANY, &table).1 == 0 {
@@ -38,7 +38,10 @@ impl Partitions {
         }
         let (below, _) = queries.execute::<1>(BELOW, &table);
         let below = below.iter().flatten().flatten().map(|oid| pg_sys::Oid::from(oid.value() as u32));
-        let missing = below.filter(|oid| !plan.contains(oid) && self.known.insert(*oid));
-        missing.map(relation::lock_to_read).count() == 0
+        let are_in = below.filter(|oid| !plan.contains(oid) && self.lacked.insert(*oid)).count() == 0;
+        if !are_in {
+            relation::forget_all();
+        }
+        are_in
     }
 }
