@@ -1,4 +1,4 @@
-"""What is promised of a server holds in each of its databases, whichever of them it is asked of or changed in.
+"""Promises about a server hold in each of its databases, whichever of them the server is changed in.
 
 Horizons of one database and prepared transactions of another are in test_horizon.py, test_horizon_prepared.py and
 test_horizon_restarts.py; marks in test_mark.py; a standby's horizons in test_horizon_standby.py."""

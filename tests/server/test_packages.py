@@ -212,7 +212,7 @@ def test_a_tarball_where_a_file_cannot_be_copied(tarball, tmp_path, name):
 
 @pytest.fixture
 def stage(tarball, tmp_path):
-    """What a build has laid out, with other files than the library's, for a PostgreSQL in the folder."""
+    """The laid out files of a build, other ones than the library's, for a PostgreSQL in the folder."""
     for part in ("lib", "share"):
         shutil.copytree(tmp_path / part, tmp_path / f"stage{tmp_path}/a b/{part}")
     return tmp_path / f"stage{tmp_path}/a b"

@@ -1,5 +1,5 @@
-"""What looks like a filter by time and is none: random near misses of the shapes that are planned as ranges stay what they are, with
-the same rows as where the planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
+"""Random conditions that only resemble filters by time: none is planned as a range of IDs, and they have the same rows as where the
+planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
 
 import os
 import random
