@@ -66,7 +66,7 @@ def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
 
 
 def test_two_sessions_ask_for_the_first_horizon_at_once(own_servers):
-    """The second one does not take for known what the first one still learns of transactions that were prepared before the start."""
+    """The second one waits until the first one has learned of transactions that were prepared before the start."""
     server = own_servers("max_prepared_transactions=4")
     server.sql(OUTBOX)
     with server.connect() as db:
@@ -83,7 +83,7 @@ def test_two_sessions_ask_for_the_first_horizon_at_once(own_servers):
             asked = [pool.submit(horizon, first)]
             has_come()
             asked.append(pool.submit(horizon, second))
-            # It waits at the same point, unless it goes by.
+            # The second one comes to the same point and waits there, or it answers too early.
             with contextlib.suppress(concurrent.futures.TimeoutError):
                 asked[1].result(0.5)
         assert [answer.result() <= id for answer in asked] == [True, True]

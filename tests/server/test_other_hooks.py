@@ -104,7 +104,8 @@ def test_hypopg(own_servers, order):
     need("hypopg")
     server = own_servers(f"shared_preload_libraries={order.format('hypopg')}")
     with server.connect() as db:
-        db.execute(f"CREATE EXTENSION hypopg; {TABLE}; ALTER TABLE ids DROP CONSTRAINT ids_pkey; ANALYZE ids; SET enable_seqscan = off")
+        db.execute(f"CREATE EXTENSION hypopg; {TABLE}; ALTER TABLE ids DROP CONSTRAINT ids_pkey; ANALYZE ids")
+        db.execute("SET enable_seqscan = off")
         assert "Seq Scan" in str(db.execute(f"EXPLAIN {FILTER}").fetchall())
         db.execute("SELECT hypopg_create_index('CREATE INDEX ON ids (id)')")
         plan = str(db.execute(f"EXPLAIN {FILTER}").fetchall())

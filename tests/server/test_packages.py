@@ -218,11 +218,15 @@ def stage(tarball, tmp_path):
     return tmp_path / f"stage{tmp_path}/a b"
 
 
-def make_install(folder):
-    environment = {"PG_CONFIG": str(pg_config(folder, "15.1")), "FLAKE_STAGE": str(folder / "stage"), "DESTDIR": str(folder / "there")}
+def run(program, folder, **environment):
+    environment |= {"PG_CONFIG": str(pg_config(folder, "15.1"))}
     return subprocess.run(
-        [ROOT / "scripts/install"], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
+        [program], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
     )
+
+
+def make_install(folder):
+    return run(ROOT / "scripts/install", folder, FLAKE_STAGE=str(folder / "stage"), DESTDIR=str(folder / "there"))
 
 
 def test_a_build_is_installed(stage, tmp_path):
@@ -263,13 +267,11 @@ def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks):
     for name in ("lib/flake.so", *(f"share/extension/{name}" for name in SHARED)):
         (stage / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).write_text(name)
-    shutil.copy("/bin/true", stage / "lib/flake.so")
-    shutil.copy("/bin/true", tmp_path / "target/stage-15.debug")
-    {"library": stage / "lib/flake.so", "symbols": tmp_path / "target/stage-15.debug", "LICENSE": tmp_path / "LICENSE"}[lacks].unlink()
-    environment = {"PG_CONFIG": str(pg_config(tmp_path, "15.1")), "FLAKE_STAGE": "", "FLAKE_PACKAGE_VERSIONS": "", "SOURCE_DATE_EPOCH": "1"}
-    done = subprocess.run(
-        [tmp_path / "scripts/package"], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
-    )
+    library, symbols = stage / "lib/flake.so", tmp_path / "target/stage-15.debug"
+    for path in library, symbols:
+        shutil.copy("/bin/true", path)
+    {"library": library, "symbols": symbols, "LICENSE": tmp_path / "LICENSE"}[lacks].unlink()
+    done = run(tmp_path / "scripts/package", tmp_path, FLAKE_STAGE="", FLAKE_PACKAGE_VERSIONS="", SOURCE_DATE_EPOCH="1")
     assert done.returncode != 0 and done.stderr
     assert not [*(tmp_path / "target/dist").iterdir()]
 

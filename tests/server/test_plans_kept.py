@@ -1,5 +1,5 @@
-"""REVOKE and CREATE OR REPLACE reach plans that are kept: for each function in what a filter was replaced by, and for the filter itself,
-also where it came into the query by a function in SQL that the planner has inlined."""
+"""REVOKE and CREATE OR REPLACE reach plans that are kept: for each function in what a filter was replaced by, and for the filter
+itself, also where it came into the query by a function in SQL that the planner has inlined."""
 
 import psycopg
 import pytest
@@ -11,8 +11,9 @@ FILTERS = {
 }  # fmt: skip
 # Filters whose ranges are made by these functions.
 ENDS = {
-    "flake_since": "flake_timestamp(id) >= {}", "flake_after": "flake_timestamp(id) > {}", "flake_until": "flake_timestamp(id) <= {}",
-    "flake_before": "flake_timestamp(id) < {}", "flake_first": "flake_during(id, tstzrange({}, 'infinity'))",
+    "flake_since": "flake_timestamp(id) >= {}", "flake_after": "flake_timestamp(id) > {}",
+    "flake_until": "flake_timestamp(id) <= {}", "flake_before": "flake_timestamp(id) < {}",
+    "flake_first": "flake_during(id, tstzrange({}, 'infinity'))",
     "flake_last": "flake_during(id, tstzrange('-infinity', {}))", "flake_instant": "flake_timestamp(id) >= {}::timestamp",
     "sno_since": "sno_timestamp(sno) >= {}", "sno_after": "sno_timestamp(sno) > {}", "sno_until": "sno_timestamp(sno) <= {}",
     "sno_before": "sno_timestamp(sno) < {}", "sno_first": "sno_during(sno, tstzrange({}, 'infinity'))",
@@ -23,8 +24,10 @@ instants = pytest.mark.parametrize("instant", ["'2026-02-01Z'::timestamptz", "('
 FORMS = ["written", "inlined", "inlined twice", "a view"]
 # CREATE OR REPLACE needs the arguments as they are, and their defaults.
 SIGNATURES = """
-    SELECT p.oid::regprocedure, format('%%I(%%s) RETURNS %%s', proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
-    FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e' WHERE proname = %s"""
+    SELECT p.oid::regprocedure,
+           format('%%I(%%s) RETURNS %%s', proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
+    FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+    WHERE proname = %s"""
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +57,9 @@ def keep(db, condition, form="written"):
         db.execute(f"CREATE VIEW filtered AS SELECT * FROM ids WHERE {condition}; GRANT SELECT ON filtered TO caller")
         source, condition = "filtered", "true"
     elif form != "written":
-        db.execute(f"""CREATE FUNCTION meets(id bigint, sno sno) RETURNS boolean LANGUAGE sql AS 'SELECT {condition.replace("'", "''")}';
-                       CREATE FUNCTION meets_it(bigint, sno) RETURNS boolean LANGUAGE sql AS 'SELECT meets($1, $2)'""")
+        db.execute(f"""
+            CREATE FUNCTION meets(id bigint, sno sno) RETURNS boolean LANGUAGE sql AS $$ SELECT {condition} $$;
+            CREATE FUNCTION meets_it(bigint, sno) RETURNS boolean LANGUAGE sql AS 'SELECT meets($1, $2)'""")
         condition = "meets(id, sno)" if form == "inlined" else "meets_it(id, sno)"
     db.execute(f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE kept AS SELECT count(*) FROM {source} WHERE {condition}")
     assert "Index" in plan(db) and "Cond: " in plan(db), "the filter was not replaced"
@@ -119,7 +123,8 @@ def test_an_end_that_somebody_replaces(db, name, instant):
     """The plan has the new one, although only its result was in the old one. No row is in the range that it makes."""
     assert keep(db, ENDS[name].format(instant))[0] > 0
     least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)
-    value = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}.get(name.partition("_")[2], most)
+    values = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}
+    value = values.get(name.partition("_")[2], most)
     for _, signature in functions(db, name):
         db.execute(f"CREATE OR REPLACE FUNCTION {signature} IMMUTABLE LANGUAGE sql AS $$ SELECT {value} $$")
     assert db.execute("EXECUTE kept").fetchone() == (0,)

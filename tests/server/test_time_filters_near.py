@@ -1,5 +1,5 @@
-"""Random conditions that only resemble filters by time: none is planned as a range of IDs, and they have the same rows as where the
-planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
+"""Random conditions that only resemble filters by time: none is planned as a range of IDs, and they have the same rows as where
+the planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
 
 import os
 import random
@@ -14,14 +14,15 @@ CASES = 1200 if SOAK == 1 else 2000 * SOAK
 TABLES = """
     SET timezone = 'Europe/Berlin';
     CREATE TABLE near (id bigint PRIMARY KEY, other bigint, n integer, m integer, at timestamptz, local timestamp, layout text);
-    INSERT INTO near SELECT flake_min(at), flake_min(at + (n % 5 - 2) * interval '1 h'), n, n % 3, at + (n % 3 - 1) * interval '1 h',
-        at AT TIME ZONE 'Europe/Berlin', CASE WHEN n % 4 > 0 THEN 'twitter' END
+    INSERT INTO near SELECT flake_min(at), flake_min(at + (n % 5 - 2) * interval '1 h'), n, n % 3,
+        at + (n % 3 - 1) * interval '1 h', at AT TIME ZONE 'Europe/Berlin', CASE WHEN n % 4 > 0 THEN 'twitter' END
     FROM (SELECT n, timestamptz '2026-10-24 12:00Z' + n * interval '10 min' AS at FROM generate_series(0, 299) n) s;
     CREATE TABLE beside AS SELECT n, at FROM near WHERE n % 7 = 0;
     CREATE SCHEMA mine;
     CREATE FUNCTION mine.flake_timestamp(id bigint) RETURNS timestamptz IMMUTABLE LANGUAGE sql
         AS $$ SELECT public.flake_timestamp(id) + interval '3 h' $$;
-    CREATE FUNCTION mine.later(a timestamptz, b timestamptz) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN a > b; END';
+    CREATE FUNCTION mine.later(a timestamptz, b timestamptz) RETURNS boolean IMMUTABLE LANGUAGE plpgsql
+        AS 'BEGIN RETURN a > b; END';
     CREATE OPERATOR mine.< (FUNCTION = mine.later, LEFTARG = timestamptz, RIGHTARG = timestamptz);
     ANALYZE"""
 # {t} is the time of the key {k}, {i} an instant, {c} a condition of the row, {x} a small number in it.
@@ -30,8 +31,10 @@ TIMES = [
     "CASE WHEN {c} THEN {t} ELSE {i} END", "CASE WHEN {c} THEN {i} ELSE {t} END", "CASE WHEN {c} THEN {t} WHEN {c} THEN {i} END",
     "CASE WHEN {c} THEN {t} WHEN {c} THEN {t} END", "CASE WHEN {c} THEN CASE WHEN {c} THEN {t} END END",
     "CASE WHEN random() < 2 THEN {t} END", "CASE WHEN EXISTS (SELECT FROM beside o WHERE o.n = t.n) THEN {t} END",
-    "coalesce({t}, {i})", "nullif({t}, t.at)", "greatest({t}, t.at)", "least({t}, {i})", "(SELECT {t})", "(ARRAY[{t}, t.at])[1 + t.n % 2]",
-    "{t} + t.m * interval '1 h'", "{t} - interval '1 h'", "date_trunc('day', {t})", "({t})::date::timestamptz", "({t})::timestamp(0)",
+    "coalesce({t}, {i})", "nullif({t}, t.at)", "greatest({t}, t.at)", "least({t}, {i})", "(SELECT {t})",
+    "(ARRAY[{t}, t.at])[1 + t.n % 2]",
+    "{t} + t.m * interval '1 h'", "{t} - interval '1 h'", "date_trunc('day', {t})", "({t})::date::timestamptz",
+    "({t})::timestamp(0)",
     "({t} AT TIME ZONE 'UTC') AT TIME ZONE 'Europe/Berlin'", "(flake_decode({k})).created_at", "mine.flake_timestamp({k})",
     "flake_timestamp({k} + t.m)", "flake_timestamp(greatest({k}, t.other))", "flake_timestamp(-(-{k}))",
     "flake_timestamp({k}, t.layout)", "flake_timestamp({k}, CASE WHEN {c} THEN 'twitter' ELSE 'discord' END)",
@@ -47,9 +50,11 @@ COMPARISONS = [
 ]  # fmt: skip
 QUERIES = [
     "SELECT n FROM near t WHERE {}", "SELECT n FROM near t WHERE {} AND t.n > 20", "DELETE FROM near t WHERE {} RETURNING n",
-    "SELECT t.n, o.n FROM near t JOIN beside o ON o.n = t.n AND {}", "SELECT t.n, o.n FROM beside o LEFT JOIN near t ON o.n = t.n AND {}",
-    "SELECT count(*) FILTER (WHERE {}) FROM near t", "SELECT n, {} FROM near t", "SELECT max(n) FROM near t GROUP BY t.id HAVING {}",
-    "UPDATE near t SET n = n + 1000 WHERE {} RETURNING n", "SELECT o.n FROM beside o WHERE NOT EXISTS (SELECT FROM near t WHERE o.n = t.n AND {})",
+    "SELECT t.n, o.n FROM near t JOIN beside o ON o.n = t.n AND {}",
+    "SELECT t.n, o.n FROM beside o LEFT JOIN near t ON o.n = t.n AND {}",
+    "SELECT count(*) FILTER (WHERE {}) FROM near t", "SELECT n, {} FROM near t",
+    "SELECT max(n) FROM near t GROUP BY t.id HAVING {}", "UPDATE near t SET n = n + 1000 WHERE {} RETURNING n",
+    "SELECT o.n FROM beside o WHERE NOT EXISTS (SELECT FROM near t WHERE o.n = t.n AND {})",
 ]  # fmt: skip
 # Ranges of the key, also where the plan has only a constant of them.
 RANGE = re.compile(r"\bid\)?(::bigint)? [<>]=? |flake_(since|after|until|before)\(")
