@@ -8,12 +8,9 @@ pub mod block;
 pub mod host;
 pub mod marks;
 pub mod note;
-mod old;
 pub mod protocol;
 pub mod record;
 pub mod slot;
 pub mod state;
 pub mod used;
 pub mod window;
-
-pub use old::PAGE_SIZE as OLD_PAGE_SIZE;

@@ -6,10 +6,8 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::block::Unreadable;
 use super::host::{Change, Fault, Host, Page, Server, State, Writer};
 use super::marks::{Bound, Marks};
-use super::old;
 use super::record::{newest, note, store};
 use super::slot::{FinalProgress, Start};
 use super::state::{AHEAD, Facts, Ledger};
@@ -123,11 +121,7 @@ struct Looked {
 pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
         None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
-        Some(bytes) => match Marks::decode(bytes) {
-            Ok((marks, _)) => Ok(marks),
-            Err(Unreadable::Damaged) => old::page(bytes).ok_or(Fault::Page(Unreadable::Damaged)),
-            Err(newer) => Err(Fault::Page(newer)),
-        },
+        Some(bytes) => Marks::decode(bytes).map(|(marks, _)| marks).map_err(Fault::Page),
     }
 }
 

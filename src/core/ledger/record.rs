@@ -5,7 +5,6 @@ use super::block::{FilePart, Unreadable, checksum};
 use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::note::{ExitNote, WITHDRAWN};
-use super::old;
 use super::state::Ledger;
 
 /// Returns the newest record of a file, and what is to be known of the file to write the next one.
@@ -13,11 +12,6 @@ use super::state::Ledger;
 /// # Errors
 /// The file is damaged, was cut off, or a later version has written it.
 pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
-    if old::is_file(bytes) {
-        let record = old::file(bytes).ok_or(Fault::File(Unreadable::Damaged))?;
-        let state = FileState { number: record.1.number, is_old: true, ..FileState::default() };
-        return Ok((record, state));
-    }
     if bytes.len() != FILE {
         return Err(Fault::File(Unreadable::Damaged));
     }

@@ -2,6 +2,7 @@
 
 use flake_core::ledger::block::{FilePart, SIZE};
 use flake_core::ledger::marks::{Mark, Marks, Writer};
+use flake_core::ledger::record::newest;
 use flake_core::ledger::used::Used;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,7 +10,7 @@ use super::choices::Choices;
 
 /// Marks begin with these bytes after the head, with the checksum that nobody guesses; the last of them are decisions.
 pub fn page(data: &[u8]) {
-    let _ = Marks::decode(data);
+    let _ = (Marks::decode(data), newest(data));
     let (bytes, decisions) = data.split_at(data.len().saturating_sub(64));
     let mut page = vec![0; SIZE];
     page[..8].copy_from_slice(b"FLKM\x01\0\x01\0");
