@@ -5,7 +5,9 @@
 //! [`protocol`] in which order it is written, and a [`host`] does it.
 
 pub mod block;
+pub mod bound;
 pub mod host;
+pub mod lookout;
 pub mod marks;
 pub mod note;
 pub mod protocol;

@@ -43,13 +43,16 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> 
     let exists = known.is_some() && !state.is_old;
     let mut marks = known.unwrap_or_default();
     // An acceptance that could not be written may be there, which has taken back what the ledger has not.
-    marks.bound = ledger.bound;
+    marks.bound = ledger.horizons.bound;
+    marks.above = marks.above.max(ledger.above);
     if let Some(others) = others {
         marks.unite(others, node);
     }
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note: None };
+    let (wal_timeline, lookout) = (ledger.wal_timeline, ledger.lookout);
+    let (waits, watches) = (lookout.waits(), lookout.is_on(writer.steady()));
+    let file = FilePart { number, node, wal_timeline, waits, watches, exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let checksum = checksum(&bytes);
