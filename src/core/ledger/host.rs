@@ -139,7 +139,7 @@ pub trait Writer: Deref<Target: Server> {
     fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// A session of a server.
+/// A session of a primary: a standby makes no IDs.
 pub trait Host: Server {
     /// Why the server could not do it.
     type Error: From<Fault>;
@@ -154,9 +154,7 @@ pub trait Host: Server {
     fn untraced(&self) -> i64 {
         i64::MIN
     }
-    /// Whether the server is a standby.
-    fn in_recovery(&self) -> bool;
-    /// The timeline of the WAL that the server writes; 0 on a standby.
+    /// The timeline of the WAL that the server writes.
     fn wal_timeline(&self) -> u32;
     /// Reads the page of this session's database, and waits until what was read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;

@@ -42,15 +42,13 @@ pub enum Grant {
 
 /// Has the ledger begun, after a start or a promotion, and returns it.
 fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
-    let in_recovery = host.in_recovery();
-    let present = |state: &mut State| state.ledger.filter(|ledger| ledger.in_recovery == in_recovery);
-    if let Some(ledger) = host.lock(present) {
+    if let Some(ledger) = host.lock(|state| state.ledger) {
         return Ok(ledger);
     }
     let (node, wal_timeline, next_xid) = (host.node(), host.wal_timeline(), host.next_xid());
     let ledger = {
         let writer = host.writer();
-        if let Some(ledger) = writer.lock(present) {
+        if let Some(ledger) = writer.lock(|state| state.ledger) {
             return Ok(ledger);
         }
         let file = match writer.read()? {
@@ -58,19 +56,16 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             None => None,
         };
         let now = writer.now();
-        let (era, started_at) =
-            writer.lock(|state| (state.ledger.map_or(0, |ledger| ledger.era + 1), state.started_at));
+        let started_at = writer.lock(|state| state.started_at);
         let ledger = Ledger::begin(&Facts {
             now,
             steady: writer.steady(),
             started_at,
             node: node.into(),
             wal_timeline,
-            in_recovery,
             boot: writer.boot(),
             chance: (writer.chance(), writer.chance()),
             file: file.as_ref().map(|(record, _)| record),
-            era,
         });
         writer.lock(|state| {
             state.first_xid = next_xid;
@@ -135,13 +130,7 @@ fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
     Ok(Looked { marks, exists: page.bytes.is_some() })
 }
 
-/// Takes in what the page of this session's database says: the first thing to do on a server that was promoted.
-pub fn take_page<H: Host>(host: &mut H) -> Result<(), H::Error> {
-    look(host).map(|_| ())
-}
-
 fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
-    // A server that was promoted meanwhile begins anew.
     let ledger = begun(host)?;
     let (now, steady) = (host.now(), host.steady());
     if ledger.having_read(marks, now, steady) == ledger {
@@ -170,12 +159,12 @@ fn without_reserve(window: Window) -> Window {
     if window.until >= window.skip { window } else { Window { until: window.until.saturating_sub(RESERVE), ..window } }
 }
 
-/// Sees to it that the page says what the ledger says. A standby cannot write it.
+/// Sees to it that the page says what the ledger says.
 fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
     let Looked { mut marks, mut exists } = page;
     loop {
         let Some(ledger) = host.lock(|state| state.ledger) else { return Ok(()) };
-        if host.in_recovery() || exists && ledger.is_in(&marks) {
+        if exists && ledger.is_in(&marks) {
             return Ok(());
         }
         // A page that is created anew begins with what the file knows of others.
@@ -248,7 +237,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
         raise_page(host, page)?;
         true
     } else {
-        host.in_recovery() || page.exists && ledger.is_in(&page.marks)
+        page.exists && ledger.is_in(&page.marks)
     };
     let last_seen = host.shared().last_seen.load(Ordering::Acquire);
     let window = if is_in_page { without_reserve(ledger.window) } else { Window::NONE };
@@ -364,9 +353,6 @@ fn note_exit<H: Host>(host: &mut H) {
 /// Writes this server's mark into the page of its database, which may just have been created.
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = look(host)?;
-    if host.in_recovery() {
-        return Ok(());
-    }
     {
         // No page names an incarnation or a start before the file does.
         let writer = host.writer();

@@ -22,18 +22,14 @@ pub struct Facts<'a> {
     pub started_at: Option<i64>,
     /// The node in force, and the number of nodes.
     pub node: (u32, u32),
-    /// The timeline of the WAL; 0 on a standby.
+    /// The timeline of the WAL.
     pub wal_timeline: u32,
-    /// Whether the server is a standby.
-    pub in_recovery: bool,
     /// Identifies the run of the operating system.
     pub boot: Option<u64>,
     /// Chance numbers for an incarnation and for the start; neither is 0.
     pub chance: (u32, u32),
     /// The content of the file, if there is one.
     pub file: Option<&'a (Marks, FilePart)>,
-    /// The era of the ledger before, if the server was promoted.
-    pub era: u64,
 }
 
 /// The use of time, which all sessions of a server share, in plain numbers.
@@ -44,8 +40,6 @@ pub struct Ledger {
     pub me: Author,
     /// The timeline of the WAL that it began on.
     pub wal_timeline: u32,
-    /// Whether it began while the server was a standby.
-    pub in_recovery: bool,
     /// The look-out for an old primary.
     pub lookout: Lookout,
     /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
@@ -80,7 +74,6 @@ impl Ledger {
         let mut ledger = Self {
             me: Author { node: known.node, incarnation, start: known.chance.1 },
             wal_timeline: known.wal_timeline,
-            in_recovery: known.in_recovery,
             lookout: Lookout::begin(known.steady, watches || waits),
             given_back: (0, Used::NONE),
             known_since: if known.file.is_some() {
@@ -92,7 +85,7 @@ impl Ledger {
             above: i64::MIN,
             used: Used::NONE,
             horizons: Horizons::begin(incarnation, Bound::NONE, i64::MAX),
-            era: known.era,
+            era: 0,
             floor: i64::MIN,
             window: Window::NONE,
         };

@@ -36,7 +36,6 @@ pub struct Alone {
     pub page: Page,
     pub node: Node,
     pub wal_timeline: u32,
-    pub in_recovery: bool,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
     /// The slot of the session that asks.
@@ -56,7 +55,6 @@ impl Alone {
             page: Page { bytes: None, last_value: None },
             node: Node::new(0, 2).unwrap(),
             wal_timeline: 1,
-            in_recovery: false,
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
@@ -157,9 +155,6 @@ impl Host for Alone {
 
     fn node(&self) -> Node {
         self.node
-    }
-    fn in_recovery(&self) -> bool {
-        self.in_recovery
     }
     fn wal_timeline(&self) -> u32 {
         self.wal_timeline

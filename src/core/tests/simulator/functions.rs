@@ -89,7 +89,7 @@ impl Play {
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
-                machine.promises.push(Promise { instant, database, node: machine.node, record, waits_for });
+                machine.promises.push(Promise { instant, database, record, waits_for });
             }
             Ok(())
         });

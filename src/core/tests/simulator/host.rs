@@ -253,14 +253,9 @@ impl Host for Hosted {
         self.node
     }
 
-    fn in_recovery(&self) -> bool {
-        self.step("asks whether it is a standby");
-        self.with_machine(|machine| machine.recovers())
-    }
-
     fn wal_timeline(&self) -> u32 {
         self.step("asks for the timeline");
-        self.with_machine(|machine| if machine.recovers() { 0 } else { machine.timeline })
+        self.with_machine(|machine| machine.timeline)
     }
 
     fn page(&mut self) -> Result<Page, Trouble> {
