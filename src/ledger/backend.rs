@@ -111,10 +111,6 @@ impl Host for Backend {
         self.attachment.control.header.foreign_floor.load(Ordering::Acquire)
     }
 
-    fn in_recovery(&self) -> bool {
-        recovery::is_in_progress()
-    }
-
     fn wal_timeline(&self) -> u32 {
         recovery::wal_timeline()
     }

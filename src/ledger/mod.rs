@@ -37,7 +37,7 @@ pub use self::mark::page::hold as hold_page;
 pub use self::membership::{join, leave};
 pub use self::node::{node_in_force, node_to_read};
 pub use self::operator::{accept_clock, start_above};
-pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
+pub use self::transactions::{admit, admits, cover, end as end_transaction};
 
 /// Returns the error that the file of the marks raises in the first session to make an ID, if it does.
 pub fn file_error() -> Option<Error> {

@@ -12,14 +12,13 @@ use super::attach::{Attachment, attach};
 use super::backend::Backend;
 use crate::clock;
 use crate::error::{Error, superuser_only};
-use crate::postgres::report;
+use crate::postgres::{recovery, report};
 use crate::postgres::timestamptz::Timestamptz;
-use crate::settings;
 
 /// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
     superuser_only("flake_accept_clock")?;
-    settings::refuse_in_recovery(c"flake_accept_clock()");
+    recovery::refuse(c"flake_accept_clock()");
     let now = clock::now();
     if let Attachment { foreign: Some(header), .. } = attach()? {
         return Ok(now.max(header.foreign_floor.load(Ordering::Acquire)));
@@ -52,7 +51,7 @@ pub fn accept_clock() -> Result<i64, Error> {
 /// ahead of the clock than a restart may be, it takes `force`. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     superuser_only("flake_start_above")?;
-    settings::refuse_in_recovery(c"flake_start_above()");
+    recovery::refuse(c"flake_start_above()");
     if let Attachment { foreign: Some(header), .. } = attach()? {
         return Err(Error::OtherVersion { found: header.version });
     }

@@ -23,7 +23,7 @@ use self::wait::Wait;
 use crate::error::Error;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
-use crate::{clock, ledger, settings};
+use crate::{clock, ledger};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
@@ -58,7 +58,7 @@ pub fn publish_horizon() -> Result<i64, Error> {
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
 /// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
-    settings::refuse_in_recovery(c"flake_cover()");
+    recovery::refuse(c"flake_cover()");
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }

@@ -15,7 +15,7 @@ use super::shelf::Shelf;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Backend};
 use crate::postgres::transaction;
-use crate::settings;
+use crate::postgres::recovery;
 
 /// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
 /// destructors run before PostgreSQL's callbacks, which have to find the generators.
@@ -56,7 +56,7 @@ impl<S: IdSource> Store<S> {
 /// Acts on this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     store.with(|Store { function, generators }| {
-        settings::refuse_in_recovery(function);
+        recovery::refuse(function);
         let key = source.key();
         if !generators.borrow().has(key) {
             // No generator is borrowed meanwhile, because the session may exit while it waits for a lock.

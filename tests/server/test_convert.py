@@ -292,7 +292,7 @@ def test_who_may(server, db):
 def test_on_a_standby(own_servers):
     primary = own_servers()
     primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers("flake.allow_in_recovery=on", standby_of=primary)
+    standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     with standby.connect() as db:
         error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value

@@ -202,7 +202,7 @@ impl Chance {
             _ => self.of_failovers(&mut events),
         }
         let story = Story { events };
-        if self.is(3) { self.with_some_kinds(story) } else { story }
+        if self.is(2) { self.with_some_kinds(story) } else { story }
     }
 
     /// Rows are written and read on one server, which stops now and then.

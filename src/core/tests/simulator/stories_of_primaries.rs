@@ -126,7 +126,8 @@ fn what_start_above_was_told_counts_under_another_number() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
     let renumber = |node| Event::Restart { node, preloads: false };
     for node in [SECOND_NODE, (0, 1)] {
-        let world = goes_well([on(A, [make(0), above, renumber(node), make(0), wait(1), renumber(FIRST), make(0)])]);
+        let before = [Event::Pass { by: SECOND / 4 }, make(0), above];
+        let world = goes_well([on(A, before), on(A, [renumber(node), make(0), wait(1), renumber(FIRST), make(0)])]);
         assert_eq!(made_on(&world, A, 0), 1, "the one from before");
     }
 }
