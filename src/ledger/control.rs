@@ -26,9 +26,9 @@ pub struct Header {
     /// The node's number in the lower half, the number of nodes in the upper one; 0 before they are pinned.
     node: AtomicU64,
     /// Sessions of other versions have used only ticks that start before this instant.
-    pub foreign_floor: AtomicI64,
+    pub others_floor: AtomicI64,
     /// How many sessions of other versions there have been.
-    pub foreign_sessions: AtomicU32,
+    pub others_sessions: AtomicU32,
 }
 
 /// The control block.
@@ -111,8 +111,8 @@ impl Control {
                 version: VERSION,
                 share_rule: SHARE_RULE,
                 node: AtomicU64::new(0),
-                foreign_floor: AtomicI64::new(i64::MIN),
-                foreign_sessions: AtomicU32::new(0),
+                others_floor: AtomicI64::new(i64::MIN),
+                others_sessions: AtomicU32::new(0),
             },
             lock: LwLock::new(),
             file_lock: LwLock::new(),

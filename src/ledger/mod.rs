@@ -5,12 +5,12 @@
 mod attach;
 mod backend;
 mod control;
-mod foreign;
 mod horizon;
 mod mark;
 mod membership;
 mod node;
 mod operator;
+mod other_version;
 mod pages;
 mod segment;
 mod transactions;
@@ -67,15 +67,15 @@ pub fn status() -> Option<Status> {
 }
 
 /// Returns the version of the control block if it is that of another version of the library.
-pub fn foreign_version() -> Result<Option<u32>, Error> {
-    Ok(attach::attach()?.foreign.map(|header| header.version))
+pub fn other_version() -> Result<Option<u32>, Error> {
+    Ok(attach::attach()?.other_version.map(|header| header.version))
 }
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
     // The extension can be updated before the server is restarted; the first session after that sees to it.
-    if attach::attach()?.foreign.is_some() {
+    if attach::attach()?.other_version.is_some() {
         return Ok(());
     }
     // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.

@@ -14,8 +14,8 @@ use super::layout_source::LayoutSource;
 use super::shelf::Shelf;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Backend};
-use crate::postgres::transaction;
 use crate::postgres::recovery;
+use crate::postgres::transaction;
 
 /// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
 /// destructors run before PostgreSQL's callbacks, which have to find the generators.

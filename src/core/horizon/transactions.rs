@@ -26,11 +26,7 @@ pub struct SessionTransactions {
 impl SessionTransactions {
     /// The transactions of a session that has not joined.
     pub const fn before_joining() -> Self {
-        Self {
-            admitted: Cell::new(NONE),
-            covered_in: Cell::new(None),
-            last: Cell::new((0, i64::MIN)),
-        }
+        Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, i64::MIN)) }
     }
 
     /// Has the session's transactions hold horizons from now on.

@@ -154,7 +154,8 @@ impl Marks {
             [((index as u16, false), &mark.times.own), ((index as u16, true), &mark.times.inherited)]
         });
         let sets = sets.chain(self.folded.iter().map(|used| ((FOLDED, false), used)));
-        let mut gaps: Vec<_> = sets.flat_map(|(owner, used)| used.gaps().iter().map(move |&gap| (owner, gap))).collect();
+        let mut gaps: Vec<_> =
+            sets.flat_map(|(owner, used)| used.gaps().iter().map(move |&gap| (owner, gap))).collect();
         if gaps.len() > MAX_GAPS {
             gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.from));
             gaps.truncate(MAX_GAPS);

@@ -158,8 +158,8 @@ pub trait Host: Server {
     fn wal_timeline(&self) -> u32;
     /// Reads the page of this session's database, and waits until what was read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
-    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk.
-    fn change_page(&mut self, change: impl FnMut(&Page) -> Change) -> Result<(), Self::Error>;
+    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk. Returns what it says.
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Self::Error>;
     /// Waits for the right to change the ledger.
     fn writer(&mut self) -> Self::Writer<'_>;
     /// Takes it if nobody has it.

@@ -11,7 +11,8 @@ const ROOM_AT: usize = 320;
 
 fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
     let by = Author { node: (id, 1000), incarnation: id + 5, start: id + 9 };
-    let inherited = Used::except(until.saturating_sub(500), gaps.iter().copied().map(|gap| Free { to: gap.to - 1, ..gap }));
+    let inherited =
+        Used::except(until.saturating_sub(500), gaps.iter().copied().map(|gap| Free { to: gap.to - 1, ..gap }));
     Mark { by, times: Times { own: Used::except(until, gaps.iter().copied()), inherited } }
 }
 
@@ -102,7 +103,8 @@ fn gaps_without_room_count_as_used() {
         marks.set(mark(id, 1000 + i64::from(id), &gaps));
     }
     let (read, _) = Marks::decode(&marks.encode(None)).unwrap();
-    let kept: usize = read.listed().iter().map(|mark| mark.times.own.gaps().len() + mark.times.inherited.gaps().len()).sum();
+    let kept: usize =
+        read.listed().iter().map(|mark| mark.times.own.gaps().len() + mark.times.inherited.gaps().len()).sum();
     assert_eq!(kept, (SIZE - 5312) / 24);
     for (before, after) in marks.listed().iter().zip(read.listed()) {
         assert_eq!((before.by, before.times.all().until()), (after.by, after.times.all().until()));

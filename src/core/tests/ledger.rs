@@ -81,7 +81,7 @@ impl One {
 
     fn accept(&self, now: i64) -> i64 {
         self.alone.borrow().at(now);
-        protocol::accept(&mut *self.alone.borrow_mut()).unwrap().0
+        protocol::accept(&mut *self.alone.borrow_mut()).unwrap().from
     }
 
     fn slot<R>(&self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {

@@ -1,8 +1,8 @@
 //! The file of a server: what is flushed is not overwritten before the next record is, and nothing is written over a fault.
 
 use flake_core::ledger::block::{SIZE, Unreadable};
-use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
 use flake_core::ledger::bound::Bound;
+use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
 use flake_core::ledger::marks::{Author, MARGIN, Mark, Marks, Times};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::protocol::{self, Grant};

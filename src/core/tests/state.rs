@@ -112,7 +112,10 @@ fn a_new_incarnation_that_meets_another_waits() {
     let after = NOON + SECOND + 500;
     assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor, NOON + SECOND);
     assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor, NOON + 1, "the clock was set back");
-    assert!(new.having_read(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(), "it is old enough");
+    assert!(
+        new.having_read(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(),
+        "it is old enough"
+    );
     let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
     let closed = opened.having_read(&others, NOON, 100 * SECOND);
     assert!(!closed.is_open() && closed.era == opened.era + 1);
@@ -197,7 +200,10 @@ fn what_is_settled_is_bound() {
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
     let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
     let (binding, instant) = closed.settled(NOON);
-    assert_eq!((instant, binding.horizons.bound.instant, binding.horizons.bound.incarnation), (NOON, NOON + AHEAD, ME.incarnation));
+    assert_eq!(
+        (instant, binding.horizons.bound.instant, binding.horizons.bound.incarnation),
+        (NOON, NOON + AHEAD, ME.incarnation)
+    );
     assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
     let (binding, instant) = closed.settled(NOON + 2 * HOUR);
     assert_eq!((instant, binding.horizons.bound.instant), (NOON + HOUR, NOON + HOUR));
@@ -210,7 +216,10 @@ fn starting_above() {
     assert_eq!(above.starting_above(NOON + HOUR), above);
     assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
-    assert!(ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2), "also below time that was used");
+    assert!(
+        ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2),
+        "also below time that was used"
+    );
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
 
 /// The memory that sessions share.
 pub fn library() -> Finding {
-    match ledger::foreign_version() {
+    match ledger::other_version() {
         Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),
         Ok(Some(version)) => Finding::wrong(
             format!(

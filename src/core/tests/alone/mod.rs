@@ -162,11 +162,12 @@ impl Host for Alone {
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
     }
-    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Trouble> {
-        if let Change::Write(bytes, until) = change(&self.page) {
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
+        let (change, result) = change(&self.page);
+        if let Change::Write(bytes, until) = change {
             self.page = Page { bytes: Some(bytes), last_value: Some(until) };
         }
-        Ok(())
+        Ok(result)
     }
     fn writer(&mut self) -> Right<'_> {
         Right(self)

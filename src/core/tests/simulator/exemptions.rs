@@ -91,9 +91,9 @@ fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> b
 
 /// It rests on "IDs made within 3 seconds after the clock was set or accepted, if that did not come across before a failover".
 fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    known.parted(one, other).is_some_and(|(old, _, branch)| {
-        branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last
-    })
+    known
+        .parted(one, other)
+        .is_some_and(|(old, _, branch)| branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last)
 }
 
 /// It rests on "IDs of an old primary under a number that it was given so shortly before the failover that none of its marks had come

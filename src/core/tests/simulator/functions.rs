@@ -49,8 +49,8 @@ impl Play {
         let began = self.take_horizons_back(at, None);
         self.world().machines[at].accepting += 1;
         let result = self.act((at, slot), stop, |host, _| {
-            let (instant, has_changed, _) = protocol::accept(host)?;
-            from.set((instant, has_changed));
+            let accepted = protocol::accept(host)?;
+            from.set((accepted.from, accepted.is_new));
             Ok(())
         });
         let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get().0) } else { began };

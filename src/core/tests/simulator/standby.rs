@@ -6,8 +6,8 @@ use crate::disk::File;
 use crate::exemptions::{
     horizon_that_an_acceptance_did_not_know, horizon_that_has_come_across, horizon_that_was_taken_back,
 };
-use crate::operator::Ending;
 use crate::machine::Promise;
+use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
 use crate::rows::Horizon;
@@ -171,11 +171,6 @@ impl Play {
         machine.replayed.clear();
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
         let (name, source) = (world.name(at), world.name(source));
-        tell!(
-            world,
-            "server {name} becomes a standby of server {source}, node {} of {}{kept}",
-            node.0,
-            node.1
-        );
+        tell!(world, "server {name} becomes a standby of server {source}, node {} of {}{kept}", node.0, node.1);
     }
 }

@@ -15,16 +15,17 @@ pub fn page(me: Option<Author>, mut page: Page) -> Page {
 }
 
 /// Has the page changed, with its node's mark in the name in which it was.
-pub fn change(me: Option<Author>, present: &Page, change: &mut impl FnMut(&Page) -> Change) -> Change {
+pub fn change<R>(me: Option<Author>, present: &Page, change: impl FnOnce(&Page) -> (Change, R)) -> (Change, R) {
     let by = |node| decoded(present.bytes.as_deref())?.of(node).map(|mark| mark.by);
-    match (change(&page(me, present.clone())), me) {
-        (Change::Write(bytes, until), Some(me)) => {
-            let Some(mut marks) = decoded(Some(&bytes)) else { return Change::Keep };
+    let (change, result) = change(&page(me, present.clone()));
+    let renamed = match (change, me) {
+        (Change::Write(bytes, until), Some(me)) => decoded(Some(&bytes)).map(|mut marks| {
             marks.rename(by(me.node).unwrap_or(Author { incarnation: 0, start: 0, ..me }));
             Change::Write(marks.encode(None), until)
-        }
-        _ => Change::Keep,
-    }
+        }),
+        _ => None,
+    };
+    (renamed.unwrap_or(Change::Keep), result)
 }
 
 fn decoded(bytes: Option<&[u8]>) -> Option<Marks> {
