@@ -57,8 +57,22 @@ fn an_exit_note_gives_back_what_the_file_knew() {
     assert_eq!(concern(6, known), known);
 }
 
+/// A restart adds a margin to what its incarnation has inherited, and none to its own time; another one inherits both.
 #[test]
-fn the_margin_is_after_each_stretch() {
+fn a_restart_keeps_inherited_time_apart() {
+    let times = Times { own: Used::before(5 * MARGIN), inherited: Used::before(9 * MARGIN) };
+    let mut marks = Marks::default();
+    marks.set(Mark { by: by(0, 2, 5, 8), times });
+    assert_eq!(marks.concern(by(0, 2, 5, 9), &(0, Used::NONE)).times, times);
+    let another = marks.concern(by(0, 2, 6, 9), &(0, Used::NONE)).times;
+    assert_eq!(another, Times { own: Used::NONE, inherited: Used::before(9 * MARGIN) });
+    assert_eq!([times, another].map(|times| times.used(i64::MIN).until()), [10 * MARGIN; 2], "one margin");
+    // Its exit note gives back time of its own only.
+    assert_eq!(marks.concern(by(0, 2, 5, 9), &(8, times.own)).times, Times { own: Used::NONE, ..times });
+}
+
+#[test]
+fn the_margin_is_after_each_window() {
     let used = Used::except(100 * MARGIN, [Free { from: 10 * MARGIN, to: 20 * MARGIN, accepted: false }]);
     let mut marks = Marks::default();
     marks.set(Mark { by: by(0, 2, 6, 8), times: Times::own(used) });
@@ -107,9 +121,10 @@ fn what_others_know_of_all_nodes_counts() {
     let until = 20 * MARGIN;
     let mut others = Marks::of_all(Used::before(until));
     others.bound = Bound { recalls: 0, instant: 7, incarnation: 2 };
+    others.above = 11;
     let mut united = marks([(by(0, 2, 5, 8), 10 * MARGIN)]);
     united.unite(&others, (0, 2));
-    assert_eq!((united.until(), united.bound), (until, others.bound));
+    assert_eq!((united.until(), united.bound, united.above), (until, others.bound, 11));
     assert_eq!([concern(&united, by(0, 2, 5, 8)), concern(&united, by(1, 2, 6, 3))], [(until + MARGIN, true); 2]);
 }
 

@@ -211,6 +211,8 @@ fn the_last_value_is_not_below_horizons() {
     alone.page.bytes = Some(marks.encode(None));
     protocol::grant(&mut alone, NOON, NOON + 1, false).unwrap();
     assert_eq!(alone.page.last_value, Some(NOON + HOUR));
+    protocol::start_above(&mut alone, NOON + 2 * HOUR).unwrap();
+    assert_eq!(alone.page.last_value, Some(NOON + 2 * HOUR));
 }
 
 #[test]
