@@ -20,7 +20,7 @@ pub const FILE: usize = 2 * HALF + NOTE;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shared {
-    /// The open stretch and the era.
+    /// The window and the era.
     pub window: SharedWindow,
     /// The latest present instant that a session has seen.
     pub last_seen: AtomicI64,

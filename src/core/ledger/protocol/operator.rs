@@ -43,7 +43,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
     };
     let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {
-        // The open stretch holds the present: sessions go on where they are.
+        // The window holds the present: sessions go on where they are.
         Grant::Window(..) if !is_new && was_seen > now => {
             host.lock(|state| state.ledger.map_or(now, |ledger| ledger.window.until))
         }
@@ -62,7 +62,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
     });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
-    // An instant that was announced in the open stretch is not taken back.
+    // An instant that was announced in the window is not taken back.
     let from = from.max(shared.announced.load(Ordering::SeqCst));
     shared.last_seen.fetch_min(from, Ordering::AcqRel);
     Ok(Acceptance { from, is_new, bound })

@@ -56,7 +56,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     if !ledger.is_open() {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
-            // It asks again: what is waited for may be over before the clock gets there. An open stretch has another era.
+            // It asks again: what is waited for may be over before the clock gets there. An open window has another era.
             let start = Start { free_from: i64::MIN, resumed: None };
             return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
         }
