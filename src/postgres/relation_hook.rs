@@ -12,11 +12,11 @@ use pgrx::{PgList, is_a, pg_sys};
 use super::quals::each_list;
 use super::time_filter::{Relation, TimeFunction, may_be_filter};
 
-/// The hook, which has another name since version 19.
-#[cfg(not(feature = "pg19"))]
-use pg_sys::{get_relation_info_hook as HOOK, get_relation_info_hook_type as Hook};
+// The hook has another name since version 19.
 #[cfg(feature = "pg19")]
 use pg_sys::{build_simple_rel_hook as HOOK, build_simple_rel_hook_type as Hook};
+#[cfg(not(feature = "pg19"))]
+use pg_sys::{get_relation_info_hook as HOOK, get_relation_info_hook_type as Hook};
 
 struct Subscribed {
     functions: [TimeFunction; 2],
