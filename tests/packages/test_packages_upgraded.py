@@ -25,7 +25,7 @@ LAYOUTS = {"early": "twitter", "late": "si"}
 READ = """
     SELECT count(*), max(flake_timestamp(id)) FROM orders WHERE flake_timestamp(id) >= now() - interval '10 s'
     UNION ALL SELECT count(*), max(sno_timestamp(sno)) FROM orders WHERE sno_timestamp(sno) >= now() - interval '10 s'"""
-CHECK = 'SELECT "check", detail, hint FROM flake_check() WHERE NOT ok'
+CHECK = 'SELECT name, detail, hint FROM flake_check() WHERE NOT ok'
 
 
 def version(package):

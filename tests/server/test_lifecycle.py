@@ -23,7 +23,7 @@ SCHEMA = """
     -- Named so that its data is restored first.
     CREATE TABLE aaa (id bigint PRIMARY KEY DEFAULT flake_next('mine'), n int,
                       created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'mine')) STORED,
-                      code text GENERATED ALWAYS AS (flake_encode(id, 'Ticks.10')) STORED,
+                      code text GENERATED ALWAYS AS (flake_to_text(id, 'Ticks.10')) STORED,
                       CHECK (flake_timestamp(id, 'mine') > '2024-01-01Z'));
     CREATE INDEX ON aaa (flake_timestamp(id, 'mine'));
     CREATE TABLE slices (id bigint DEFAULT flake_next('mine')) PARTITION BY RANGE (flake_timestamp(id, 'mine'));

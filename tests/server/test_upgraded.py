@@ -44,7 +44,7 @@ def use(db, made):
     db.execute("INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next())")
     counts = "SELECT (SELECT count(*) FROM parts) = (SELECT count(*) FROM aaa), newest() = (SELECT max(id) FROM aaa)"
     assert db.execute(counts).fetchone() == (True, True)
-    assert db.execute("SELECT count(*) FROM flake_open").fetchone() == (0,)
+    assert db.execute("SELECT count(*) FROM flake_open_transactions").fetchone() == (0,)
     # Its own layouts have few IDs.
     wrong = "SELECT array_agg(hint) FROM flake_check() WHERE NOT ok AND hint NOT LIKE 'Expect sessions%'"
     assert db.execute(wrong).fetchone() == (None,)
@@ -61,7 +61,7 @@ def test_what_was_there_stays(own_servers, version):
         db.execute(USED)
         use(db, made)
         made.make(other, 100)
-        other.execute("PREPARE read AS SELECT flake_encode(flake_next('mine'), 'Ticks.10'), sno_next()")
+        other.execute("PREPARE read AS SELECT flake_to_text(flake_next('mine'), 'Ticks.10'), sno_next()")
         other.execute("EXECUTE read")
         content, objects = db.execute(CONTENT).fetchone(), members(db)
         mark = other.execute("SELECT last_value FROM flake_mark").fetchone()
@@ -81,7 +81,7 @@ def test_what_was_there_stays(own_servers, version):
         db.execute("SELECT flake_drop_layout('new')")
     with server.connect(dbname="kept", user="stranger") as new:
         made.make(new, 100)
-        new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_generators, flake_open")
+        new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_generators, flake_open_transactions")
 
 
 @either_way
@@ -144,7 +144,7 @@ def test_horizons(own_servers, version, upgrade):
             db.execute(upgrade)
         for asking in [tailer, db]:
             assert horizon.holds(asking, prepared)
-        assert sorted(gid for gid, in tailer.execute("SELECT gid FROM flake_open WHERE gid IS NOT NULL")) == ["prepared"]
+        assert sorted(gid for gid, in tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL")) == ["prepared"]
         db.execute("COMMIT PREPARED 'prepared'")
         assert horizon.passes(tailer, prepared) and horizon.holds(tailer, id)
         later = horizon.insert(writer)
