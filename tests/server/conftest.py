@@ -78,6 +78,7 @@ class Server:
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
+        self.scripts = []
         self.dir = self.base / "pg"
         self.environment = os.environ | {"PG_CONFIG": str(self.pg_config)}
         if clock is not None:
@@ -166,7 +167,17 @@ class Server:
         signalled(self.processes()[:1], signal.SIGSTOP)
         return signalled(self.processes(), signal.SIGSTOP)
 
+    def add_script(self, name, text):
+        """A script of the extension that this server finds. It may be the only place for all servers, and is removed at the end."""
+        known = pg_config("--sharedir", self.pg_config) / "extension"
+        own = self.dir / "stage" / known.relative_to("/")
+        self.scripts.append((own if own.exists() else known) / f"flake--{name}.sql")
+        self.scripts[-1].write_text(text)
+        self.scripts[-1].chmod(0o644)
+
     def remove(self):
+        for script in self.scripts:
+            script.unlink(missing_ok=True)
         try:
             self._cluster("remove")
         finally:
