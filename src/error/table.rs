@@ -151,7 +151,7 @@ pub fn row(error: &Error) -> Row {
             "Restart the server, so that all sessions use the same version."),
         TooFarAhead { by, until } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("Until {}, which is {by:?} from now, no layout could make IDs.", time(*until)),
-            "Check the ID, its layout, and the clock. If this is what you want, pass force => true."),
+            "Check the ID, its layout, and the clock. If this is what you want, pass force => true; no restart, failover or other flake.node_id takes it back."),
 
         // Horizons.
         NothingPublished => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -16,9 +16,7 @@ use crate::postgres::lwlock::LwLock;
 /// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
 pub const CONTROL_SIZE: usize = 4096;
 /// The version of [`Control`] and of what it holds.
-pub const VERSION: u32 = 2;
-/// Beside an older version's control block no IDs are made: its sessions would not read the file and the pages.
-pub const FIRST_WITH_ROOM: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// The beginning of the control block, which is the same in all versions of the library.
 #[repr(C)]
