@@ -11,7 +11,7 @@ use pgrx::{PgBox, PgList, is_a, pg_sys};
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
 use super::nodes::{self, and, copy, elements};
-use super::siblings::{may_call, operator, sibling};
+use super::same_schema::{in_schema_of, may_call, operator};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {
@@ -98,7 +98,7 @@ unsafe fn range_condition(
             return None;
         }
         let comparison = |end, strategy| {
-            let (function, operator) = (sibling(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
             let bound = result(root, function, key_type, &span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
