@@ -20,7 +20,7 @@ from sessions import other_sessions, without_names
 # Their sections are about several servers each; test_runbook.py and tests/engines execute them.
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 # For operators, who have rights that owners of tables do not have.
-OF_OPERATORS = [ROOT / "docs/how-to" / name for name in ("monitor.md", "several-servers.md", "high-availability.md")]
+OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
 IN_EVERY_SESSION = [page for page in PAGES if page not in OF_SEVERAL_SERVERS + OF_OPERATORS and blocks(page)]
 MARK = "----- end of block -----"
 
