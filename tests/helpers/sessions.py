@@ -35,6 +35,7 @@ class Session:
         server.sql(f'CREATE DATABASE "{database}" OWNER "{OWNER}"')
         options = {"timezone": self.timezone, "datestyle": "SQL,DMY", "search_path": f'"{SCHEMA}"'.replace(" ", r"\ ")}
         client = server.of_client(OWNER, database, " ".join(f"-c {name}={value}" for name, value in options.items()))
+        client.named = self.named
         client.sql(f'CREATE SCHEMA "{SCHEMA}"')
         if extension:
             client.sql("CREATE EXTENSION flake")
