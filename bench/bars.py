@@ -38,9 +38,9 @@ SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 CALLS = [
     ("flake_next('twitter')", "id", 160, None),
     ("sno_next()", "id", 310, None),
-    ("flake_encode(id, 'twitter')", "id", 1.2, "id::text"),
-    ("flake_encode(id, 'tsid')", "id", 1.0, "id::text"),
-    ("flake_parse(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
+    ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),
+    ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),
+    ("flake_from_text(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
     ("flake_node(id, 'twitter')", "id", 1.65, "flake_timestamp(id, 'twitter')"),
 ]
 SORTS = [("sno", 1.05, "uuid")]

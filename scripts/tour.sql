@@ -57,11 +57,11 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE flake_during(id, '[2026-01-01Z,20
 
 SELECT name, epoch::date, tick, bits, ids_per_tick, ends_at::date, text_form FROM flake_layouts LIMIT 8;
 
-SELECT flake_next('si') AS exact_in_javascript, flake_encode(flake_next('base64id'), 'base64id') AS ten_characters;
+SELECT flake_next('si') AS exact_in_javascript, flake_to_text(flake_next('base64id'), 'base64id') AS ten_characters;
 
 SELECT flake_create_layout('mine', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z", "text": "base62"}');
 
-SELECT flake_encode(flake_next('mine'), 'mine') AS mine;
+SELECT flake_to_text(flake_next('mine'), 'mine') AS mine;
 
 SELECT layout, workers, ids_per_tick, issued FROM flake_generators;
 

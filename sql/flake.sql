@@ -94,7 +94,7 @@ CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS 
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
     'draws the bits of an ID with the name, width and number of each field; for people, as later versions may draw otherwise';
 
-CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS integer
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node';
 COMMENT ON FUNCTION flake_node(bigint, text) IS
@@ -108,16 +108,16 @@ COMMENT ON FUNCTION flake_make(timestamptz, jsonb, text) IS
 
 -- Text -------------------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_encode(id bigint, layout text DEFAULT 'twitter') RETURNS text
+CREATE FUNCTION flake_to_text(id bigint, layout text DEFAULT 'twitter') RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_encode';
-COMMENT ON FUNCTION flake_encode(bigint, text) IS 'writes an ID in the layout''s text form';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_to_text';
+COMMENT ON FUNCTION flake_to_text(bigint, text) IS 'writes an ID in the layout''s text form';
 
-CREATE FUNCTION flake_parse(text text, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_from_text(text text, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_parse';
-COMMENT ON FUNCTION flake_parse(text, text) IS
-    'reads an ID in the layout''s text form; the inverse of flake_encode';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_from_text';
+COMMENT ON FUNCTION flake_from_text(text, text) IS
+    'reads an ID in the layout''s text form; the inverse of flake_to_text';
 
 -- IDs of an instant ------------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ COMMENT ON COLUMN flake_layouts.sortable_until IS
     'start of the last tick up to which the order of bigint is the order of time; NULL if it never is';
 COMMENT ON COLUMN flake_layouts.increasing IS
     'whether the IDs that a session makes in a statement increase, up to sortable_until';
-COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_encode writes IDs';
+COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_to_text writes IDs';
 COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this layout; it reads some formats only';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 COMMENT ON COLUMN flake_layouts.session_ids_per_second IS
@@ -284,7 +284,7 @@ COMMENT ON COLUMN flake_generators.waited IS 'how long the session waited for ei
 -- The whole server -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_stats(
-    OUT ledger text, OUT node_id bigint, OUT node_count bigint, OUT sessions integer, OUT issued bigint,
+    OUT ledger text, OUT node_id integer, OUT node_count integer, OUT sessions integer, OUT issued bigint,
     OUT overflow_waits bigint, OUT clock_waits bigint, OUT clock_changes bigint, OUT longest_wait interval,
     OUT mark timestamptz, OUT floor timestamptz, OUT skipped tstzrange[]
 ) RETURNS SETOF record
@@ -315,7 +315,7 @@ COMMENT ON COLUMN flake_stats.mark IS
 COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 
-CREATE FUNCTION flake_check(OUT "check" text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
+CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 7
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_check';
 COMMENT ON FUNCTION flake_check() IS
@@ -371,19 +371,19 @@ CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer tex
 COMMENT ON FUNCTION flake_take(anyelement, regclass, text, integer) IS
     'returns the next rows of a table below the horizon, and moves the consumer''s position over them; runs as the caller';
 
-CREATE FUNCTION flake_open(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
+CREATE FUNCTION flake_open_transactions(OUT pid integer, OUT xid xid, OUT since timestamptz) RETURNS SETOF record
     VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_open';
-COMMENT ON FUNCTION flake_open() IS 'the rows of the view flake_open, with the numbers of prepared transactions';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_open_transactions';
+COMMENT ON FUNCTION flake_open_transactions() IS 'the rows of the view flake_open_transactions, with the numbers of prepared transactions';
 
-CREATE VIEW flake_open AS
+CREATE VIEW flake_open_transactions AS
     SELECT o.pid, p.gid, o.since
-    FROM flake_open() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
+    FROM flake_open_transactions() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
     WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;
-COMMENT ON VIEW flake_open IS 'the transactions that have made IDs in this database and not ended: horizons wait for them';
-COMMENT ON COLUMN flake_open.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
-COMMENT ON COLUMN flake_open.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
-COMMENT ON COLUMN flake_open.since IS
+COMMENT ON VIEW flake_open_transactions IS 'the transactions that have made IDs in this database and not ended: horizons wait for them';
+COMMENT ON COLUMN flake_open_transactions.pid IS 'process of the session, as in pg_stat_activity; NULL for a prepared transaction';
+COMMENT ON COLUMN flake_open_transactions.gid IS 'identifier of a prepared transaction, as in pg_prepared_xacts';
+COMMENT ON COLUMN flake_open_transactions.since IS
     'the instant that horizons do not exceed before the transaction ends; NULL where pg_stat_activity hides the session''s xact_start';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ COMMENT ON COLUMN flake_open.since IS
 GRANT EXECUTE ON FUNCTION
     flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer), flake_convert(regclass, text),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
-    flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_encode(bigint, text), flake_parse(text, text),
+    flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
     flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_since(timestamptz, text),
     flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
@@ -400,10 +400,10 @@ GRANT EXECUTE ON FUNCTION
     flake_layout_validator(text[], oid),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_session_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open, flake_mark TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without this one. It is granted by a function, as DO needs plpgsql, which a database need not have.

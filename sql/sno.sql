@@ -256,7 +256,7 @@ CREATE FUNCTION flake_explain(id sno) RETURNS text
 COMMENT ON FUNCTION flake_explain(sno) IS
     'draws the bits of a sno with the name, width and number of each part; for people, as later versions may draw otherwise';
 
-CREATE FUNCTION flake_node(id sno) RETURNS bigint
+CREATE FUNCTION flake_node(id sno) RETURNS integer
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_node_sno';
 COMMENT ON FUNCTION flake_node(sno) IS

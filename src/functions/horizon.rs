@@ -31,7 +31,7 @@ fn flake_cover(id: i64, layout: &[u8]) -> i64 {
 }
 
 #[pg_extern(sql = "")]
-fn flake_open() -> TableIterator<
+fn flake_open_transactions() -> TableIterator<
     'static,
     (name!(pid, Option<i32>), name!(xid, Option<pg_sys::TransactionId>), name!(since, Option<TimestampWithTimeZone>)),
 > {
@@ -43,4 +43,4 @@ fn flake_open() -> TableIterator<
     TableIterator::new(open.into_iter().map(row))
 }
 
-c_symbol!(flake_horizon, flake_publish_horizon, flake_cover, flake_open);
+c_symbol!(flake_horizon, flake_publish_horizon, flake_cover, flake_open_transactions);

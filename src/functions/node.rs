@@ -13,11 +13,11 @@ use crate::postgres::entry_point::entry_point;
 entry_point!(flake_node(id: i64, layout: Text<'_>) else flake_node_or_null, |call| {
     ledger::node_in_force().and_then(|node| {
         // SAFETY: `layout` is argument 1, and the function caches nothing else.
-        unsafe { with_layout(call, 1, layout, |layout| layout.node_of(id as u64, node).ok().flatten().map(i64::from)) }
+        unsafe { with_layout(call, 1, layout, |layout| layout.node_of(id as u64, node).ok().flatten().map(|node| node as i32)) }
     })
 });
 
 #[pg_extern(sql = "")]
-fn flake_node_or_null(id: i64, layout: &[u8]) -> Option<i64> {
-    by_name(layout).node_of(id as u64, ledger::node_to_read().or_raise()).or_raise().map(i64::from)
+fn flake_node_or_null(id: i64, layout: &[u8]) -> Option<i32> {
+    by_name(layout).node_of(id as u64, ledger::node_to_read().or_raise()).or_raise().map(|node| node as i32)
 }

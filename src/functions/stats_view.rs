@@ -17,8 +17,8 @@ fn flake_stats() -> TableIterator<
     'static,
     (
         name!(ledger, &'static str),
-        name!(node_id, Option<i64>),
-        name!(node_count, Option<i64>),
+        name!(node_id, Option<i32>),
+        name!(node_count, Option<i32>),
         name!(sessions, Option<i32>),
         name!(issued, Option<i64>),
         name!(overflow_waits, Option<i64>),
@@ -44,8 +44,8 @@ fn flake_stats() -> TableIterator<
     });
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
-        now.node.map(|node| node.id().into()),
-        now.node.map(|node| node.count().into()),
+        now.node.map(|node| node.id() as i32),
+        now.node.map(|node| node.count() as i32),
         Some(now.sessions as i32),
         count(&now.counters.issued),
         count(&now.counters.overflow_waits),

@@ -83,8 +83,8 @@ fn sno_max(at: TimestampWithTimeZone) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
-fn flake_node_sno(sno: SnoDatum) -> Option<i64> {
-    sno.0.node_of(ledger::node_to_read().or_raise()).map(i64::from)
+fn flake_node_sno(sno: SnoDatum) -> Option<i32> {
+    sno.0.node_of(ledger::node_to_read().or_raise()).map(|node| node as i32)
 }
 
 #[pg_extern(sql = "")]

@@ -29,7 +29,7 @@ TABLES = """
         tagged bigint UNIQUE DEFAULT flake_next('Tagged.7', 7),
         batched bigint UNIQUE DEFAULT one_of_a_batch(),
         created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(twitter)) STORED,
-        code text GENERATED ALWAYS AS (flake_encode(ours, 'ours')) STORED,
+        code text GENERATED ALWAYS AS (flake_to_text(ours, 'ours')) STORED,
         since timestamptz GENERATED ALWAYS AS (sno_timestamp(sno)) STORED,
         CHECK (flake_timestamp(ours, 'ours') > '2024-01-01Z'));
     COMMENT ON COLUMN kept.ours IS 'in a layout of our own';

@@ -41,7 +41,7 @@ class Pair:
 
 def check(server, row):
     """Whether flake_check finds nothing wrong there, and what it says."""
-    return server.sql('SELECT ok, detail FROM flake_check() WHERE "check" = %s', row)[0]
+    return server.sql('SELECT ok, detail FROM flake_check() WHERE name = %s', row)[0]
 
 
 def await_rows(of):

@@ -22,7 +22,7 @@ def test_a_changed_number_waits_for_a_restart():
         member, = engine.members
         member.sql("CREATE EXTENSION flake")
         engine.control("edit-config", "--force", "--pg", "flake.node_id=5")
-        wait_until(lambda: not member.value("""SELECT ok FROM flake_check() WHERE "check" = 'settings'"""), LIMIT)
+        wait_until(lambda: not member.value("""SELECT ok FROM flake_check() WHERE name = 'settings'"""), LIMIT)
         assert member.value("SELECT node_id FROM flake_stats") == member.number == 3
         assert "Pending restart" not in engine.control("list")
         engine.control("restart", "orders", "--force")

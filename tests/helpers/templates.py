@@ -16,10 +16,10 @@ CALLS = [
     ("flake_decode({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_explain({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_node({bigint}, {layout})", f"{NUMBER} {NAME}"),
-    ("flake_encode({bigint}, {layout})", f"{NUMBER} {NAME}"),
+    ("flake_to_text({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_session_ids_per_second({layout})", NAME),
-    ("flake_parse({text}, {layout})", f"{NUMBER} {TEXT} {NAME}", 30),
-    ("flake_parse({text})", f"{NUMBER} {TEXT}"),
+    ("flake_from_text({text}, {layout})", f"{NUMBER} {TEXT} {NAME}", 30),
+    ("flake_from_text({text})", f"{NUMBER} {TEXT}"),
     ("flake_make({timestamptz}, {jsonb}, {layout})", f"{NUMBER} {TIME} {NAME} {LONG}", 20),
     ("flake_min({timestamptz}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
     ("flake_max({timestamptz}, {layout})", f"{TIME} {NAME} {UNORDERED}"),
@@ -70,8 +70,8 @@ CALLS = [
 
 # Conditions that are true, or raise one of these.
 PROPERTIES = [
-    ("flake_parse(flake_encode({bigint}, {known}), {known}) IS NOT NULL", f"{NUMBER} {TEXT}"),
-    ("SELECT flake_parse(flake_encode(id, name), name) = id FROM (SELECT {bigint}, {known}) g(id, name)", NUMBER),
+    ("flake_from_text(flake_to_text({bigint}, {known}), {known}) IS NOT NULL", f"{NUMBER} {TEXT}"),
+    ("SELECT flake_from_text(flake_to_text(id, name), name) = id FROM (SELECT {bigint}, {known}) g(id, name)", NUMBER),
     ("SELECT flake_make(created_at, fields, layout) = id FROM (SELECT {bigint}, {known}) g(id, name), flake_decode(id, name)",
      NUMBER),
     ("SELECT (flake_decode(id, name)).created_at = flake_timestamp(id, name) FROM (SELECT {bigint}, {known}) g(id, name)",
@@ -144,7 +144,7 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_layouts()) >= 40", "", 0.2),
     ("(SELECT count(*) FROM flake_generators()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
-    ("(SELECT count(*) FROM flake_open()) >= 0", "", 1),
+    ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 
@@ -158,12 +158,12 @@ SOFT = [
 # A new layout reads and writes its IDs, and is undone.
 STATEMENTS = [
     ("""PERFORM flake_create_layout('fuzz', {definition});
-        PERFORM flake_encode(id, 'fuzz'), flake_explain(id, 'fuzz')
+        PERFORM flake_to_text(id, 'fuzz'), flake_explain(id, 'fuzz')
             FROM flake_make((SELECT epoch FROM flake_layouts WHERE name = 'fuzz'), '{}', 'fuzz') id;
         PERFORM flake_layout_validator(srvoptions, 'pg_foreign_server'::regclass) FROM pg_foreign_server WHERE srvname = 'fuzz';
         PERFORM flake_drop_layout('fuzz');
         RAISE 'undone' USING ERRCODE = 'FZ000', DETAIL = '-'""", f"FZ000 {NAME} {LONG}", 1),
-    ("""PERFORM flake_create_layout(name, '{"like": "si"}'), flake_encode(1, name), flake_drop_layout(name)
+    ("""PERFORM flake_create_layout(name, '{"like": "si"}'), flake_to_text(1, name), flake_drop_layout(name)
         FROM (SELECT {text}) g(name)""", NAME, 0.5),
 ]  # fmt: skip
 

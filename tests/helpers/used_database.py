@@ -8,7 +8,7 @@ MORE = """
     CREATE INDEX ON things USING hash (id);
     CREATE INDEX ON things USING brin (id);
     CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
-    CREATE VIEW still_open AS SELECT * FROM flake_open;
+    CREATE VIEW still_open AS SELECT * FROM flake_open_transactions;
     CREATE MATERIALIZED VIEW parts AS SELECT (flake_decode(id, 'mine')).* FROM aaa;
     CREATE TABLE whole (parts flake_parts, other sno_parts);
     INSERT INTO whole SELECT flake_decode(flake_next('twitter')), flake_decode(sno_next());

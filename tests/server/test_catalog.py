@@ -113,7 +113,7 @@ def test_definitions_are_stored_whole(server, database):
         # Its flag, and two fields of one name, cannot be written in a definition.
         assert unresolved == {"uniqueid_v3"}
         db.execute(by_hand("older", {"like": "si", "text": "base62"}))
-        assert db.execute("SELECT length(flake_encode(1, 'older'))").fetchone() == (9,)
+        assert db.execute("SELECT length(flake_to_text(1, 'older'))").fetchone() == (9,)
 
 
 @pytest.mark.parametrize(("type", "column", "call"), [

@@ -25,7 +25,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
     writer.execute("BEGIN")
     assert one(writer, "SELECT flake_cover(%s)", id) == id
     assert holds(tailer, id)
-    assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
+    assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid,)]
     writer.execute("INSERT INTO outbox VALUES (%s)", (id,))
     assert holds(tailer, id)
     take_snapshot(tailer)
@@ -48,7 +48,7 @@ def test_it_is_ahead_of_the_clock(server, writer, tailer, call):
     error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, writer.execute, f"SELECT {call}").value.diag
     assert error.message_primary == "ID is too far ahead of the clock"
     assert error.message_detail and error.message_hint
-    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+    assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
     writer.execute("BEGIN; SELECT flake_cover(flake_next('like_unix'), 'like_unix'); SELECT flake_cover(sno_min(now() + '4 s'))")
     writer.execute("COMMIT")
 
@@ -74,7 +74,7 @@ def test_too_late(writer, tailer, make, kind, passes):
     with pytest.raises(TOO_LATE):
         writer.execute(f"SELECT flake_cover('{id}'::{kind})")
     writer.execute(f"ROLLBACK TO s; SELECT flake_cover({make}); COMMIT")
-    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+    assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
 def test_a_refusal_leaves_nothing_that_holds(writer, tailer):

@@ -158,7 +158,7 @@ def test_parallel_workers_know_custom_layouts(server):
         db.execute("CREATE TABLE rows AS SELECT flake_next('mine') AS id FROM generate_series(1, 50000)")
         db.execute("ANALYZE rows; ALTER TABLE rows SET (parallel_workers = 2)")
         db.execute("SET max_parallel_workers_per_gather = 0")
-        query = "SELECT sum(hashtext(flake_encode(id, 'mine'))), max(flake_timestamp(id, 'mine')) FROM rows"
+        query = "SELECT sum(hashtext(flake_to_text(id, 'mine'))), max(flake_timestamp(id, 'mine')) FROM rows"
         alone = db.execute(query).fetchone()
         db.execute("RESET max_parallel_workers_per_gather; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0")
         db.execute("SET min_parallel_table_scan_size = 0")

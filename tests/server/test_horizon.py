@@ -99,7 +99,7 @@ def test_a_transaction_that_has_failed_lets_go(writer, tailer):
 def test_a_transaction_without_an_id_does_not_hold_it(writer, tailer):
     writer.execute("BEGIN; CREATE TABLE other (id bigint); INSERT INTO other VALUES (1)")
     assert passes(tailer, insert(tailer))
-    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+    assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
 def test_it_is_held_at_the_first_id_of_the_transaction_not_of_the_session(writer, tailer):
@@ -118,7 +118,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
     writer.execute("""DO $$ BEGIN
         FOR n IN 1..500 LOOP
             PERFORM flake_next('seata');
-            IF NOT EXISTS (SELECT FROM flake_open WHERE pid = pg_backend_pid()) THEN
+            IF NOT EXISTS (SELECT FROM flake_open_transactions WHERE pid = pg_backend_pid()) THEN
                 RAISE 'transaction % does not hold it', n;
             END IF;
             COMMIT;
@@ -261,9 +261,9 @@ def test_other_databases_do_not_count(server, tailer):
         writer.execute("BEGIN")
         id = one(writer, "SELECT flake_next('twitter')")
         assert passes(tailer, id)
-        assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+        assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
         assert holds(there, id)
-        assert there.execute("SELECT pid, gid FROM flake_open").fetchall() == [(writer.info.backend_pid, None)]
+        assert there.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid, None)]
 
 
 def test_who_holds_it(server, writer, tailer):
@@ -271,13 +271,13 @@ def test_who_holds_it(server, writer, tailer):
         for session in writer, other:
             session.execute("BEGIN")
             assert holds(tailer, insert(session))
-        found = tailer.execute("SELECT pid, gid FROM flake_open ORDER BY since").fetchall()
+        found = tailer.execute("SELECT pid, gid FROM flake_open_transactions ORDER BY since").fetchall()
         assert found == [(session.info.backend_pid, None) for session in (writer, other)]
-        assert one(tailer, "SELECT flake_horizon() = min(since) FROM flake_open")
+        assert one(tailer, "SELECT flake_horizon() = min(since) FROM flake_open_transactions")
         writer.execute("COMMIT")
-        assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(other.info.backend_pid,)]
+        assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(other.info.backend_pid,)]
         other.execute("ROLLBACK")
-        assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+        assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
 def test_every_role_may_ask(server, writer, tailer):
@@ -286,7 +286,7 @@ def test_every_role_may_ask(server, writer, tailer):
     id = insert(writer)
     tailer.execute("SET ROLE stranger")
     assert holds(tailer, id)
-    assert tailer.execute("SELECT pid FROM flake_open").fetchall() == [(writer.info.backend_pid,)]
+    assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid,)]
 
 
 def test_since_when_is_for_those_who_see_it_in_pg_stat_activity(server):
@@ -296,9 +296,9 @@ def test_since_when_is_for_those_who_see_it_in_pg_stat_activity(server):
     with server.connect(user="writes") as writer, server.connect() as tailer:
         writer.execute("BEGIN")
         id = insert(writer)
-        assert one(writer, "SELECT since = flake_horizon() FROM flake_open")
+        assert one(writer, "SELECT since = flake_horizon() FROM flake_open_transactions")
         see = """SELECT o.pid, o.since IS NOT NULL, a.xact_start IS NOT NULL
-                 FROM flake_open o JOIN pg_stat_activity a USING (pid)"""
+                 FROM flake_open_transactions o JOIN pg_stat_activity a USING (pid)"""
         for role, can_see in {"sees": False, "manages": True, "watches": True, "postgres": True, "writes": True}.items():
             tailer.execute(f"SET ROLE {role}")
             assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, can_see, can_see)], role

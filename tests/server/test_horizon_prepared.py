@@ -40,13 +40,13 @@ def test_it_is_held_until_the_end(writer, tailer, end):
     # Others follow in its slot, and in the others when its session has exited.
     insert_in_transactions(writer, 100)
     assert holds(tailer, id)
-    assert tailer.execute("SELECT pid, gid FROM flake_open").fetchall() == [(None, "mine")]
-    assert one(tailer, "SELECT flake_horizon() = since FROM flake_open")
+    assert tailer.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(None, "mine")]
+    assert one(tailer, "SELECT flake_horizon() = since FROM flake_open_transactions")
     writer.close()
     assert holds(tailer, id)
     tailer.execute(f"{end} PREPARED 'mine'")
     assert passes(tailer, id)
-    assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+    assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
 @pytest.mark.parametrize("later", [0, 300])
@@ -127,7 +127,7 @@ def test_many_of_another_database(server, tailer, first):
                 idle.execute("BEGIN; SELECT pg_current_xact_id()")
             prepare(other, f"other {number}")
             assert passes(tailer, one(tailer, "SELECT flake_next('twitter')"))
-            assert tailer.execute("SELECT * FROM flake_open").fetchall() == []
+            assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
             other.execute(f"COMMIT PREPARED 'other {number}'")
 
 
@@ -141,7 +141,7 @@ def test_many_of_this_database(server, writer, tailer, end):
             last = prepare(writer, f"more {number}")
             writer.execute(f"{end} PREPARED 'more {number}'")
         assert holds(tailer, id)
-        assert tailer.execute("SELECT gid FROM flake_open").fetchall() == [("first",)]
+        assert tailer.execute("SELECT gid FROM flake_open_transactions").fetchall() == [("first",)]
         writer.execute(f"{end} PREPARED 'first'")
         assert passes(tailer, last)
 
@@ -165,7 +165,7 @@ def test_restarts(own_servers, mode, checkpoint):
         server.restart(mode=mode)
         with server.connect() as tailer:
             assert holds(tailer, ids[0])
-            assert tailer.execute("SELECT pid, gid FROM flake_open ORDER BY since").fetchall() == [
+            assert tailer.execute("SELECT pid, gid FROM flake_open_transactions ORDER BY since").fetchall() == [
                 (None, "committed"), (None, "rolled back"),
             ]  # fmt: skip
     with server.connect() as tailer, server.connect() as writer:
@@ -189,7 +189,7 @@ def test_a_standby_that_is_promoted(own_servers):
     fail_over(primary, standby)
     with standby.connect() as tailer, standby.connect() as writer:
         assert holds(tailer, id)
-        assert tailer.execute("SELECT pid, gid FROM flake_open").fetchall() == [(None, "mine")]
+        assert tailer.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(None, "mine")]
         insert_in_transactions(writer, 10)
         assert holds(tailer, id)
         writer.execute("COMMIT PREPARED 'mine'")

@@ -60,7 +60,7 @@ def test_cover_is_the_first_call_after_a_restart(server, mode):
             with pytest.raises(TOO_LATE, match="below a horizon"):
                 db.execute("SELECT flake_cover(%s, 'twitter')", (late,))
             # Its refusal holds nothing, and what is made from now on is covered.
-            assert db.execute("SELECT * FROM flake_open").fetchall() == []
+            assert db.execute("SELECT * FROM flake_open_transactions").fetchall() == []
             db.execute("SELECT flake_cover(flake_next('twitter'))")
 
 
@@ -124,7 +124,7 @@ def test_prepared_in_another_database(server):
     server.restart(mode="immediate")
     with server.connect() as here, server.connect(dbname="other") as there:
         assert passes(here, id)
-        assert here.execute("SELECT * FROM flake_open").fetchall() == []
+        assert here.execute("SELECT * FROM flake_open_transactions").fetchall() == []
         assert holds(there, id)
         there.execute("COMMIT PREPARED 'left'")
         assert passes(there, id)

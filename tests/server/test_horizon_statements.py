@@ -127,7 +127,7 @@ def test_workers_make_no_ids(server, db, call):
     assert "PARALLEL RESTRICTED" in error.message_hint
     db.execute("ROLLBACK")
     assert passes(db, insert(db))
-    assert db.execute("SELECT * FROM flake_open").fetchall() == []
+    assert db.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)

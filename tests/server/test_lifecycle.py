@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from conftest import ROOT
-from next_release import RELEASED, VERSION
+from next_release import RELEASED, UPGRADES, VERSION, provide
 
 SCHEMA = """
     CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
@@ -23,7 +23,7 @@ SCHEMA = """
     -- Named so that its data is restored first.
     CREATE TABLE aaa (id bigint PRIMARY KEY DEFAULT flake_next('mine'), n int,
                       created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'mine')) STORED,
-                      code text GENERATED ALWAYS AS (flake_encode(id, 'Ticks.10')) STORED,
+                      code text GENERATED ALWAYS AS (flake_to_text(id, 'Ticks.10')) STORED,
                       CHECK (flake_timestamp(id, 'mine') > '2024-01-01Z'));
     CREATE INDEX ON aaa (flake_timestamp(id, 'mine'));
     CREATE TABLE slices (id bigint DEFAULT flake_next('mine')) PARTITION BY RANGE (flake_timestamp(id, 'mine'));
@@ -95,9 +95,10 @@ def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, login, role):
         assert db.execute(WHO).fetchone() == before
         db.execute("DROP EXTENSION flake")
         db.commit()
-        for version in RELEASED:
+        provide(server)
+        for version, to in UPGRADES:
             server.sql(f"CREATE EXTENSION flake VERSION '{version}'")
-            db.execute("ALTER EXTENSION flake UPDATE")
+            db.execute(f"ALTER EXTENSION flake UPDATE TO '{to}'")
             assert db.execute(WHO).fetchone() == before
             db.execute("DROP EXTENSION flake")
             db.commit()

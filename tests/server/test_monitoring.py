@@ -56,7 +56,7 @@ def test_a_member_of_pg_monitor_reads_them(server):
     with server.connect(user="monitor") as db:
         assert read(db, "flake_makes_ids") == {("ok",): 1}
         checks = read(db, "flake_check")
-        assert {check for _, check in checks} == {check for check, in server.sql('SELECT "check" FROM flake_check()')}
+        assert {check for _, check in checks} == {check for check, in server.sql("SELECT name FROM flake_check()")}
         assert set(checks.values()) == {1}
         assert read(db, "flake_horizon") == {("lag",): 0}
         assert read(db, "flake_stats")["sessions",] == 1

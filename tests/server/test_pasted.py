@@ -148,7 +148,7 @@ def named(code, layout):
 def test_times_are_right_or_somebody_says_so(own_servers, layout):
     """The README's table: where it is read by its layout, times are right; where it is read by twitter, something says so."""
     server = own_servers()
-    wrong = """SELECT "check" FROM flake_check() WHERE NOT ok AND "check" = 'layouts'"""
+    wrong = """SELECT name FROM flake_check() WHERE NOT ok AND name = 'layouts'"""
     with server.connect() as db:
         said = []
         with contextlib.suppress(psycopg.Error):

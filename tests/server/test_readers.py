@@ -51,7 +51,7 @@ RIGHT = [
     "CREATE VIEW v AS SELECT flake_timestamp(t.id) FROM tweets t WHERE EXISTS (SELECT FROM orders WHERE id > t.id)",
     "CREATE VIEW v AS SELECT flake_timestamp(id, 'leaf') FROM tweets",  # the same bits as twitter
     "CREATE VIEW v AS SELECT flake_timestamp(id, layout) FROM orders, (VALUES ('twitter')) AS v (layout)",
-    "CREATE VIEW v AS SELECT flake_timestamp(-id), flake_encode(id, 'tsid') FROM orders",
+    "CREATE VIEW v AS SELECT flake_timestamp(-id), flake_to_text(id, 'tsid') FROM orders",
     "CREATE VIEW v AS SELECT id > 5 AND flake_min('2024-01-01Z') > 5 FROM orders",
     "CREATE FUNCTION f() RETURNS timestamptz LANGUAGE sql AS 'SELECT flake_timestamp(id) FROM orders'",
     "CREATE FUNCTION f(id bigint) RETURNS timestamptz RETURN flake_timestamp(id)",

@@ -198,7 +198,7 @@ def test_consumers(own_servers):
         db.execute(INSERT)
         section.sql(server)
         section.sql(server)
-        wait_until(lambda: not server.sql("SELECT FROM flake_open"))
+        wait_until(lambda: not server.sql("SELECT FROM flake_open_transactions"))
     db.close()
 
 

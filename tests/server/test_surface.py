@@ -174,9 +174,9 @@ FIELDS = """(SELECT '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": 
              || string_agg('{"name": "f' || n || '", "bits": 1, "role": "random"}', ',') || ']}' FROM generate_series(1, %s) n)"""
 # Calls with values that are too long, and their SQLSTATEs.
 LONG = [
-    (f"SELECT flake_parse({E9})", "22P02"),
-    (f"SELECT flake_parse({E9}, 'base64id')", "22P02"),
-    ("SELECT flake_parse(repeat(repeat('1', 1000), 20000))", "22P02"),
+    (f"SELECT flake_from_text({E9})", "22P02"),
+    (f"SELECT flake_from_text({E9}, 'base64id')", "22P02"),
+    ("SELECT flake_from_text(repeat(repeat('1', 1000), 20000))", "22P02"),
     (f"SELECT ({E9})::sno", "22P02"),
     (f"SELECT sno_decode({E9})", "22P02"),
     (f"SELECT flake_timestamp(1, {E9})", "22023"),

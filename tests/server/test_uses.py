@@ -29,7 +29,7 @@ USES = {
     "function g(bigint)": "CREATE FUNCTION g(id bigint DEFAULT flake_next('mine')) RETURNS bigint RETURN id",
     "type d": "CREATE DOMAIN d AS bigint DEFAULT flake_next('mine'); CREATE TABLE t (id d)",
     "constraint c": "CREATE DOMAIN d AS bigint CONSTRAINT c CHECK (flake_timestamp(VALUE, 'mine') > '2024-01-01Z')",
-    "index o": """CREATE TABLE t (id bigint); CREATE OPERATOR ### (FUNCTION = flake_encode, LEFTARG = bigint, RIGHTARG = text);
+    "index o": """CREATE TABLE t (id bigint); CREATE OPERATOR ### (FUNCTION = flake_to_text, LEFTARG = bigint, RIGHTARG = text);
                   CREATE INDEX o ON t ((id ### 'mine'))""",
     "default value for column n of table t":
         "CREATE TABLE t (id bigint, n timestamptz GENERATED ALWAYS AS (flake_timestamp(id, ('mine'::name)::text)) STORED)",

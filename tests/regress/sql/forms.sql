@@ -9,14 +9,14 @@ SELECT flake_make(d.created_at, d.fields, d.layout) FROM flake_decode(1541815603
 SELECT flake_make(d.created_at, d.fields, d.layout) FROM flake_decode(600049445870637093, 'uniqueid_v3') d;
 
 -- One ID in every text form.
-SELECT l.name, text_form, flake_encode(flake_make('2026-01-01Z', '{}', l.name), l.name)
+SELECT l.name, text_form, flake_to_text(flake_make('2026-01-01Z', '{}', l.name), l.name)
 FROM flake_layouts l WHERE ends_at > '2026-01-01Z' ORDER BY name COLLATE "C";
-SELECT flake_parse('1541815603606036480'), flake_parse('cb54ecf284000000', 'uniqueid'), flake_parse('AAAAAQAAAA', 'base64id'),
-       flake_parse('0awe5hzp3sktk', 'tsid'), flake_parse('18446744073709551615', 'discord');
+SELECT flake_from_text('1541815603606036480'), flake_from_text('cb54ecf284000000', 'uniqueid'), flake_from_text('AAAAAQAAAA', 'base64id'),
+       flake_from_text('0awe5hzp3sktk', 'tsid'), flake_from_text('18446744073709551615', 'discord');
 
 -- Texts of IDs sort like the IDs.
 SELECT count(*) FROM (
-    SELECT flake_encode(id, 'tsid') COLLATE "C" AS text, lag(flake_encode(id, 'tsid')) OVER (ORDER BY id) AS before
+    SELECT flake_to_text(id, 'tsid') COLLATE "C" AS text, lag(flake_to_text(id, 'tsid')) OVER (ORDER BY id) AS before
     FROM (SELECT flake_make('2026-01-01Z'::timestamptz + n * interval '1 hour', '{}', 'tsid') AS id FROM generate_series(1, 1000) n) s
 ) t WHERE text <= before;
 
@@ -29,4 +29,4 @@ SELECT flake_explain(4607219472785670, 'si');
 SELECT max(length(line)) <= 100 AS fits
 FROM flake_layouts l, string_to_table(flake_explain(flake_make(LEAST(ends_at, '2026-01-01Z'), '{}', l.name), l.name), E'\n') line;
 
-SELECT flake_make(NULL, '{}'), flake_make('2022-01-01Z', NULL), flake_encode(NULL), flake_parse(NULL), flake_explain(NULL::bigint);
+SELECT flake_make(NULL, '{}'), flake_make('2022-01-01Z', NULL), flake_to_text(NULL), flake_from_text(NULL), flake_explain(NULL::bigint);

@@ -50,7 +50,7 @@ INSERT INTO elsewhere DEFAULT VALUES;
 SELECT (d).layout, (d).sequence >= 0 AS made FROM (SELECT regress_flake.flake_decode(id) AS d FROM elsewhere) s;
 SELECT count(*) FROM regress_flake.flake_layouts;
 SELECT layout, issued FROM regress_flake.flake_generators;
-SELECT "check", detail <> '' AS detailed, (ok IS FALSE) = (hint IS NOT NULL) AS hint_if_wrong FROM regress_flake.flake_check();
+SELECT name, detail <> '' AS detailed, (ok IS FALSE) = (hint IS NOT NULL) AS hint_if_wrong FROM regress_flake.flake_check();
 RESET ROLE;
 RESET search_path;
 ALTER EXTENSION flake SET SCHEMA public;

@@ -71,7 +71,7 @@ BEGIN
     first := flake_min(at, layout);
     last := flake_max(at, layout);
     created_at := (flake_decode(id, layout)).created_at;
-    text := flake_encode(id, layout);
+    text := flake_to_text(id, layout);
 END $$;
 SELECT layout, (all_of(1541815603606036480, layout)).*
 FROM (VALUES ('twitter'), ('discord'), ('twitter'), ('snowflake'), ('leaf')) v (layout);

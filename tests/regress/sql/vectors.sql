@@ -53,8 +53,8 @@ SELECT split_part(family, '/', 1) AS family, count(*),
        count(*) FILTER (WHERE (parts).layout = name) AS name,
        count(*) FILTER (WHERE flake_make(created_at, numbers, name) = id) AS made,
        count(*) FILTER (WHERE flake_make((parts).created_at, (parts).fields, name) = id) AS made_again,
-       count(*) FILTER (WHERE flake_encode(id, name) = COALESCE(text, flake_encode(id, name))) AS encoded,
-       count(*) FILTER (WHERE flake_parse(flake_encode(id, name), name) = id) AS parsed
+       count(*) FILTER (WHERE flake_to_text(id, name) = COALESCE(text, flake_to_text(id, name))) AS encoded,
+       count(*) FILTER (WHERE flake_from_text(flake_to_text(id, name), name) = id) AS parsed
 FROM checked GROUP BY 1 ORDER BY 1;
 
 -- Whole worker numbers, by hand.

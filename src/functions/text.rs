@@ -19,7 +19,7 @@ use crate::postgres::timestamptz::to_instant;
 /// Errors show and count the characters of a longer text up to here.
 const LONGEST_READ: usize = 1000;
 
-entry_point!(flake_encode(id: i64, layout: Text<'_>) else flake_encode_or_error, |call| {
+entry_point!(flake_to_text(id: i64, layout: Text<'_>) else flake_to_text_or_error, |call| {
     let mut buffer = [0; LONGEST_TEXT];
     // SAFETY: `layout` is argument 1, and the function caches nothing else. Where the allocation raises an error, it jumps over
     // this function, which holds nothing that has to be dropped.
@@ -28,7 +28,7 @@ entry_point!(flake_encode(id: i64, layout: Text<'_>) else flake_encode_or_error,
     }
 });
 
-entry_point!(flake_parse(text: Text<'_>, layout: Text<'_>) else flake_parse_or_error, |call| {
+entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>) else flake_from_text_or_error, |call| {
     // SAFETY: `layout` is argument 1, and the function caches nothing else.
     text.inline_bytes().and_then(|text| unsafe { with_layout(call, 1, layout, |layout| layout.parse(text).ok()) })
 });
@@ -64,12 +64,12 @@ fn shortened(text: &str) -> String {
 }
 
 #[pg_extern(sql = "")]
-fn flake_encode_or_error(id: i64, layout: &[u8]) -> String {
+fn flake_to_text_or_error(id: i64, layout: &[u8]) -> String {
     by_name(layout).encode(id as u64).or_raise()
 }
 
 #[pg_extern(sql = "")]
-fn flake_parse_or_error(text: &[u8], layout: &[u8]) -> i64 {
+fn flake_from_text_or_error(text: &[u8], layout: &[u8]) -> i64 {
     by_name(layout).parse(&escape_non_ascii(text, LONGEST_READ)).or_raise() as i64
 }
 
