@@ -97,17 +97,22 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
+        // Also on those of which only the result is in the plan.
+        let depend_on = |function| {
+            if !root.is_null() {
+                pg_sys::record_plan_function_dependency(root, function);
+            }
+        };
         let comparison = |end, strategy| {
             let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
+            depend_on(function);
             let bound = result(root, function, key_type, &span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
-        if !root.is_null() {
-            pg_sys::record_plan_function_dependency(root, call.funcid);
-        }
+        depend_on(call.funcid);
         Some(evaluated_once.select(and(&[lower, upper])))
     }
 }

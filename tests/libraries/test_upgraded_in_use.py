@@ -19,8 +19,8 @@ DECLARE_LATER = f"""
 
 
 def test_sessions_go_on_while_the_database_is_upgraded(own_servers):
-    """A function that their library does not have says so. Sessions of the later library make no IDs beside them, and say that the
-    server has to be restarted; the extension can be upgraded before that."""
+    """A function that their library does not have says so. Sessions of the later library make no IDs beside them, and say that
+    the server has to be restarted; the extension can be upgraded before that."""
     server, made = server_at_0(own_servers), Made()
     server.sql(USED)
     provide(server)

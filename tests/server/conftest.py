@@ -170,7 +170,7 @@ class Server:
         return signalled(self.processes(), signal.SIGSTOP)
 
     def add_script(self, name, text):
-        """A script of the extension that this server finds. It may be the only place for all servers, and is removed at the end."""
+        """Gives this server a script of the extension until its end, in a place that all servers may share."""
         known = pg_config("--sharedir", self.pg_config) / "extension"
         own = self.dir / "stage" / known.relative_to("/")
         self.scripts.append((own if own.exists() else known) / f"flake--{name}.sql")

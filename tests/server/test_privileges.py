@@ -94,7 +94,8 @@ def server(servers):
         if versions:
             server.connect(dbname=database).execute(DEFAULT_PRIVILEGES)
         with server.connect(dbname=database, user="keeper") as db:
-            db.execute("CREATE EXTENSION flake" + (" VERSION '{}'; ALTER EXTENSION flake UPDATE TO '{}'".format(*versions) if versions else ""))
+            upgrade = " VERSION '{}'; ALTER EXTENSION flake UPDATE TO '{}'".format(*versions) if versions else ""
+            db.execute(f"CREATE EXTENSION flake{upgrade}")
             create(db, "old", like="twitter")
     return server
 

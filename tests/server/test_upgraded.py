@@ -153,7 +153,7 @@ def test_horizons(make, upgrade):
         db.execute(upgrade)
         for asking in [tailer, db]:
             assert horizon.holds(asking, prepared)
-        assert sorted(gid for gid, in tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL")) == ["prepared"]
+        assert tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL").fetchall() == [("prepared",)]
         db.execute("COMMIT PREPARED 'prepared'")
         assert horizon.passes(tailer, prepared) and horizon.holds(tailer, id)
         later = horizon.insert(writer)
