@@ -120,7 +120,8 @@ errors! {
     #[error("ID is too far ahead of the clock")]
     TooFarAhead { by: Duration, until: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("Until {}, which is {by:?} from now, no layout could make IDs.", time(*until)),
-        "Check the ID, its layout, and the clock. If this is what you want, pass force => true.";
+        "Check the ID, its layout, and the clock. If this is what you want, pass force => true: no restart, failover or other \
+         flake.node_id takes it back.";
 
     // Horizons.
     #[error("no horizon is known for this snapshot")]

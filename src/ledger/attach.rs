@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use flake_core::SHARE_RULE;
 
-use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, System, VERSION};
+use super::control::{CONTROL_SIZE, Control, Counters, Header, System, VERSION};
 use super::segment;
 use crate::clock;
 use crate::error::Error;
@@ -43,13 +43,7 @@ fn control_block() -> Result<&'static Control, String> {
 
 /// Returns the beginning of the control block, whatever version of the library created it.
 pub fn header() -> Result<&'static Header, Error> {
-    match attach() {
-        Ok(Attachment { control, foreign }) => Ok(foreign.unwrap_or(&control.header)),
-        Err(Error::OtherVersion { .. }) => {
-            Ok(&control_block().map_err(|reason| Error::NoControlBlock { reason })?.header)
-        }
-        Err(error) => Err(error),
-    }
+    attach().map(|Attachment { control, foreign }| foreign.unwrap_or(&control.header))
 }
 
 /// Returns the control block; none where another version of the library has made it, or there is none.
@@ -84,8 +78,6 @@ pub fn attach() -> Result<Attachment, Error> {
     }
     let attachment = if found.version == VERSION {
         Attachment { control, foreign: None }
-    } else if found.version < FIRST_WITH_ROOM {
-        return Err(Error::OtherVersion { found: found.version });
     } else {
         report::warning(
             "this session makes IDs without the ledger: another version of the library is in use".to_owned(),

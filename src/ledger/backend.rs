@@ -56,7 +56,7 @@ impl Backend {
     }
 
     /// In whose name the ledger writes marks.
-    fn me(&self) -> Option<flake_core::ledger::marks::Writer> {
+    fn me(&self) -> Option<flake_core::ledger::marks::Author> {
         self.lock(|state| state.ledger.map(|ledger| ledger.me))
     }
 

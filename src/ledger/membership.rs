@@ -50,7 +50,7 @@ fn begin_beside(backend: &Backend, header: &Header) {
 
 /// It leaves how far it got.
 fn leave_beside(backend: &Backend, header: &Header, progress: Option<&[FinalProgress]>) {
-    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.until));
+    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.window.until));
     let used_before = match progress {
         Some(all) => all.iter().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
         None => granted.max(clock::now()),

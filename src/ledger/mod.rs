@@ -68,24 +68,15 @@ pub fn status() -> Option<Status> {
 
 /// Returns the version of the control block if it is that of another version of the library.
 pub fn foreign_version() -> Result<Option<u32>, Error> {
-    match attach::attach() {
-        Ok(attachment) => Ok(attachment.foreign.map(|header| header.version)),
-        Err(Error::OtherVersion { found }) => Ok(Some(found)),
-        Err(error) => Err(error),
-    }
+    Ok(attach::attach()?.foreign.map(|header| header.version))
 }
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
-    match attach::attach() {
-        Ok(attachment) if attachment.foreign.is_none() => {}
-        // The extension can be updated before the server is restarted; the first session after that sees to it.
-        Err(Error::OtherVersion { found }) => {
-            crate::error::warn(Error::OtherVersion { found });
-            return Ok(());
-        }
-        attached => return attached.map(|_| ()),
+    // The extension can be updated before the server is restarted; the first session after that sees to it.
+    if attach::attach()?.foreign.is_some() {
+        return Ok(());
     }
     // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
     if node::node().is_err() {

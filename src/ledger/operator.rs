@@ -41,8 +41,8 @@ pub fn accept_clock() -> Result<i64, Error> {
     if from.saturating_sub(now) > AHEAD + MARGIN {
         report::warning(
             format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
-            Some("The time until then may have been used without a break, as far as this server knows."),
-            "Wait, or restart the server under a free flake.node_id.",
+            Some("The time until then may have been used without a break, or flake_start_above was told so."),
+            "Wait. After flake_start_above nothing else helps; otherwise you can restart the server under a free flake.node_id.",
         );
     }
     Ok(from)

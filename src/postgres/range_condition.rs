@@ -142,7 +142,7 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     // SAFETY: the planner's query is complete.
     unsafe {
         let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
-        cfg!(not(feature = "pg18"))
+        cfg!(any(feature = "pg15", feature = "pg16", feature = "pg17"))
             && !query.groupingSets.is_null()
             && expressions::is_sorted_by_call(query.targetList, call.funcid)
     }

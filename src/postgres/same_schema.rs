@@ -16,7 +16,7 @@ pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) 
     // SAFETY: the lookups return an invalid OID for what does not exist.
     unsafe {
         let function = pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as _,
             PROC_OID,
             name.as_ptr().into(),
             pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into(),

@@ -59,7 +59,7 @@ impl SequencePage {
         // SAFETY: once the lock is there, the catalog's row is the newest one and stays so; it is of this catalog.
         unsafe {
             pg_sys::LockRelationOid(oid, LOCK_MODE);
-            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, oid.into());
+            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
             let found = row.as_mut().and_then(|row| {
                 let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_class>();
                 let is_it = form.relkind as u8 == pg_sys::RELKIND_SEQUENCE
@@ -213,7 +213,7 @@ impl Buffer {
 
     fn locked(self, mode: u32) -> Self {
         // SAFETY: it is pinned.
-        unsafe { pg_sys::LockBuffer(self.0, mode as i32) };
+        unsafe { pg_sys::LockBuffer(self.0, mode as _) };
         self
     }
 
@@ -223,9 +223,9 @@ impl Buffer {
     }
 
     fn lsn(&self) -> Lsn {
-        // SAFETY: every page begins with this.
-        let lsn = unsafe { (*self.page().cast::<pg_sys::PageHeaderData>()).pd_lsn };
-        Lsn::from(lsn.xlogid) << 32 | Lsn::from(lsn.xrecoff)
+        // SAFETY: every page begins with this, whichever type the version's headers give it.
+        let [upper, lower] = unsafe { *self.page().cast::<[u32; 2]>() };
+        Lsn::from(upper) << 32 | Lsn::from(lower)
     }
 
     /// Returns what the page holds; none if it is new.

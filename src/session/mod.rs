@@ -18,7 +18,7 @@ use flake_core::ledger::state::AHEAD;
 use flake_core::{IdSource, Reason};
 
 use self::generators::Attempt;
-use self::stores::{In, join, with_generator};
+use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::Error;
 use crate::postgres::transaction::is_in_worker;
@@ -75,6 +75,8 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
 /// before: until the transactions have ended that had made IDs by then. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
+    // This session's own transaction goes on, maybe by a reading of the clock from before.
+    forget_readings();
     let mut busy = ledger::making_ids()?;
     let mut has_told = false;
     let mut wait = Wait::default();

@@ -92,10 +92,15 @@ pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) 
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {
-            LAYOUTS.with(Store::forget_readings);
-            SNOS.with(Store::forget_readings);
+            forget_readings();
         }
     });
+}
+
+/// Has all generators of this session read the clock, and see the era, before their next ID.
+pub fn forget_readings() {
+    LAYOUTS.with(Store::forget_readings);
+    SNOS.with(Store::forget_readings);
 }
 
 /// Has this session count as one that uses the ledger until it exits. Then its generators leave their progress to the slot's

@@ -106,9 +106,9 @@ def test_a_standby_takes_over_another_number(own_servers, has_made_ids):
     fast_enough(is_played)
 
 
-def part(own_servers, **options):
+def part(own_servers):
     """A primary with IDs from when its clock was ahead, a standby with another number that was promoted, and those IDs."""
-    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on", **options), Made()
+    first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
     second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
     first.set_clock(at(40))
     insert(first, made)

@@ -21,7 +21,7 @@ pub fn publish<H: HorizonHost>(
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
 ) -> Result<Option<i64>, H::Error> {
-    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.bound.recalls));
+    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.horizons.bound.recalls));
     let new = Published { horizon: ask(host, session, snapshot)?, next: host.next_xid() };
     host.use_up_a_number();
     let mut outcome = Ok(None);

@@ -72,7 +72,7 @@ pub struct FileState {
     pub half: usize,
     /// Whether it has an exit note.
     pub has_exit_note: bool,
-    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
+    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing.
     pub is_old: bool,
     /// Whether an acceptance of the clock that could not be written may be in it.
     pub is_in_doubt: bool,

@@ -6,10 +6,9 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::block::Unreadable;
 use super::host::{Change, Fault, Host, Page, Server, State, Writer};
-use super::marks::{Bound, Marks};
-use super::old;
+use super::bound::Bound;
+use super::marks::Marks;
 use super::record::{newest, note, store};
 use super::slot::{FinalProgress, Start};
 use super::state::{AHEAD, Facts, Ledger};
@@ -93,20 +92,20 @@ fn put(writer: &impl Writer, new: Ledger) {
         if !is_same_era {
             state.free_from = None;
         }
-        if !new.is_open {
+        if !new.is_open() {
             let opens_at = new.opens_at(now, writer.steady());
             state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         }
         let shared = writer.shared();
-        let is_recalled = state.ledger.is_some_and(|old| old.bound.recalls < new.bound.recalls);
+        let is_recalled = state.ledger.is_some_and(|old| old.horizons.bound.recalls < new.horizons.bound.recalls);
         // Before the ledger is in force: who sees the recall sees the lower instant.
         if is_recalled {
-            shared.announced.store(new.announced().max(new.bound.instant), Ordering::SeqCst);
+            shared.announced.store(new.horizons.announced().max(new.horizons.bound.instant), Ordering::SeqCst);
         } else {
-            shared.announced.fetch_max(new.announced(), Ordering::SeqCst);
+            shared.announced.fetch_max(new.horizons.announced(), Ordering::SeqCst);
         }
         state.ledger = Some(new);
-        shared.window.write(new.window(), new.era);
+        shared.window.write(new.window, new.era);
     });
 }
 
@@ -123,11 +122,7 @@ struct Looked {
 pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
         None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
-        Some(bytes) => match Marks::decode(bytes) {
-            Ok((marks, _)) => Ok(marks),
-            Err(Unreadable::Damaged) => old::page(bytes).ok_or(Fault::Page(Unreadable::Damaged)),
-            Err(newer) => Err(Fault::Page(newer)),
-        },
+        Some(bytes) => Marks::decode(bytes).map(|(marks, _)| marks).map_err(Fault::Page),
     }
 }
 
@@ -149,16 +144,15 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     // A server that was promoted meanwhile begins anew.
     let ledger = begun(host)?;
     let (now, steady) = (host.now(), host.steady());
-    if ledger.with(marks, now, steady) == ledger {
+    if ledger.having_read(marks, now, steady) == ledger {
         return Ok(());
     }
     let writer = host.writer();
     let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
-    let new = ledger.with(marks, now, steady);
-    if new.used != ledger.used {
-        store(&writer, &new, Some(marks))?;
-    }
+    let new = ledger.having_read(marks, now, steady);
     if new != ledger {
+        // What the next start's safety rests on is there before anybody relies on it, such as that this one waits.
+        store(&writer, &new, Some(marks))?;
         put(&writer, new);
     }
     Ok(())
@@ -167,7 +161,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
 /// Returns the window and the era.
 fn window(server: &impl Server) -> (Window, u64) {
     server.shared().window.try_read().unwrap_or_else(|| {
-        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window(), ledger.era)))
+        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window, ledger.era)))
     })
 }
 
@@ -197,7 +191,7 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
                     return Change::Keep;
                 }
             };
-            let is_known = ledger.with(&new, now, steady).used == ledger.used;
+            let is_known = ledger.having_read(&new, now, steady).times == ledger.times && new.above <= ledger.above;
             if !is_known || !exists && of_file.is_none() {
                 outcome = Ok(Some(new));
                 return Change::Keep;
@@ -209,9 +203,10 @@ fn raise_page<H: Host>(host: &mut H, page: Looked) -> Result<(), H::Error> {
             let mut mark = ledger.mark();
             // Another session of this start may know more by now.
             if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
-                mark.used = mark.used.united(&known.used, now);
+                mark.times = mark.times.united(&known.times, now);
             }
-            new.bind(ledger.bound);
+            new.above = new.above.max(ledger.above);
+            new.bind(ledger.horizons.bound);
             new.set(mark);
             Change::Write(new.encode(None), new.last_value())
         })?;
@@ -237,7 +232,7 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
-    if !ledger.is_open {
+    if !ledger.is_open() {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
             // It asks again: what is waited for may be over before the clock gets there. An open stretch has another era.
@@ -256,7 +251,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
         host.in_recovery() || page.exists && ledger.is_in(&page.marks)
     };
     let last_seen = host.shared().last_seen.load(Ordering::Acquire);
-    let window = if is_in_page { without_reserve(ledger.window()) } else { Window::NONE };
+    let window = if is_in_page { without_reserve(ledger.window) } else { Window::NONE };
     Ok(Beginning { start, last_seen, era: ledger.era, window })
 }
 
@@ -287,16 +282,16 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
 
 fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, W::Error> {
     let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(Grant::After(now)) };
-    let window = without_reserve(ledger.window());
+    let window = without_reserve(ledger.window);
     if window.holds(now, tick_end) {
         // Another session was faster.
         return Ok(Grant::Window(window, ledger.era));
     }
-    let granted = if goes_back && ledger.is_open && now < ledger.window().from {
+    let granted = if goes_back && ledger.is_open() && now < ledger.window.from {
         ledger.gone_back(now)
     } else {
         let granted = ledger.granted(now, writer.steady(), tick_end);
-        granted.map(|new| (new, without_reserve(new.window())))
+        granted.map(|new| (new, without_reserve(new.window)))
     };
     let (new, window) = match granted {
         Ok(granted) => granted,
@@ -329,10 +324,10 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
     let free_from = match progress {
         Some(_) => of_this_era().map(|last| last.progress.free_from()).max(),
-        None => Some(ledger.until),
+        None => Some(ledger.window.until),
     };
     host.slot(|slot| match progress {
-        None => slot.abandon(ledger.era, ledger.until),
+        None => slot.abandon(ledger.era, ledger.window.until),
         Some(all) => all.iter().for_each(|last| slot.store(last)),
     });
     let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
@@ -400,13 +395,13 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
             // Before anything fails: no generator begins at an instant that was taken back.
             writer.shared().last_seen.fetch_min(now, Ordering::AcqRel);
         }
-        (now, new != ledger, ledger.announced())
+        (now, new != ledger, ledger.horizons.announced())
     };
     let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {
         // The open stretch holds the present: sessions go on where they are.
         Grant::Window(..) if !is_new && was_seen > now => {
-            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.until))
+            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.window.until))
         }
         Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor)).max(now),
         Grant::After(until) => {
@@ -417,7 +412,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<(i64, bool, i64), H::Error> {
     let shared = host.shared();
     host.lock(|state| {
         // Beyond what binds lies only what was announced by a clock that was read before.
-        let bound = state.ledger.map_or(now, |ledger| if ledger.is_open { ledger.until } else { ledger.bound.instant });
+        let bound = state.ledger.map_or(now, |ledger| if ledger.is_open() { ledger.window.until } else { ledger.horizons.bound.instant });
         shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
     });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
@@ -434,7 +429,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     let (new, is_new) = {
         let writer = host.writer();
         let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((instant, false)) };
-        let new = ledger.above(instant);
+        let new = ledger.starting_above(instant);
         if new != ledger {
             store(&writer, &new, Some(&page.marks))?;
             put(&writer, new);
@@ -486,7 +481,7 @@ pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
     let steady = server.steady();
     let is_due = server.lock(|state| {
         state.opened_at.is_some_and(|opened_at| until <= opened_at)
-            || state.ledger.is_some_and(|ledger| ledger.is_waiting(steady))
+            || state.ledger.is_some_and(|ledger| ledger.lookout.is_waiting(steady))
     });
     if is_due { AHEAD + super::marks::MARGIN } else { 0 }
 }

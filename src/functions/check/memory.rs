@@ -30,7 +30,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     }
     let skipped: Vec<_> = ledger
         .used
-        .after(ledger.until.max(now))
+        .after(ledger.window.until.max(now))
         .into_iter()
         .filter(|(_, until)| until - now > AHEAD)
         .map(|(from, until)| format!("{} to {}", time(from), time(until)))

@@ -174,7 +174,7 @@ impl Play {
     fn is_stuck(&self, at: usize, database: usize, why: &str) {
         let mut world = self.world();
         let used = world.machines[at].memory.state.try_lock().ok().and_then(|state| state.ledger);
-        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.bound));
+        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.horizons.bound));
         let name = world.name(at);
         world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
     }
