@@ -9,7 +9,7 @@ use pgrx::{PgList, is_a, pg_sys};
 use super::call::{Argument, Function, Text};
 use super::expressions::{bare, calls_with_column, is_cheap};
 use super::relation_uses::is_used;
-use super::siblings::btree_family;
+use super::same_schema::btree_family;
 
 /// A function that returns the time of its first argument, a key.
 pub struct TimeFunction {
