@@ -29,6 +29,12 @@ pub enum Obstacle {
     Converted {
         column: String,
     },
+    /// A constraint of the key, or of its domain, does not hold for the next ID.
+    Check {
+        name: String,
+        expression: String,
+        first: i64,
+    },
     NoIndex {
         tables: Vec<String>,
     },

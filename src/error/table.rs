@@ -110,6 +110,9 @@ pub fn row(error: &Error) -> Row {
         Core(CoreError::NotTimeOrdered { .. }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             "The order of its bits is not the order of time, so the IDs of a span of time are not a range.",
             "Use flake_timestamp(id, layout) instead, which can be indexed."),
+        Core(CoreError::BeforeEpoch { now, epoch, .. }) => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("The clock says {}, and the epoch is {}.", time(*now), time(*epoch)),
+            "Check the server's clock; a server that has just started may not have synchronized it yet."),
         Core(CoreError::Exhausted { end, .. }) => row!(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
             format!("Its last tick ended at {}.", time(*end)),
             "Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
@@ -236,13 +239,15 @@ pub fn row(error: &Error) -> Row {
             "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
              max_worker_processes."),
         NodeUnknown { has_run: true } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "The client, the role or the database has set flake.node_id or flake.node_count, and a background worker found no \
-             valid ones in the server's configuration.",
-            "Check that flake.node_id is below flake.node_count in the server's configuration, and reload it; see the server's log."),
+            "The server's own configuration has no valid flake.node_id and flake.node_count, as a background worker found, to which \
+             no client, role or database applies.",
+            "Look for a value that is no number, or a flake.node_id that is not below flake.node_count: in the configuration files, \
+             which you can reload, and on the server's command line, which needs a restart. The server's log names the value."),
         NodeNotInForce => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
-             session.",
-            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first."),
+             session; or a value of the server's own, such as on its command line, is no number.",
+            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first, \
+             whose error says what is wrong with the server's own."),
         Core(CoreError::NodeOutOfRange { id, count }) => row!(ERRCODE_INVALID_PARAMETER_VALUE,
             format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
             "Correct flake.node_id and flake.node_count in the server's configuration, and reload it; what its command line sets \
@@ -290,7 +295,10 @@ pub fn row(error: &Error) -> Row {
                 WIDEN),
             Converted { column } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("The default of its key {column} calls flake already."),
-                "Run the statement \"undo\" of the first conversion before you convert to another layout."),
+                "To change to another layout, run ALTER TABLE … ALTER COLUMN … DROP DEFAULT first, and convert again."),
+            Check { name, expression, first } => row!(ERRCODE_CHECK_VIOLATION,
+                format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."),
+                "Drop or change the constraint before, or use a layout whose IDs it allows."),
             NoIndex { tables } => row!(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")),
                 "Create a B-tree index there that begins with the key."),
@@ -309,8 +317,8 @@ pub fn row(error: &Error) -> Row {
                     Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
                     Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
                     Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
-                    Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
-                                       as docs/how-to/convert.md does.".to_owned(),
+                    Remedy::NoRoom => "Too few numbers are left above it. Give the rows IDs by their time, as docs/how-to/convert.md \
+                                       does.".to_owned(),
                 }),
         },
 
