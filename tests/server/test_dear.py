@@ -49,8 +49,6 @@ def test_long_expressions_of_others(server):
     with server.connect(user="joe") as joe:
         make(joe, "CREATE TEMP TABLE big%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 8, LONG)
         make(joe, "CREATE TEMP VIEW v%s AS SELECT flake_timestamp(1) AS at, %L::text AS t", 2, LONG)
-        joe.execute("CREATE TEMP TABLE p (t text) PARTITION BY RANGE (t)")
-        make(joe, "CREATE TEMP TABLE p%1$s PARTITION OF p FOR VALUES FROM (''a%1$s'') TO (%2$L)", 1, LONG)
         assert bounded(server, layouts) == (
             True, f"{FINE} The number of expressions that are too long to be read is 10.",
         )  # fmt: skip

@@ -14,14 +14,13 @@ use crate::layouts::known;
 use crate::postgres::node_tree::Tree;
 use crate::postgres::queries::{Queries, bytes};
 
-/// The tables that are partitioned by ranges of one column, with its number and the bounds of each partition. Bounds of numbers are
-/// short; of texts, anybody can make long ones.
+/// The tables that are partitioned by ranges of one column, with its number and the bounds of each partition. PostgreSQL keeps no
+/// bound that is longer than a page.
 const BOUNDS: &CStr = c"
     SELECT p.partrelid, p.partattrs[0], pg_catalog.convert_to(c.relpartbound::pg_catalog.text, 'SQL_ASCII')
     FROM pg_catalog.pg_partitioned_table p JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) p.partrelid
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid
-    WHERE p.partstrat OPERATOR(pg_catalog.=) 'r' AND p.partnatts OPERATOR(pg_catalog.=) 1::smallint
-      AND CASE WHEN pg_catalog.octet_length(c.relpartbound::pg_catalog.text) OPERATOR(pg_catalog.<=) 10000 THEN true END";
+    WHERE p.partstrat OPERATOR(pg_catalog.=) 'r' AND p.partnatts OPERATOR(pg_catalog.=) 1::smallint";
 
 /// The columns whose partitions have bounds of another layout than the one of their IDs.
 pub fn wrong(queries: &Queries, made: &BTreeMap<Column, String>) -> Vec<Column> {

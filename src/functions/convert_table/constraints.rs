@@ -1,6 +1,5 @@
 //! Constraints of a key that would refuse its new IDs, so that no row could be inserted any more.
 
-use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::{Key, MEMBERS, refuse};
