@@ -1,4 +1,4 @@
-"""What PostgreSQL 19 has brought where flake takes part: replication of sequences, REPACK, WAIT FOR, and new forms of statements."""
+"""What PostgreSQL 19 has brought where flake takes part: replication of sequences, REPACK, WAIT FOR, new forms of statements."""
 
 import json
 import re
@@ -20,11 +20,11 @@ LOGICAL = ["wal_level=logical", "max_worker_processes=6", "autovacuum_worker_slo
 KEEPS = "SELECT ok FROM flake_check() WHERE name = 'pg_upgrade'"
 
 
-def subscribe(publisher, subscriber):
-    """The subscriber gets the publisher's sequences."""
-    subscriber.sql(f"CREATE SUBSCRIPTION sequences CONNECTION 'host={publisher.dir} user=postgres dbname=postgres' PUBLICATION sequences")
+def subscribe(publisher, subscriber, publication):
+    """The subscriber gets what is published."""
+    connection = f"host={publisher.dir} user=postgres dbname=postgres"
+    subscriber.sql(f"CREATE SUBSCRIPTION s CONNECTION '{connection}' PUBLICATION {publication}")
     wait_until(lambda: subscriber.value("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel"))
-    subscriber.sql("DROP SUBSCRIPTION sequences")
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["", "after a crash"])
@@ -40,7 +40,8 @@ def test_replication_of_sequences_takes_no_time_back(own_servers, crash):
         old.restart(mode="immediate")
     old.set_clock(running(0))
     publisher.sql("CREATE PUBLICATION sequences FOR ALL SEQUENCES")
-    subscribe(publisher, old)
+    subscribe(publisher, old, "sequences")
+    old.sql("DROP SUBSCRIPTION s")
     assert old.value("SELECT last_value FROM flake_mark") < mark
     assert old.sql(KEEPS) == [(not crash,)]
     if crash:
@@ -59,9 +60,9 @@ def test_subscribers_of_all_sequences_need_the_extension(own_servers):
     publisher, subscriber = own_servers(*LOGICAL), own_servers(*LOGICAL, extension=False)
     publisher.sql("CREATE PUBLICATION sequences FOR ALL SEQUENCES")
     with pytest.raises(psycopg.errors.UndefinedTable, match="flake_mark"):
-        subscribe(publisher, subscriber)
+        subscribe(publisher, subscriber, "sequences")
     subscriber.sql("CREATE EXTENSION flake")
-    subscribe(publisher, subscriber)
+    subscribe(publisher, subscriber, "sequences")
 
 
 def test_repack_while_rows_are_taken(own_servers):
@@ -175,7 +176,7 @@ def test_a_generated_column_is_published(own_servers):
         made timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED)""")
     subscriber.sql("CREATE TABLE t (id bigint PRIMARY KEY, made timestamptz)")
     publisher.sql("CREATE PUBLICATION p FOR TABLE t WITH (publish_generated_columns = stored)")
-    subscriber.sql(f"CREATE SUBSCRIPTION s CONNECTION 'host={publisher.dir} user=postgres dbname=postgres' PUBLICATION p")
+    subscribe(publisher, subscriber, "p")
     publisher.sql("INSERT INTO t SELECT FROM generate_series(1, 10)")
     wait_until(lambda: subscriber.value("SELECT count(*) FROM t") == 10)
     assert subscriber.sql("SELECT * FROM t ORDER BY id") == publisher.sql("SELECT * FROM t ORDER BY id")
@@ -192,7 +193,7 @@ Datum use_up(PG_FUNCTION_ARGS) { for (;;) LWLockNewTrancheId("another"); }
 
 
 def test_no_tranche_is_left_for_its_locks(own_servers):
-    """Another extension has used up all 256: each session gets an error, also after the first one, which left the memory empty."""
+    """Another extension has taken all 256: each session gets an error, also after the first one, which leaves the memory empty."""
     server = own_servers(extension=False)
     library = server.compile("use_up", USES_UP)
     server.sql(f"CREATE FUNCTION use_up() RETURNS void LANGUAGE c AS '{library}'")
