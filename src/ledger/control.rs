@@ -16,9 +16,7 @@ use crate::postgres::lwlock::LwLock;
 /// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
 pub const CONTROL_SIZE: usize = 4096;
 /// The version of [`Control`] and of what it holds.
-pub const VERSION: u32 = 2;
-/// Beside an older version's control block no IDs are made: its sessions would not read the file and the pages.
-pub const FIRST_WITH_ROOM: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// The beginning of the control block, which is the same in all versions of the library.
 #[repr(C)]
@@ -29,9 +27,9 @@ pub struct Header {
     /// The node's number in the lower half, the number of nodes in the upper one; 0 before they are pinned.
     node: AtomicU64,
     /// Sessions of other versions have used only ticks that start before this instant.
-    pub foreign_floor: AtomicI64,
+    pub others_floor: AtomicI64,
     /// How many sessions of other versions there have been.
-    pub foreign_sessions: AtomicU32,
+    pub others_sessions: AtomicU32,
 }
 
 /// The control block.
@@ -119,8 +117,8 @@ impl Control {
                 version: VERSION,
                 share_rule: SHARE_RULE,
                 node: AtomicU64::new(0),
-                foreign_floor: AtomicI64::new(i64::MIN),
-                foreign_sessions: AtomicU32::new(0),
+                others_floor: AtomicI64::new(i64::MIN),
+                others_sessions: AtomicU32::new(0),
             },
             lock: LwLock::new(LEDGER),
             file_lock: LwLock::new(MARK),

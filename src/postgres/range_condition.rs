@@ -11,7 +11,7 @@ use pgrx::{PgBox, PgList, is_a, pg_sys};
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
 use super::nodes::{self, and, copy, elements};
-use super::siblings::{may_call, operator, sibling};
+use super::same_schema::{in_schema_of, may_call, operator};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {
@@ -97,17 +97,22 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
+        // Also on those of which only the result is in the plan.
+        let depend_on = |function| {
+            if !root.is_null() {
+                pg_sys::record_plan_function_dependency(root, function);
+            }
+        };
         let comparison = |end, strategy| {
-            let (function, operator) = (sibling(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
+            depend_on(function);
             let bound = result(root, function, key_type, &span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
-        if !root.is_null() {
-            pg_sys::record_plan_function_dependency(root, call.funcid);
-        }
+        depend_on(call.funcid);
         Some(evaluated_once.select(and(&[lower, upper])))
     }
 }

@@ -142,10 +142,11 @@ impl SequencePage {
     }
 
     /// Has `act` change what the page holds, which is none if the page does not exist yet, and the last value of the sequence and its
-    /// copy. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
-    pub fn change(&self, copy: &CStr, act: impl FnOnce(Option<Vec<u8>>) -> Option<(Vec<u8>, i64)>) -> Lsn {
+    /// copy. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk, and what `act`
+    /// returns besides.
+    pub fn change<R>(&self, copy: &CStr, act: impl FnOnce(Option<Vec<u8>>) -> (Option<(Vec<u8>, i64)>, R)) -> (Lsn, R) {
         let relation = Relation::of(self.oid);
-        let copy = self.copy(copy).map(|copy| (copy.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE), copy));
+        let copy = self.copy(copy);
         // SAFETY: the relation is open; all buffers are locked, and those that are logged are changed through the copies that the record is
         // made of.
         unsafe {
@@ -156,12 +157,14 @@ impl SequencePage {
                 }
                 pg_sys::UnlockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
             }
+            let copied = copy.as_ref().map(|copy| copy.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE));
             let first = self.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let second = self.buffer(BLOCK).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let present = second.content();
             // The bytes of another version may take less room.
             let size = present.as_ref().map(Vec::len);
-            let Some((new, last_value)) = act(present) else { return second.lsn() };
+            let (new, result) = act(present);
+            let Some((new, last_value)) = new else { return (second.lsn(), result) };
             let is_new = size != Some(new.len());
             let state = pg_sys::GenericXLogStart(relation.0);
             let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
@@ -173,11 +176,11 @@ impl SequencePage {
             content(page).copy_from_nonoverlapping(new.as_ptr(), new.len());
             (*data).set(last_value);
             let lsn = pg_sys::GenericXLogFinish(state);
-            if let Some((buffer, _)) = &copy {
-                (*sequence_data(buffer.page())).set(last_value);
-                pg_sys::MarkBufferDirty(buffer.0);
+            if let Some(copied) = &copied {
+                (*sequence_data(copied.page())).set(last_value);
+                pg_sys::MarkBufferDirty(copied.0);
             }
-            lsn
+            (lsn, result)
         }
     }
 }

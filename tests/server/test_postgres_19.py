@@ -193,7 +193,7 @@ Datum use_up(PG_FUNCTION_ARGS) { for (;;) LWLockNewTrancheId("another"); }
 
 
 def test_no_tranche_is_left_for_its_locks(own_servers):
-    """Another extension has taken all 256: each session gets an error, also after the first one, which leaves the memory empty."""
+    """Another extension has taken all 256: each session gets an error, also after the first, which leaves the memory empty."""
     server = own_servers(extension=False)
     library = server.compile("use_up", USES_UP)
     server.sql(f"CREATE FUNCTION use_up() RETURNS void LANGUAGE c AS '{library}'")

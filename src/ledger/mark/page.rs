@@ -89,17 +89,17 @@ fn is_sane(last_value: i64) -> bool {
 }
 
 /// Has `change` decide while nobody else changes the page, and waits until the result is on disk.
-pub fn change(mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
+pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
     let page = open()?;
     let last_value = last_value(&page);
-    let lsn = page.change(COPY, |bytes| {
+    let (lsn, result) = page.change(COPY, |bytes| {
         let last_value = last_value.filter(|_| bytes.is_none());
         match change(&Page { bytes, last_value }) {
-            Change::Keep => None,
+            (Change::Keep, result) => (None, result),
             // setval, by which pg_upgrade and replication set it elsewhere, refuses less.
-            Change::Write(bytes, last_value) => Some((bytes, last_value.max(1))),
+            (Change::Write(bytes, last_value), result) => (Some((bytes, last_value.max(1))), result),
         }
     });
     flush(lsn);
-    Ok(())
+    Ok(result)
 }
