@@ -33,7 +33,7 @@ pub use self::horizon::{
     OpenTransaction, horizon, is_announced, making_ids, open_transactions, publish as publish_horizon,
     replayed as replayed_horizon, snapshot,
 };
-pub use self::mark::page::hold as hold_page;
+pub use self::mark::page::{hold as hold_page, reach};
 pub use self::membership::{join, leave};
 pub use self::node::{node_in_force, node_to_read};
 pub use self::operator::{accept_clock, start_above};

@@ -206,6 +206,15 @@ def test_the_last_value_does_not_count_where_there_are_marks(own_servers):
     pass_through(server, made, 0, 10, 20)
 
 
+def test_its_last_value_can_be_set_elsewhere(own_servers):
+    """Also in a database in which no ID was made: pg_upgrade, and replication since PostgreSQL 19, set it as setval does."""
+    server = own_servers()
+    for sequence in ["flake_mark", "flake_mark_until"]:
+        server.sql(f"SELECT setval('{sequence}', last_value, is_called) FROM {sequence}")
+    dump = server.run("pg_dump", "--binary-upgrade", "--schema-only", "postgres").stdout
+    assert "CREATE UNLOGGED SEQUENCE public.flake_mark_until" in dump
+
+
 def test_a_page_of_something_else(own_servers):
     """A page that does not begin as marks do is not read as marks."""
     server = server_at_0(own_servers)

@@ -33,6 +33,7 @@ CALLS = """
     SELECT count(*) FROM flake_generators                                 yes yes yes yes yes yes
     SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
     SELECT last_value FROM flake_mark                                     yes yes yes yes yes yes
+    SELECT last_value FROM flake_mark_until                               yes yes yes yes yes yes
     SELECT flake_layout_validator(ARRAY[]::text[], 'pg_class'::regclass)  yes yes yes yes yes yes
     SELECT count(*) FROM flake_stats                                      -   -   yes -   -   yes
     SELECT count(*) FROM flake_stats()                                    -   -   yes -   -   yes
