@@ -78,7 +78,8 @@ def read_only_transactions(primary, standby, made):
 
 # Each with how far the standby's clock is behind at the promotion, in seconds.
 FAILOVERS = [
-    (commit_at_0_after_ids_at_60, 3600), (commits_out_of_order, 1), (prepared, 3600), (switchover, 3600), (read_only_transactions, 3),
+    (commit_at_0_after_ids_at_60, 3600), (commits_out_of_order, 1), (prepared, 3600), (switchover, 3600),
+    (read_only_transactions, 3),
 ]  # fmt: skip
 
 
