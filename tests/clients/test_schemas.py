@@ -115,13 +115,13 @@ TYPEORM = """
 
 @pytest.mark.parametrize("key, changes", [
     ("default: () => \"flake_next('twitter')\"", []),
-    # What docs/how-to/clients.md warns of.
+    # The page warns of the others.
     ("default: () => \"flake_next('twitter'::text)\"", ["SET DEFAULT flake_next('twitter'::text)"]),
     ('generated: "increment"', ["CREATE SEQUENCE", "SET DEFAULT nextval", "DROP DEFAULT"]),
     ("", ["DROP DEFAULT"]),
 ])  # fmt: skip
 def test_typeorm(database, key, changes):
-    """What it would change in a table that has the default."""
+    """Statements by which it would change a table that has the default."""
     database.sql("CREATE TABLE orders (id bigint NOT NULL DEFAULT flake_next('twitter'), item text NOT NULL)")
     database.sql('ALTER TABLE orders ADD CONSTRAINT "PK_710e2d4957aa5878dfe94e4ac2f" PRIMARY KEY (id)')
     program = database.node_directory / "synchronize.mjs"

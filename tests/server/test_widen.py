@@ -74,7 +74,7 @@ NARROW = """
 
 
 def plan(server, table):
-    """What is in the way, what is to be looked at, and the statements."""
+    """Returns hindrances, things to look at, and the statements."""
     printed = server.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", f"table={table}", "-f", SCRIPT).stdout
     found = [re.findall(rf"^-- {what}: (.*)$", printed, re.M) for what in ("in the way", "look")]
     return *found, "\n".join(line for line in printed.splitlines() if not line.startswith("-- "))
@@ -136,7 +136,7 @@ def described(db):
     return found
 
 
-# What is in the way of the schema, and the statements that bring it back.
+# Removes all hindrances of the schema; and the statements that bring it back.
 IN_THE_WAY = """
     DROP MATERIALIZED VIEW kept; DROP VIEW large; DROP VIEW totals; ALTER TABLE nodes DROP twice;
     DROP TRIGGER stamp ON orders; DROP POLICY own ON orders;"""
@@ -188,7 +188,7 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, session):
         assert described(db) == first_state
 
 
-# What is there beside table t, what the plan calls it, and whether PostgreSQL refuses the plan.
+# An object beside table t, the names that the plan gives, and whether PostgreSQL refuses the plan.
 HINDERED = [
     ("CREATE VIEW v AS SELECT id FROM t", ["rule _RETURN on view v"], True),
     ("CREATE VIEW v AS SELECT id FROM t; CREATE VIEW top AS TABLE v", ["rule _RETURN on view top", "rule _RETURN on view v"], True),
