@@ -47,17 +47,19 @@ class Crate:
         self.arrows = {(name, path) for name in self.files for path in self.imports(name)}
 
     def imports(self, name):
-        """The files that a file imports from, also by the paths in its macros. A file does not import its own children's names
+        """The files that a file imports from, also by the paths in its code. A file does not import its own children's names
         for itself when it only passes them on."""
         source = re.sub(r"^pub(\(crate\))? use .*?;", "", self.files[name], flags=re.M | re.S)
         found = [path for tree in re.findall(r"^\s*use ([^;]*);", source, flags=re.M) for path in paths(" ".join(tree.split()))]
         found += [("crate", *path.split("::")) for path in re.findall(r"\$?crate::([\w:]+)", source)]
+        found += [tuple(path.split("::")) for path in re.findall(r"\bsuper::[\w:]+", source)]
         for path in found:
             if path[0] == "crate":
                 path = path[1:]
                 path = (*self.names.get(path[0], ()), *path)
             elif path[0] == "super":
-                path = (*name[:-1], *path[1:])
+                above = next((n for n, part in enumerate(path) if part != "super"), len(path))
+                path = (*name[:-above], *path[above:])
             elif path[0] == "self":
                 path = (*name, *path[1:])
             else:
