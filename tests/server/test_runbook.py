@@ -43,9 +43,11 @@ def next_is_above(server):
     return server.value("SELECT flake_next('twitter') > max(id) FROM orders")
 
 
-def pair(own_servers):
+def pair(own_servers, laid_out):
     primary = with_orders(own_servers("flake.node_count=32", "wal_log_hints=on", "wal_keep_size=64MB"))
     standby = own_servers(standby_of=primary)
+    laid_out(primary)
+    # It was started anew, and the standby has to come back.
     standby.wait_for_replay(primary)
     return primary, standby
 
@@ -64,8 +66,7 @@ def test_first_look(own_servers):
 
 
 def test_promotion(own_servers, laid_out):
-    old, new = pair(own_servers)
-    laid_out(old)
+    old, new = pair(own_servers, laid_out)
     # Numbers of nodes are set like this.
     old.sql("ALTER SYSTEM SET work_mem = '5MB'")
     old.stop("immediate")
@@ -80,8 +81,7 @@ def test_promotion(own_servers, laid_out):
 
 
 def test_switchover(own_servers, laid_out):
-    old, new = pair(own_servers)
-    laid_out(old)
+    old, new = pair(own_servers, laid_out)
     with follow("Switchover") as section:
         section.bash(old)
         section.sql(new)
@@ -271,16 +271,15 @@ def end_as_a_standby(old, new, block, **variables):
 
 
 def test_the_old_primary_is_never_a_second_one(own_servers, laid_out):
-    old, new = pair(own_servers)
-    laid_out(old)
+    old, new = pair(own_servers, laid_out)
     old.stop("immediate")
     new.promote()
     block, = pages.recipe(PAGE, "A standby is promoted", "bash")
     end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir), KEPT=str(old.dir / "kept"))
 
 
-def test_nor_after_a_switchover(own_servers):
-    old, new = pair(own_servers)
+def test_nor_after_a_switchover(own_servers, laid_out):
+    old, new = pair(own_servers, laid_out)
     old.stop()
     new.promote()
     _, block = pages.recipe(PAGE, "Switchover", "bash")
