@@ -130,8 +130,8 @@ def createcluster(server, name, data, port):
     version = bindir().parent.name
     command = ["pg_createcluster", version, name, "-d", data, "-s", server.dir, "-l", server.dir / f"{name}.log", "-p", port]
     environment = ["env", f"PG_CLUSTER_CONF_ROOT={etc}"]
-    command = as_server(*environment, *map(str, command), "--start-conf=manual", *(["--", "-A", "trust"] if not data.exists() else []))
-    subprocess.run(command, check=True, capture_output=True, cwd="/")
+    command += ["--start-conf=manual", *(["--", "-A", "trust"] if not data.exists() else [])]
+    subprocess.run(as_server(*environment, *map(str, command)), check=True, capture_output=True, cwd="/")
     return etc / version / name
 
 
@@ -147,7 +147,8 @@ def emptied_debian_cluster(server, data):
     """Makes a cluster whose data directory is empty, and that finds the extension where the server does."""
     config = createcluster(server, "other", data, 5433)
     shutil.rmtree(data)
-    found = re.findall(r"^(?:unix_socket|extension|dynamic_library)\w+ = .*$", (server.base / "etc" / config.parent.name / "main" / "postgresql.conf").read_text(), re.M)
+    settings = (config.parent / "main" / "postgresql.conf").read_text()
+    found = re.findall(r"^(?:unix_socket|extension|dynamic_library)\w+ = .*$", settings, re.M)
     with (config / "postgresql.conf").open("a") as file:
         file.write("\n".join(found) + "\n")
     return config

@@ -27,7 +27,7 @@ def test_consumers_by_a_hash_of_the_key(server):
     with writers(server, "keyed") as process, concurrent.futures.ThreadPoolExecutor() as pool:
         [job.result() for job in [pool.submit(work, number, process) for number in range(4)]]
     keys = dict(server.sql("SELECT id, key FROM keyed"))
-    assert sorted(sum(taken, [])) == sorted(keys)
+    assert sorted(id for ids in taken for id in ids) == sorted(keys)
     of = {keys[id]: number for number, ids in enumerate(taken) for id in ids}
     assert all(ids == sorted(ids) and {of[keys[id]] for id in ids} <= {number} for number, ids in enumerate(taken))
 
