@@ -11,7 +11,7 @@ use pgrx::{PgBox, PgList, is_a, pg_sys};
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
 use super::nodes::{self, and, copy, elements};
-use super::siblings::{may_call, operator, sibling};
+use super::same_schema::{in_schema_of, may_call, operator};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {
@@ -76,7 +76,7 @@ unsafe fn range_condition(
             if is_cheap(root, argument) && (is_fixed || number == 1) {
                 span.push(argument);
             // Of two sub-queries, the parameters of one would be confused with those of the other.
-            } else if is_fixed && takes_sub_query(root, argument) && !is_below_sub_query(all) {
+            } else if is_fixed && may_take_sub_query(root, argument) && !is_below_sub_query(all) {
                 span.push(evaluated_once.add(argument));
             } else if is_fixed && is_small(argument) {
                 span.push(argument);
@@ -97,24 +97,29 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
+        // Also on those of which only the result is in the plan.
+        let depend_on = |function| {
+            if !root.is_null() {
+                pg_sys::record_plan_function_dependency(root, function);
+            }
+        };
         let comparison = |end, strategy| {
-            let (function, operator) = (sibling(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
+            depend_on(function);
             let bound = result(root, function, key_type, &span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
-        if !root.is_null() {
-            pg_sys::record_plan_function_dependency(root, call.funcid);
-        }
-        Some(evaluated_once.select(and(&[lower, upper])))
+        depend_on(call.funcid);
+        Some(evaluated_once.select(root, and(&[lower, upper])))
     }
 }
 
-/// Returns whether an argument can move into a sub-query, which the planner is told of: whether it still looks for sub-queries,
-/// and in the query that the argument is part of.
-unsafe fn takes_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
+/// Returns whether an argument can move into a sub-query: whether the planner still looks for sub-queries, and in the query that
+/// the argument is part of.
+unsafe fn may_take_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
     // SAFETY: the planner's query and its list of planned sub-queries are complete.
     unsafe {
         // It lists the tables once all expressions are prepared.
@@ -128,11 +133,7 @@ unsafe fn takes_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys:
             .iter_ptr()
             .last()
             .is_some_and(|last| (*last).parent_root == root && (*(*last).parse).targetList.is_null());
-        if is_exists && !pg_sys::contain_subplans(argument) {
-            return false;
-        }
-        (*(*root).parse).hasSubLinks = true;
-        true
+        !is_exists || pg_sys::contain_subplans(argument)
     }
 }
 
@@ -142,7 +143,7 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     // SAFETY: the planner's query is complete.
     unsafe {
         let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
-        cfg!(not(feature = "pg18"))
+        cfg!(any(feature = "pg15", feature = "pg16", feature = "pg17"))
             && !query.groupingSets.is_null()
             && expressions::is_sorted_by_call(query.targetList, call.funcid)
     }
@@ -203,13 +204,14 @@ impl SubSelect {
         }
     }
 
-    /// Returns a condition on the columns, if there are any.
-    unsafe fn select(self, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    /// Returns a condition on the columns, if there are any, and tells the planner that its query has a sub-query then.
+    unsafe fn select(self, root: *mut pg_sys::PlannerInfo, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
         if self.arguments.is_empty() {
             return condition;
         }
-        // SAFETY: the new node is complete: fields that are not set here may be zero.
+        // SAFETY: the planner has a query if an argument may move; the new node is complete: fields that are not set here may be zero.
         unsafe {
+            (*(*root).parse).hasSubLinks = true;
             let mut link = PgBox::<pg_sys::SubLink>::alloc_node(pg_sys::NodeTag::T_SubLink);
             link.subLinkType = pg_sys::SubLinkType::ROWCOMPARE_SUBLINK;
             link.testexpr = condition;

@@ -7,9 +7,9 @@ use flake_core::Solid;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
-use super::expressions::{bare, calls_with_column, is_cheap};
+use super::expressions::{bare, contains_call, is_cheap, is_nulled_apart};
 use super::relation_uses::is_used;
-use super::siblings::btree_family;
+use super::same_schema::btree_family;
 
 /// A function that returns the time of its first argument, a key.
 pub struct TimeFunction {
@@ -119,16 +119,21 @@ impl<'a> Relation<'a> {
         unsafe {
             let [left, right] = sides(qual)?;
             let compared = (*qual.cast::<pg_sys::OpExpr>()).opno;
-            let own = |side| TimeOf::read(side).filter(|time| self.is_own(time));
+            let own =
+                |side| TimeOf::read(side).filter(|time| self.is_own(time) && !is_nulled_apart(side, self.rel.relid));
             let (time, instant, operator) = match own(left) {
                 Some(time) => (time, right, compared),
                 None => (own(right)?, left, pg_sys::get_commutator(compared)),
             };
             let function = self.function(time.call.funcid)?;
             let strategy = pg_sys::get_op_opfamily_strategy(operator, btree_family(pg_sys::TIMESTAMPTZOID)) as u32;
+            // Such as an operator of somebody else, which may have no commutator.
+            if strategy == 0 {
+                return None;
+            }
             let (mut time_type, mut instant_type) = Default::default();
             pg_sys::op_input_types(operator, &raw mut time_type, &raw mut instant_type);
-            if strategy == 0 || time_type != pg_sys::TIMESTAMPTZOID {
+            if time_type != pg_sys::TIMESTAMPTZOID {
                 return None;
             }
             let arguments = PgList::<pg_sys::Node>::from_pg(time.call.args);
@@ -205,7 +210,7 @@ impl<'a> Relation<'a> {
                 other != qual
                     && sides(other).is_some()
                     && pg_sys::get_op_opfamily_strategy((*other.cast::<pg_sys::OpExpr>()).opno, family) as u32 == EQUAL
-                    && calls_with_column(other, filter.call.funcid, (*filter.key).varattno)
+                    && contains_call(other, (filter.call.funcid, (*filter.key).varattno))
             };
             self.quals.iter().any(|&quals| PgList::<pg_sys::Node>::from_pg(quals).iter_ptr().any(is_such))
         }

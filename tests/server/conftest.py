@@ -80,6 +80,7 @@ class Server:
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
+        self.scripts = []
         self.dir = self.base / "pg"
         self.environment = os.environ | {"PG_CONFIG": str(self.pg_config)}
         if clock is not None:
@@ -168,7 +169,17 @@ class Server:
         signalled(self.processes()[:1], signal.SIGSTOP)
         return signalled(self.processes(), signal.SIGSTOP)
 
+    def add_script(self, name, text):
+        """Gives this server a script of the extension until its end, in a place that all servers may share."""
+        known = pg_config("--sharedir", self.pg_config) / "extension"
+        own = self.dir / "stage" / known.relative_to("/")
+        self.scripts.append((own if own.exists() else known) / f"flake--{name}.sql")
+        self.scripts[-1].write_text(text)
+        self.scripts[-1].chmod(0o644)
+
     def remove(self):
+        for script in self.scripts:
+            script.unlink(missing_ok=True)
         try:
             self._cluster("remove")
         finally:
@@ -245,6 +256,10 @@ class Server:
             pytest.fail(f"pgbench: {failed.stderr}")
         assert "number of failed transactions: 0 " in output, output
         return output
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "matrix: left out by `make test`, run by `make test-matrix` and where it is named")
 
 
 @pytest.hookimpl(hookwrapper=True)
