@@ -6,6 +6,7 @@ FLAKE_ACCEPT replaces the `text` blocks that differ by what was printed; those w
 import collections
 import os
 import re
+import shutil
 import subprocess
 
 from conftest import ROOT, as_server, bindir
@@ -93,13 +94,15 @@ class Section:
 
     def bash(self, server, **environment):
         """As the user that the server runs as, with variables that the page names."""
-        run(server, self.next("bash"), **of(server), **environment)
+        run(server, self.next("bash"), **of(server) | environment)
 
 
 def of(server):
     """The environment of a server's commands."""
     named = {name: server.client_environment[name] for name in ("PGHOST", "PGUSER", "PGDATABASE")}
-    return named | {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGDATA": str(server.dir / "data")}
+    data = server.dir / "data"
+    config = next(server.base.glob("etc/*/main"), data)
+    return named | {"PATH": f"{bindir()}:{os.environ['PATH']}", "PGDATA": str(data), "CONFIG": str(config)}
 
 
 def steps(block):
@@ -116,3 +119,36 @@ def run(server, script, **environment):
             command, check=False, env=os.environ | environment, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     assert done.returncode == 0, log.read_text()
+
+
+def createcluster(server, name, data, port):
+    """Runs pg_createcluster, and returns the directory of the configuration. A cluster that is there loses that to it."""
+    etc = server.base / "etc"
+    if not etc.exists():
+        etc.mkdir()
+        shutil.chown(etc, (server.dir / "data").owner())
+    version = bindir().parent.name
+    command = ["pg_createcluster", version, name, "-d", data, "-s", server.dir, "-l", server.dir / f"{name}.log", "-p", port]
+    environment = ["env", f"PG_CLUSTER_CONF_ROOT={etc}"]
+    command += ["--start-conf=manual", *(["--", "-A", "trust"] if not data.exists() else [])]
+    subprocess.run(as_server(*environment, *map(str, command)), check=True, capture_output=True, cwd="/")
+    return etc / version / name
+
+
+def lay_out_as_debian(server):
+    """Moves the configuration of a server to a directory of its own, and starts the server there."""
+    server.stop()
+    createcluster(server, "main", server.dir / "data", 5432)
+    run(server, 'pg_ctl -D "$CONFIG" -w start', **of(server))
+    return server
+
+
+def emptied_debian_cluster(server, data):
+    """Makes a cluster whose data directory is empty, and that finds the extension where the server does."""
+    config = createcluster(server, "other", data, 5433)
+    shutil.rmtree(data)
+    settings = (config.parent / "main" / "postgresql.conf").read_text()
+    found = re.findall(r"^(?:unix_socket|extension|dynamic_library)\w+ = .*$", settings, re.M)
+    with (config / "postgresql.conf").open("a") as file:
+        file.write("\n".join(found) + "\n")
+    return config

@@ -53,7 +53,8 @@ class Session:
 
 def without_names(output):
     """The part of an output that is the same in all of these sessions."""
-    output = re.sub(r"\d\d[/-]\d\d[/-]\d{4}( \d\d:\d\d:\d\d(\.\d+)?( [A-Z]+| [+-]\d\d(:?\d\d)?)?)?", "2026-01-01 00:00:00+00", output)
+    by_day = r"\d\d[/-]\d\d[/-]\d{4}( \d\d:\d\d:\d\d(\.\d+)?( [A-Z]+| [+-]\d\d(:?\d\d)?)?)?"
+    output = re.sub(by_day, "2026-01-01 00:00:00+00", output)
     output = re.sub(r"\b\d{4}-\d\d-\d\d\b(?!.\d\d:)", "2026-01-01 00:00:00+00", output)
     output = re.sub(r"\d{4}-\d\d-\d\d(T| )\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)", "2026-01-01 00:00:00+00", output)
     return re.sub(r"\b(my shop|public)\.", "", output.replace('"', "").lower())

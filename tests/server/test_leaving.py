@@ -3,6 +3,12 @@
 import psycopg
 import pytest
 
+import pages
+from conftest import ROOT
+from sessions import every_session
+
+PAGE = ROOT / "docs/how-to/leave.md"
+
 
 @pytest.fixture
 def without_library(server):
@@ -35,3 +41,34 @@ def test_cascade_takes_all_of_it(own_servers):
     assert server.sql(columns) == [("id",)]
     with server.connect() as db:
         pytest.raises(psycopg.errors.NotNullViolation, db.execute, "INSERT INTO orders DEFAULT VALUES")
+
+
+@every_session
+def test_statements_for_all_tables(own_servers, session):
+    """The page's query prints statements after which nothing depends on the extension, and keys count on."""
+    server = own_servers()
+    server = server if session.is_plain else session.of(server, extension=True)
+    of_all, of_text = (block for block in pages.recipe(PAGE, "Removing flake") if block.startswith("SELECT "))
+    server.sql('''SELECT flake_create_layout('ours', '{"like": "si"}');
+        CREATE TABLE "Odd ""one" ("the id" bigint PRIMARY KEY DEFAULT flake_next('ours'), s sno DEFAULT sno_next(),
+            "at'" timestamptz GENERATED ALWAYS AS (flake_timestamp("the id", 'ours')) STORED) PARTITION BY RANGE ("the id");
+        CREATE TABLE part PARTITION OF "Odd ""one" DEFAULT;
+        CREATE TABLE empty (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), other bigint GENERATED ALWAYS AS IDENTITY);
+        CREATE FUNCTION broken() RETURNS bigint LANGUAGE sql AS 'SELECT flake_next(''twitter'')';
+        INSERT INTO "Odd ""one" DEFAULT VALUES''')
+    with server.connect() as db:
+        kept = db.execute('SELECT s::text, "at\'"::text FROM "Odd ""one"').fetchall()
+        db.execute("BEGIN")
+        for statement, in db.execute(of_all).fetchall():
+            db.execute(statement)
+        assert db.execute(of_text).fetchall() == [("broken()",)]
+        # As the page says of custom layouts.
+        db.execute("SAVEPOINT a")
+        refused = pytest.raises(psycopg.errors.DependentObjectsStillExist, db.execute, "DROP EXTENSION flake").value
+        assert "server ours" in refused.diag.message_detail
+        db.execute("ROLLBACK TO a; SELECT flake_drop_layout('ours'); DROP EXTENSION flake; COMMIT")
+        assert db.execute('SELECT s, "at\'"::text FROM "Odd ""one"').fetchall() == kept
+        added = 'INSERT INTO "Odd ""one" DEFAULT VALUES RETURNING "the id" = (SELECT max("the id") + 1 FROM "Odd ""one")'
+        assert db.execute(added).fetchone() == (True,)
+        assert db.execute("INSERT INTO empty DEFAULT VALUES RETURNING id").fetchone() == (1,)
+        pytest.raises(psycopg.errors.UndefinedFunction, db.execute, "SELECT broken()")

@@ -22,6 +22,8 @@ def test_run_again_and_stop():
         demo = os.path.join(base, "demo")
         for _ in range(2):
             output = make("run", FLAKE_DEMO=demo)
+            # It says at once how long it takes.
+            assert "minutes the first time" in output.splitlines()[0]
             assert "CREATE EXTENSION flake;" in output
             assert "Index Cond: ((id >= '" in output
             assert f"psql -h {demo} -U postgres" in output

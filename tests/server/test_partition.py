@@ -16,8 +16,8 @@ BOUNDS = """SELECT relname, flake_timestamp(low[1]::bigint) = %s::timestamptz, f
 
 def function(name):
     """Its definition on the page."""
-    block, = (block for block in pages.recipe(PAGE, "Partition by time") + pages.recipe(PAGE, "Remove old partitions") if name in block
-              and "CREATE FUNCTION" in block)  # fmt: skip
+    blocks = pages.recipe(PAGE, "Partition by time") + pages.recipe(PAGE, "Remove old partitions")
+    block, = (block for block in blocks if f"CREATE FUNCTION {name}" in block)
     return block[: block.index("$$;") + 3]
 
 
@@ -25,7 +25,8 @@ def function(name):
 def db(server, session):
     server = server if session.is_plain else session.of(server, extension=True)
     with server.connect() as db:
-        db.execute("CREATE SCHEMA IF NOT EXISTS recipe; SET search_path = recipe, public" if session.is_plain else "")
+        if session.is_plain:
+            db.execute("DROP SCHEMA IF EXISTS recipe CASCADE; CREATE SCHEMA recipe; SET search_path = recipe, public")
         for table in TABLES:
             db.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY DEFAULT flake_next('twitter')) PARTITION BY RANGE (id)")
         db.execute(function("make_partition") + function("drop_partitions"))

@@ -178,7 +178,8 @@ def test_a_projection(server):
     """At every moment, the balances are those of all events below the position."""
     prepare, repeated = recipe("An event store and its projection", server=server)
     server.sql(f"""{prepare}
-        ALTER TABLE {server.named("events")} ALTER account SET DEFAULT random() * 9, ALTER amount SET DEFAULT random() * 200 - 100""")
+        ALTER TABLE {server.named("events")}
+            ALTER account SET DEFAULT random() * 9, ALTER amount SET DEFAULT random() * 200 - 100""")
     same = server.named("""
         SELECT ARRAY(SELECT (account, balance)::text FROM balances ORDER BY account)
              = ARRAY(SELECT (account, sum(amount)::bigint)::text FROM events, projections WHERE id < upto GROUP BY account

@@ -3,13 +3,14 @@
 import functools
 import inspect
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 import pages
-from conftest import LAYOUTS, ROOT
+from conftest import LAYOUTS, ROOT, bindir
 from test_versions import VERSION
 from waiting import wait_until
 
@@ -17,6 +18,18 @@ PAGE = ROOT / "docs/how-to/runbook.md"
 follow = functools.partial(pages.Section, PAGE)
 ORDERS = "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)"
 INSERT = "INSERT INTO orders SELECT FROM generate_series(1, 10)"
+
+
+LAYOUTS_OF_SERVERS = ["of initdb", "of Debian"]
+
+
+@pytest.fixture(params=LAYOUTS_OF_SERVERS)
+def laid_out(request):
+    """Gives a server the layout of directories that operators meet."""
+    is_debian = request.param == "of Debian"
+    if is_debian and not (shutil.which("pg_createcluster") and str(bindir()).startswith("/usr/lib/postgresql/")):
+        pytest.skip("no pg_createcluster for this PostgreSQL")
+    return pages.lay_out_as_debian if is_debian else lambda server: server
 
 
 def with_orders(server):
@@ -30,9 +43,11 @@ def next_is_above(server):
     return server.value("SELECT flake_next('twitter') > max(id) FROM orders")
 
 
-def pair(own_servers):
+def pair(own_servers, laid_out):
     primary = with_orders(own_servers("flake.node_count=32", "wal_log_hints=on", "wal_keep_size=64MB"))
     standby = own_servers(standby_of=primary)
+    laid_out(primary)
+    # It was started anew, and the standby has to come back.
     standby.wait_for_replay(primary)
     return primary, standby
 
@@ -50,20 +65,23 @@ def test_first_look(own_servers):
         section.sql(server)
 
 
-def test_promotion(own_servers):
-    old, new = pair(own_servers)
+def test_promotion(own_servers, laid_out):
+    old, new = pair(own_servers, laid_out)
+    # Numbers of nodes are set like this.
+    old.sql("ALTER SYSTEM SET work_mem = '5MB'")
     old.stop("immediate")
     with follow("A standby is promoted") as section:
         section.sql(new)
         assert next_is_above(new)
         section.bash(old, PRIMARY=new.dir, KEPT=old.dir / "kept")
+    assert old.value("SHOW work_mem") == "5MB"
     new.sql(INSERT)
     old.wait_for_replay(new)
     assert old.value("SELECT count(*) FROM orders") == 20
 
 
-def test_switchover(own_servers):
-    old, new = pair(own_servers)
+def test_switchover(own_servers, laid_out):
+    old, new = pair(own_servers, laid_out)
     with follow("Switchover") as section:
         section.bash(old)
         section.sql(new)
@@ -75,15 +93,16 @@ def test_switchover(own_servers):
     assert old.value("SELECT count(*) FROM orders") == 20
 
 
-def test_clone(own_servers):
-    server = with_orders(own_servers("flake.node_count=32"))
+def test_clone(own_servers, laid_out):
+    server = laid_out(with_orders(own_servers("flake.node_count=32")))
     clone = server.dir / "clone"
+    config = pages.emptied_debian_cluster(server, clone) if laid_out is pages.lay_out_as_debian else clone
     with follow("A clone") as section:
-        section.bash(server, ORIGINAL=server.dir, CLONE=clone)
+        section.bash(server, ORIGINAL=server.dir, CLONE=clone, CONFIG=str(config))
         try:
             section.sql(server, "-p", "5433")
         finally:
-            pages.run(server, f"{pages.bindir()}/pg_ctl -D {clone} -m immediate -w stop")
+            pages.run(server, f"{bindir()}/pg_ctl -D {clone} -m immediate -w stop")
 
 
 def test_restored_server(own_servers):
@@ -157,8 +176,8 @@ def test_clock_ahead(own_servers):
         section.sql(server)
 
 
-def test_node_added(own_servers):
-    server = own_servers()
+def test_node_added(own_servers, laid_out):
+    server = laid_out(own_servers())
     with follow("A node is added or removed") as section:
         section.bash(server)
         section.sql(server)
@@ -178,11 +197,12 @@ def test_library_updated(own_servers):
     assert next_is_above(server)
 
 
-def test_damaged_file(own_servers):
+def test_damaged_file(own_servers, laid_out):
     server = with_orders(own_servers())
     server.stop()
     server.write("flake.mark", "not a mark")
     server.launch()
+    laid_out(server)
     with follow("flake.mark cannot be used") as section:
         section.sql(server)
         section.bash(server)
@@ -218,7 +238,7 @@ for command in COMMANDS; do eval "$command() { called $command \"\$@\"; }"; done
 def test_a_block_stops_at_its_first_error(tmp_path, heading, number):
     block = pages.recipe(PAGE, heading, "bash")[number]
     commands = [step.split()[0] for step in pages.steps(block)]
-    variables = dict.fromkeys(["PGDATA", "KEPT", "PRIMARY", "ORIGINAL", "CLONE"], str(tmp_path))
+    variables = dict.fromkeys(["PGDATA", "CONFIG", "KEPT", "PRIMARY", "ORIGINAL", "CLONE"], str(tmp_path))
     for failing in range(1, len(commands) + 2):
         calls = tmp_path / f"calls {failing}"
         script = RECORDED.replace("COMMANDS", " ".join(set(commands))) + block
@@ -250,16 +270,16 @@ def end_as_a_standby(old, new, block, **variables):
     old.wait_for_replay(new)
 
 
-def test_the_old_primary_is_never_a_second_one(own_servers):
-    old, new = pair(own_servers)
+def test_the_old_primary_is_never_a_second_one(own_servers, laid_out):
+    old, new = pair(own_servers, laid_out)
     old.stop("immediate")
     new.promote()
     block, = pages.recipe(PAGE, "A standby is promoted", "bash")
     end_as_a_standby(old, new, block, **pages.of(old), PRIMARY=str(new.dir), KEPT=str(old.dir / "kept"))
 
 
-def test_nor_after_a_switchover(own_servers):
-    old, new = pair(own_servers)
+def test_nor_after_a_switchover(own_servers, laid_out):
+    old, new = pair(own_servers, laid_out)
     old.stop()
     new.promote()
     _, block = pages.recipe(PAGE, "Switchover", "bash")

@@ -69,8 +69,8 @@ TABLES = ["companies", "people", "profiles", "notes", "products", "nodes", "orde
 KEYS = ["companies", "people", "notes", "products", "nodes", "orders"]
 NARROW = """
     SELECT attrelid::regclass::text || '.' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
-    WHERE relnamespace = quote_ident(current_schema)::regnamespace AND relkind IN ('r', 'p') AND atttypid IN ('int4'::regtype, 'int2'::regtype)
-      AND attnum > 0 ORDER BY 1"""
+    WHERE relnamespace = quote_ident(current_schema)::regnamespace AND relkind IN ('r', 'p')
+      AND atttypid IN ('int4'::regtype, 'int2'::regtype) AND attnum > 0 ORDER BY 1"""
 
 
 def plan(server, table):
@@ -114,7 +114,8 @@ DESCRIPTION = [
     """SELECT c.relname, a.attname, attnotnull, attidentity, attgenerated, pg_get_expr(adbin, adrelid), attacl::text,
               col_description(attrelid, attnum)
        FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
-       WHERE c.relnamespace = quote_ident(current_schema)::regnamespace AND c.relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped""",
+       WHERE c.relnamespace = quote_ident(current_schema)::regnamespace AND c.relkind IN ('r', 'p')
+         AND attnum > 0 AND NOT attisdropped""",
     """SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema ORDER BY 1""",
     """SELECT relname, relacl::text, reloptions FROM pg_class
        WHERE relnamespace = quote_ident(current_schema)::regnamespace AND relkind IN ('r', 'p', 'v', 'm')""",
@@ -141,8 +142,8 @@ IN_THE_WAY = """
     DROP MATERIALIZED VIEW kept; DROP VIEW large; DROP VIEW totals; ALTER TABLE nodes DROP twice;
     DROP TRIGGER stamp ON orders; DROP POLICY own ON orders;"""
 BACK = "\n".join(statement + ";" for statement in SCHEMA.split(";") if re.match(
-    r"\s*(CREATE (MATERIALIZED )?VIEW|CREATE UNIQUE INDEX ON kept|ALTER TABLE nodes ADD|CREATE INDEX ON nodes|CREATE TRIGGER|CREATE POLICY"
-    r"|GRANT SELECT ON large)", statement))  # fmt: skip
+    r"\s*(CREATE (MATERIALIZED )?VIEW|CREATE UNIQUE INDEX ON kept|ALTER TABLE nodes ADD|CREATE INDEX ON nodes|CREATE TRIGGER"
+    r"|CREATE POLICY|GRANT SELECT ON large)", statement))  # fmt: skip
 
 
 @every_session
@@ -191,7 +192,8 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, session):
 # An object beside table t, the names that the plan gives, and whether PostgreSQL refuses the plan.
 HINDERED = [
     ("CREATE VIEW v AS SELECT id FROM t", ["rule _RETURN on view v"], True),
-    ("CREATE VIEW v AS SELECT id FROM t; CREATE VIEW top AS TABLE v", ["rule _RETURN on view top", "rule _RETURN on view v"], True),
+    ("CREATE VIEW v AS SELECT id FROM t; CREATE VIEW top AS TABLE v",
+     ["rule _RETURN on view top", "rule _RETURN on view v"], True),
     ("ALTER TABLE t ADD g int GENERATED ALWAYS AS (id + 1) STORED", ["generated column t.g"], True),
     ("CREATE POLICY p ON t USING (id > 0)", ["policy p on table t"], True),
     ("CREATE TRIGGER g BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -247,4 +249,5 @@ def test_what_is_in_the_way_is_named(client, sql, named, is_refused):
 def test_what_is_to_be_looked_at(client, sql, named):
     client.sql(sql)
     assert plan(client, "t")[1] == named
-    assert client.value("SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 1") == "integer"
+    type = client.value("SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 1")
+    assert type == "integer"

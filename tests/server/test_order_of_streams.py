@@ -1,0 +1,37 @@
+"""The order of events: that of their positions beside that of their versions, as docs/how-to/tail.md promises it."""
+
+import re
+
+import pages
+from conftest import ROOT, SECONDS
+from sessions import every_session
+
+PAGE = ROOT / "docs/how-to/tail.md"
+# Pairs of neighbours in a stream whose positions have another order.
+TURNED = """
+    SELECT count(*), count(*) FILTER (WHERE position < before)
+    FROM (SELECT position, lag(position) OVER (PARTITION BY stream ORDER BY version) AS before FROM stored) s"""
+
+
+@every_session
+def test_the_stream_is_locked_before_the_id_is_made(own_servers, session):
+    """Sessions that append to a few streams have no position in another order than the versions."""
+    server = own_servers()
+    server = server if session.is_plain else session.of(server, extension=True)
+    create, append = (block for block in pages.recipe(PAGE, "For authors of event stores") if "CREATE TABLE" in block)
+    server.sql(re.search(r"CREATE TABLE stored \(.*?\n\);", create, re.S)[0] + append.split("SELECT append")[0])
+    streams = "md5((random() * 3)::int::text)::uuid"
+    server.pgbench(f"SELECT append({streams}, '{{}}');", "-c", "8", "-j", "2", "-t", str(500 * SECONDS))
+    assert server.sql(TURNED) == [(4000 * SECONDS, 0)]
+
+
+def test_how_exact_the_order_is(server):
+    """A step is as long as the page says, by the layout's bits and the server's slots."""
+    page = PAGE.read_text()
+    slots = server.value("SELECT current_setting('max_connections')::int")
+    assert slots == 100
+    for layout, micros in [("twitter", 16), ("base64id", 233)]:
+        assert re.search(rf"{micros}(?: microseconds)? in\s+`{layout}`", page)
+    # The share of one session is spread over the tick in as many steps as it has IDs there.
+    ids = server.value("SELECT flake_session_ids_per_second('base64id')::float")
+    assert 232 < 1e6 / ids < 234
