@@ -130,7 +130,7 @@ class Query:
             f"SELECT {number}, {asked} FROM {joined} WHERE {condition}",
             f"SELECT {number}, {asked} FROM {joined} WHERE {condition}",
             f"SELECT {number}, d.n FROM {joined} LEFT JOIN {other} d ON d.n = 3 AND {condition}",
-            f"SELECT d.n, {number} FROM {other} d LEFT JOIN ({joined}) ON {condition} AND {number} = d.n WHERE d.n < 9",
+            f"SELECT d.n, {number} FROM {other} d LEFT JOIN {joined if self.view else f'({joined})'} ON {condition} AND {number} = d.n WHERE d.n < 9",
             f"SELECT count(*), max({number}) FROM {joined} WHERE {condition}",
             f"DELETE FROM {other} d USING {joined} WHERE d.n = {number} AND {condition} RETURNING d.n",
             f"UPDATE {other} d SET n = d.n + 1000 FROM {joined} WHERE d.n = {number} AND {condition} RETURNING d.n",
