@@ -231,9 +231,9 @@ def test_columns_that_look_like_references(db, kind, is_meant):
         CREATE TABLE notes (order_id {kind}, "ordersId" {kind}, other_id int, orders int);
         CREATE TABLE others (id int PRIMARY KEY); CREATE TABLE lines (order_id int REFERENCES others)""")
     schema, notices = db.execute("SELECT current_schema").fetchone()[0], []
-    db.add_notice_handler(notices.append)
+    db.add_notice_handler(lambda notice: notices.append((notice.severity, notice.message_detail)))
     convert(db, "orders")
-    shown = [notice.message_detail for notice in notices if notice.severity == "WARNING"]
+    shown = [detail for severity, detail in notices if severity == "WARNING"]
     columns = f'{schema}.notes."ordersId", {schema}.notes.order_id.'
     named = f"By their names, these refer to its key, without a foreign key: {columns}"
     assert shown == ([named] if is_meant else [])
