@@ -1,5 +1,5 @@
-"""What any role can make, and others read: it makes their calls neither long nor large. flake_check and flake_drop_layout read all
-expressions that call flake, and flake_take the defaults of a table's relatives."""
+"""What any role can make, and others read: it makes their calls neither long nor large. flake_check and flake_drop_layout read
+all expressions that call flake, and flake_take the defaults of a table's relatives."""
 
 import time
 
@@ -77,8 +77,9 @@ def test_a_default_of_a_child(server):
         CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));
         CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO positions VALUES ('mailer', 'x');
         CREATE TABLE x1 () INHERITS (x)""")
+    default = "CASE %s + length(%L) WHEN 0 THEN 1 ELSE flake_next(''twitter'') END"
     with server.connect() as db:
-        make(db, "ALTER TABLE x1 ALTER id SET DEFAULT CASE %s + length(%L) WHEN 0 THEN 1 ELSE flake_next(''twitter'') END", 1, LONG)
+        make(db, f"ALTER TABLE x1 ALTER id SET DEFAULT {default}", 1, LONG)
     take = "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 1)"
     error = bounded(server, lambda db: pytest.raises(psycopg.Error, db.execute, take).value)
     assert error.diag.message_primary == "table public.x has no key to take its rows by"
