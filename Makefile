@@ -28,7 +28,7 @@ stop: ## end the server that `make run` left running
 test: ## set up, build, and run all tests on throwaway servers
 	@scripts/test all
 
-test-matrix: ## all tests on PostgreSQL 15, 16, 17 and 18, getting what is missing (some minutes each, once)
+test-matrix: ## all tests on PostgreSQL 15 to 19, getting what is missing (some minutes each, once)
 	@scripts/test matrix
 
 test-engines: ## Patroni, pg_auto_failover, copies and upgrades of servers, as people run them; says what it skips

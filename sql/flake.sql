@@ -316,7 +316,7 @@ COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or con
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
-    VOLATILE STRICT PARALLEL RESTRICTED ROWS 7
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_check';
 COMMENT ON FUNCTION flake_check() IS
     'returns what an operator should know before and after a change; "ok" is NULL where this session cannot tell';
@@ -332,6 +332,10 @@ COMMENT ON FUNCTION flake_accept_clock() IS
 CREATE SEQUENCE flake_mark;
 COMMENT ON SEQUENCE flake_mark IS
     'how far the IDs of each node may reach, in a page of its own that is replicated with the data; not for use';
+
+CREATE UNLOGGED SEQUENCE flake_mark_until;
+COMMENT ON SEQUENCE flake_mark_until IS
+    'the last value of flake_mark again, where replication of sequences does not set it; pg_upgrade copies it; not for use';
 
 CREATE FUNCTION flake_record_mark() RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
@@ -403,7 +407,7 @@ GRANT EXECUTE ON FUNCTION
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without this one. It is granted by a function, as DO needs plpgsql, which a database need not have.

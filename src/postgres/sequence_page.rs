@@ -2,6 +2,9 @@
 //! whoever makes them and without a transaction ID, and PostgreSQL copies it with the database.
 //!
 //! To everybody else it looks like an empty page of a table: what it holds lies in its special space.
+//!
+//! `pg_upgrade` copies of a sequence its last value only, which is repeated in an unlogged sequence: since version 19, replication of
+//! sequences sets those that are logged to what another server has.
 #![allow(unsafe_code, reason = "PostgreSQL's buffers and pages")]
 
 use std::cell::Cell;
@@ -10,7 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use pgrx::pg_sys;
 
-use super::extension;
+use super::{extension, recovery};
 
 /// A position in the WAL.
 pub type Lsn = pg_sys::XLogRecPtr;
@@ -37,6 +40,7 @@ use pg_sys::RelFileNode as Place;
 /// the rest.
 pub struct SequencePage {
     oid: pg_sys::Oid,
+    schema: pg_sys::Oid,
     place: Place,
     is_logged: bool,
 }
@@ -56,16 +60,36 @@ impl SequencePage {
         if oid == pg_sys::Oid::INVALID {
             return None;
         }
+        // SAFETY: it is unlocked at the end of the transaction, or before.
+        unsafe { pg_sys::LockRelationOid(oid, LOCK_MODE) };
+        Self::locked(oid, name)
+    }
+
+    /// Opens the unlogged sequence of this name in the schema of this one; none if there is no such sequence. A standby has no file of
+    /// it. It does not wait for who has locked it.
+    fn copy(&self, name: &CStr) -> Option<Self> {
+        if recovery::is_in_progress() {
+            return None;
+        }
+        // SAFETY: it looks the name up in the catalog, and locks what it finds.
+        let oid = unsafe {
+            let oid = pg_sys::get_relname_relid(name.as_ptr(), self.schema);
+            (oid != pg_sys::Oid::INVALID && pg_sys::ConditionalLockRelationOid(oid, LOCK_MODE)).then_some(oid)
+        };
+        Self::locked(oid?, name).filter(|copy| !copy.is_logged)
+    }
+
+    /// Returns the sequence with this OID, which is locked, if it has this name; else it unlocks what has the OID.
+    fn locked(oid: pg_sys::Oid, name: &CStr) -> Option<Self> {
         // SAFETY: once the lock is there, the catalog's row is the newest one and stays so; it is of this catalog.
         unsafe {
-            pg_sys::LockRelationOid(oid, LOCK_MODE);
-            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, oid.into());
+            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
             let found = row.as_mut().and_then(|row| {
                 let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_class>();
                 let is_it = form.relkind as u8 == pg_sys::RELKIND_SEQUENCE
                     && CStr::from_ptr(form.relname.data.as_ptr()) == name;
                 let is_logged = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT;
-                let found = is_it.then(|| Self { oid, place: place(form), is_logged });
+                let found = is_it.then(|| Self { oid, schema: form.relnamespace, place: place(form), is_logged });
                 pg_sys::ReleaseSysCache(row);
                 found
             });
@@ -96,7 +120,7 @@ impl SequencePage {
     pub fn read(&self, recent: &AtomicI32) -> Option<(Vec<u8>, Lsn)> {
         let buffer = match Buffer::recent(self.place, BLOCK, recent.load(Ordering::Relaxed)) {
             Some(buffer) => buffer,
-            None if self.has_page() => Buffer::of(self.place, BLOCK),
+            None if self.has_page() => self.buffer(BLOCK),
             None => return None,
         };
         recent.store(buffer.0, Ordering::Relaxed);
@@ -104,16 +128,27 @@ impl SequencePage {
         Some((buffer.content()?, buffer.lsn()))
     }
 
-    /// Returns the sequence's last value; none if it has none.
-    pub fn last_value(&self) -> Option<i64> {
-        Buffer::of(self.place, 0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value()
+    /// Returns the last values of the sequence and of its copy; none of one that has none.
+    pub fn last_values(&self, copy: &CStr) -> [Option<i64>; 2] {
+        let of = |page: &Self| page.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value();
+        [of(self), self.copy(copy).as_ref().and_then(of)]
     }
 
-    /// Has `act` change what the page holds, which is none if the page does not exist yet, and the sequence's last value, none if
-    /// it has none. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
-    pub fn change(&self, act: impl FnOnce(Option<Vec<u8>>, Option<i64>) -> Option<(Vec<u8>, i64)>) -> Lsn {
+    /// Reads a block. There has to be one.
+    fn buffer(&self, block: pg_sys::BlockNumber) -> Buffer {
+        let (mode, strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
+        // SAFETY: the lock keeps the relation.
+        Buffer(unsafe { pg_sys::ReadBufferWithoutRelcache(self.place, MAIN, block, mode, strategy, self.is_logged) })
+    }
+
+    /// Has `act` change what the page holds, which is none if the page does not exist yet, and the last value of the sequence and its
+    /// copy. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk, and what `act`
+    /// returns besides.
+    pub fn change<R>(&self, copy: &CStr, act: impl FnOnce(Option<Vec<u8>>) -> (Option<(Vec<u8>, i64)>, R)) -> (Lsn, R) {
         let relation = Relation::of(self.oid);
-        // SAFETY: the relation is open; both buffers are locked, and changed through the copies that the record is made of.
+        let copy = self.copy(copy);
+        // SAFETY: the relation is open; all buffers are locked, and those that are logged are changed through the copies that the record is
+        // made of.
         unsafe {
             if !self.has_page() {
                 pg_sys::LockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
@@ -122,12 +157,14 @@ impl SequencePage {
                 }
                 pg_sys::UnlockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
             }
-            let first = Buffer::of(self.place, 0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
-            let second = Buffer::of(self.place, BLOCK).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let copied = copy.as_ref().map(|copy| copy.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE));
+            let first = self.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
+            let second = self.buffer(BLOCK).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let present = second.content();
             // The bytes of another version may take less room.
             let size = present.as_ref().map(Vec::len);
-            let Some((new, last_value)) = act(present, first.last_value()) else { return second.lsn() };
+            let (new, result) = act(present);
+            let Some((new, last_value)) = new else { return (second.lsn(), result) };
             let is_new = size != Some(new.len());
             let state = pg_sys::GenericXLogStart(relation.0);
             let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
@@ -137,10 +174,13 @@ impl SequencePage {
                 pg_sys::PageInit(page, pg_sys::BLCKSZ as usize, new.len());
             }
             content(page).copy_from_nonoverlapping(new.as_ptr(), new.len());
-            (*data).last_value = last_value;
-            (*data).log_cnt = 0;
-            (*data).is_called = true;
-            pg_sys::GenericXLogFinish(state)
+            (*data).set(last_value);
+            let lsn = pg_sys::GenericXLogFinish(state);
+            if let Some(copied) = &copied {
+                (*sequence_data(copied.page())).set(last_value);
+                pg_sys::MarkBufferDirty(copied.0);
+            }
+            (lsn, result)
         }
     }
 }
@@ -197,13 +237,6 @@ pub fn flush(lsn: Lsn) {
 struct Buffer(pg_sys::Buffer);
 
 impl Buffer {
-    /// Reads a block. There has to be one.
-    fn of(place: Place, block: pg_sys::BlockNumber) -> Self {
-        let (mode, strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
-        // SAFETY: the caller's lock keeps the relation, which is a permanent one.
-        Self(unsafe { pg_sys::ReadBufferWithoutRelcache(place, MAIN, block, mode, strategy, true) })
-    }
-
     /// Returns the buffer if the block is there.
     fn recent(place: Place, block: pg_sys::BlockNumber, buffer: pg_sys::Buffer) -> Option<Self> {
         // SAFETY: it is a number of one of the server's buffers, or 0; PostgreSQL checks what the buffer holds.
@@ -213,7 +246,7 @@ impl Buffer {
 
     fn locked(self, mode: u32) -> Self {
         // SAFETY: it is pinned.
-        unsafe { pg_sys::LockBuffer(self.0, mode as i32) };
+        unsafe { pg_sys::LockBuffer(self.0, mode as _) };
         self
     }
 
@@ -223,9 +256,9 @@ impl Buffer {
     }
 
     fn lsn(&self) -> Lsn {
-        // SAFETY: every page begins with this.
-        let lsn = unsafe { (*self.page().cast::<pg_sys::PageHeaderData>()).pd_lsn };
-        Lsn::from(lsn.xlogid) << 32 | Lsn::from(lsn.xrecoff)
+        // SAFETY: every page begins with this, whichever type the version's headers give it.
+        let [upper, lower] = unsafe { *self.page().cast::<[u32; 2]>() };
+        Lsn::from(upper) << 32 | Lsn::from(lower)
     }
 
     /// Returns what the page holds; none if it is new.
@@ -271,6 +304,15 @@ struct SequenceData {
     last_value: i64,
     log_cnt: i64,
     is_called: bool,
+}
+
+impl SequenceData {
+    fn set(&mut self, last_value: i64) {
+        // Not as a whole: the row is shorter.
+        self.last_value = last_value;
+        self.log_cnt = 0;
+        self.is_called = true;
+    }
 }
 
 /// Returns the data of a sequence's only row.

@@ -187,6 +187,7 @@ def rows(db, key, query, is_generic):
     return sorted(found, key=repr), plan
 
 
+@pytest.mark.matrix
 def test_the_same_rows(db):
     seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
     print("FLAKE_SEED =", seed)

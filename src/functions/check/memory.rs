@@ -30,7 +30,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     }
     let skipped: Vec<_> = ledger
         .used
-        .after(ledger.until.max(now))
+        .after(ledger.window.until.max(now))
         .into_iter()
         .filter(|(_, until)| until - now > AHEAD)
         .map(|(from, until)| format!("{} to {}", time(from), time(until)))
@@ -47,9 +47,25 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     )
 }
 
+/// Whether what `pg_upgrade` takes along of this database's marks says as much as they do.
+pub fn upgrade() -> Finding {
+    match ledger::reach() {
+        Err(error) => Finding::from(&error),
+        Ok(None) => Finding::fine("This database has no marks."),
+        Ok(Some((reach, taken))) if taken >= Some(reach) => Finding::fine("pg_upgrade takes along how far IDs reach."),
+        Ok(Some((reach, _))) => Finding::wrong(
+            format!(
+                "IDs of this database reach up to {}, which pg_upgrade would not take along.",
+                Timestamptz::from_instant(reach).to_text()
+            ),
+            "Make an ID in this database before pg_upgrade, once flake_next makes any.",
+        ),
+    }
+}
+
 /// The memory that sessions share.
 pub fn library() -> Finding {
-    match ledger::foreign_version() {
+    match ledger::other_version() {
         Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),
         Ok(Some(version)) => Finding::wrong(
             format!(

@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 
 use self::finding::Finding;
 use self::layouts::Layouts;
-use self::memory::{library, marks};
+use self::memory::{library, marks, upgrade};
 use self::node::{Pair, fault, node_number, node_settings};
 use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
@@ -40,6 +40,7 @@ fn flake_check() -> TableIterator<
         ("end of layouts", layouts.ends(clock::now())),
         ("layouts", uses.readers()),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
+        ("pg_upgrade", upgrade()),
         ("library", library()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))

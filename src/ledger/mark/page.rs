@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 
 use flake_core::ledger::host::{Change, Page};
+use flake_core::ledger::protocol::marks_of;
 
 use super::super::attach::attach;
 use crate::clock;
@@ -14,6 +15,8 @@ use crate::postgres::{recovery, report};
 
 const EXTENSION: &CStr = c"flake";
 const SEQUENCE: &CStr = c"flake_mark";
+/// The sequence that repeats its last value.
+const COPY: &CStr = c"flake_mark_until";
 /// A sequence's last value that is further ahead of the clock is not a mark: somebody has set it. In microseconds.
 const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
 
@@ -55,15 +58,30 @@ pub fn read() -> Result<Page, Error> {
         }
         return Ok(Page { bytes: Some(bytes), last_value: None });
     }
-    let last_value = page.last_value();
-    if let Some(ignored) = last_value.filter(|&value| !is_sane(value) && !HAS_WARNED.replace(true)) {
-        report::warning(
-            "the last value of sequence \"flake_mark\" is ignored".to_owned(),
-            Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
-            "Only flake should set it. If IDs were made by then, call flake_start_above with the greatest of them.",
-        );
+    for ignored in page.last_values(COPY).into_iter().flatten().filter(|&value| !is_sane(value)) {
+        if !HAS_WARNED.replace(true) {
+            report::warning(
+                "the last value of sequence \"flake_mark\" is ignored".to_owned(),
+                Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
+                "Only flake should set it. If IDs were made by then, call flake_start_above with the greatest of them.",
+            );
+        }
     }
-    Ok(Page { bytes: None, last_value: last_value.filter(|&value| is_sane(value)) })
+    Ok(Page { bytes: None, last_value: last_value(&page) })
+}
+
+/// Returns the instant that the next server learns where `pg_upgrade` leaves the page behind.
+fn last_value(page: &SequencePage) -> Option<i64> {
+    page.last_values(COPY).into_iter().flatten().filter(|&value| is_sane(value)).max()
+}
+
+/// Returns the instant up to which the marks of this session's database reach, and the one that `pg_upgrade` takes along; none where
+/// there is no page.
+pub fn reach() -> Result<Option<(i64, Option<i64>)>, Error> {
+    let page = open()?;
+    let Some((bytes, _)) = page.read(attach()?.control.pages.buffer(recovery::database())) else { return Ok(None) };
+    let marks = marks_of(&Page { bytes: Some(bytes), last_value: None })?;
+    Ok(Some((marks.last_value(), last_value(&page))))
 }
 
 fn is_sane(last_value: i64) -> bool {
@@ -71,14 +89,17 @@ fn is_sane(last_value: i64) -> bool {
 }
 
 /// Has `change` decide while nobody else changes the page, and waits until the result is on disk.
-pub fn change(mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
-    let lsn = open()?.change(|bytes, last_value| {
-        let last_value = last_value.filter(|&value| bytes.is_none() && is_sane(value));
+pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
+    let page = open()?;
+    let last_value = last_value(&page);
+    let (lsn, result) = page.change(COPY, |bytes| {
+        let last_value = last_value.filter(|_| bytes.is_none());
         match change(&Page { bytes, last_value }) {
-            Change::Keep => None,
-            Change::Write(bytes, last_value) => Some((bytes, last_value)),
+            (Change::Keep, result) => (None, result),
+            // setval, by which pg_upgrade and replication set it elsewhere, refuses less.
+            (Change::Write(bytes, last_value), result) => (Some((bytes, last_value.max(1))), result),
         }
     });
     flush(lsn);
-    Ok(())
+    Ok(result)
 }
