@@ -21,7 +21,7 @@ INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
 # The plans of a run must have shown these for it to have tested anything.
 SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
          "sno_before(", "flake_instant(",
-         "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete", "Merge",
+         "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete", "Merge on k_",
          "Left Join"]  # fmt: skip
 
 
