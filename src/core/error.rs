@@ -38,6 +38,8 @@ pub enum Error {
     MalformedText { layout: Name, text: String, fault: TextFault },
     #[error("timestamp out of range for layout \"{layout}\"")]
     InstantOutOfRange { layout: Name, at: i64, first: i64, end: i64 },
+    #[error("the clock is before the epoch of layout \"{layout}\"")]
+    BeforeEpoch { layout: Name, now: i64, epoch: i64 },
     #[error("reached the last tick of layout \"{layout}\"")]
     Exhausted { layout: Name, end: i64 },
     /// The layout's IDs do not sort by time, so an instant has no smallest or largest ID.

@@ -34,6 +34,12 @@ pub enum Obstacle {
     Converted {
         column: String,
     },
+    /// A constraint of the key, or of its domain, does not hold for the next ID.
+    Check {
+        name: String,
+        expression: String,
+        first: i64,
+    },
     NoIndex {
         tables: Vec<String>,
     },
@@ -87,7 +93,10 @@ impl Obstacle {
                 WIDEN),
             Converted { column } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("The default of its key {column} calls flake already."),
-                "Run the statement \"undo\" of the first conversion before you convert to another layout."),
+                "To change to another layout, run ALTER TABLE … ALTER COLUMN … DROP DEFAULT first, and convert again."),
+            Check { name, expression, first } => Row::new(ERRCODE_CHECK_VIOLATION,
+                format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."),
+                "Drop or change the constraint before, or use a layout whose IDs it allows."),
             NoIndex { tables } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")),
                 "Create a B-tree index there that begins with the key."),
@@ -106,8 +115,8 @@ impl Obstacle {
                     Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
                     Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
                     Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
-                    Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
-                                       as docs/how-to/convert.md does.".to_owned(),
+                    Remedy::NoRoom => "Too few numbers are left above it. Give the rows IDs by their time, as docs/how-to/convert.md \
+                                       does.".to_owned(),
                 }),
         }
     }

@@ -90,23 +90,26 @@ errors! {
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
     #[error("number of this node is not known")]
     NodeUnknown { has_run: bool } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("The client, the role or the database has set flake.node_id or flake.node_count, and {}.", if *has_run {
-            "a background worker found no valid ones in the server's configuration"
-        } else {
-            "no background worker could be started to read the server's"
-        }),
         if *has_run {
-            "Check that flake.node_id is below flake.node_count in the server's configuration, and reload it; see the server's log."
+            "The server's own configuration has no valid flake.node_id and flake.node_count, as a background worker found, to which \
+             no client, role or database applies."
+        } else {
+            "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
+             started to read the server's."
+        },
+        if *has_run {
+            "Look for a value that is not a number, or a flake.node_id that is not below flake.node_count: in the configuration files, \
+             which you can reload, and on the server's command line, which needs a restart. The server's log names the value."
         } else {
             "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
              max_worker_processes."
         };
-    /// Nor is anything in force that would replace them, and a session that only reads runs no background worker.
     #[error("number of nodes is not known before the first ID")]
     NodeNotInForce => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
-         session.",
-        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first.";
+         session; or a value of the server's own, such as on its command line, is not a number.",
+        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first, \
+         whose error says what is wrong with the server's own.";
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

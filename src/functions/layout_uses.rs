@@ -3,20 +3,27 @@
 //! PostgreSQL records that a default, an index or a view depends on a function of flake, not which layout it names. That
 //! stands in the node tree of the expression.
 
+#![allow(unsafe_code, reason = "reads what queries return")]
+
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::CStr;
 
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use crate::postgres::encoding::to_utf8_lossy;
-use crate::postgres::extension;
-use crate::postgres::node_tree::{LONGEST, Place, Tree};
+use crate::postgres::extension::{self, Extension};
+use crate::postgres::node_tree::{LONGEST, MOST, Place, Tree};
+use crate::postgres::queries::{Queries, bytes};
 
-/// The expressions that contain $2, of all objects that depend on a function of an extension, $1, or on an operator that stands
-/// for one, in bytes of the database's encoding; with their tables, and the numbers of columns that they are for.
-pub(super) const EXPRESSIONS: &str = "
-    SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(x.catalog, x.object, 0), pg_catalog.getdatabaseencoding()),
-           pg_catalog.convert_to(x.tree::pg_catalog.text, pg_catalog.getdatabaseencoding()), x.relation, x.number
+/// The expressions of all objects that depend on a function of an extension, $1, or on an operator that stands for one, in bytes of
+/// the database's encoding; with their tables, and the numbers of columns that they are for. Shorter ones come first. NULL stands
+/// for those that are longer than $2, or that come behind $3 bytes of others: PostgreSQL knows lengths without reading.
+const EXPRESSIONS: &CStr = c"
+    SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(s.catalog, s.object, 0), pg_catalog.getdatabaseencoding()),
+           CASE WHEN s.length OPERATOR(pg_catalog.<=) $2 AND s.total OPERATOR(pg_catalog.<=) $3
+                THEN pg_catalog.convert_to(s.tree, pg_catalog.getdatabaseencoding()) END, s.relation, s.number
+    FROM (SELECT x.catalog, x.object, x.tree::pg_catalog.text AS tree, x.relation, x.number, l.length,
+                 pg_catalog.sum(l.length) OVER (ORDER BY l.length, x.catalog, x.object) AS total
     FROM (
         WITH f AS (
             SELECT classid, objid FROM pg_catalog.pg_depend
@@ -48,44 +55,76 @@ pub(super) const EXPRESSIONS: &str = "
         UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typdefaultbin, 0, NULL FROM pg_catalog.pg_type
     ) x(catalog, object, tree, relation, number)
       ON x.catalog OPERATOR(pg_catalog.=) u.classid AND x.object OPERATOR(pg_catalog.=) u.objid
-    WHERE pg_catalog.strpos(x.tree::pg_catalog.text, $2) OPERATOR(pg_catalog.>) 0";
+    CROSS JOIN LATERAL (SELECT pg_catalog.octet_length(x.tree::pg_catalog.text)::pg_catalog.int8 AS length) l
+    WHERE x.tree IS NOT NULL) s ORDER BY s.total";
 
 /// The functions of an extension, $1.
-const FUNCTIONS: &str = "
-    SELECT p.oid, p.proname::pg_catalog.text
+const FUNCTIONS: &CStr = c"
+    SELECT p.oid, pg_catalog.convert_to(p.proname::pg_catalog.text, pg_catalog.getdatabaseencoding())
     FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
     WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
       AND d.refobjid OPERATOR(pg_catalog.=) $1
       AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
 
-/// Returns the names of an extension's functions, by their OIDs.
-pub(super) fn functions(client: &SpiClient<'_>, extension: pg_sys::Oid) -> Result<HashMap<u32, String>, SpiError> {
-    let mut functions = HashMap::new();
-    for row in client.select(FUNCTIONS, None, &[extension.into()])? {
-        functions.extend(row.get::<pg_sys::Oid>(1)?.map(|oid| oid.to_u32()).zip(row.get::<String>(2)?));
-    }
-    Ok(functions)
+/// An expression that calls flake.
+pub(super) struct Expression<'a> {
+    /// A description of the object that has it.
+    pub object: String,
+    /// None if it is too long to be read, or behind too many others.
+    pub tree: Option<&'a [u8]>,
+    /// The table of variables outside of queries; 0 if there are none.
+    pub table: u32,
+    /// The column that it is for.
+    pub column: Option<i16>,
 }
 
-/// Returns descriptions of the objects that name a layout in a call of flake's functions.
+/// Calls a function with each expression of this database that calls flake.
+pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl FnMut(Expression<'_>)) {
+    let bound = |bound: usize| (pg_sys::INT8OID, pg_sys::Datum::from(bound));
+    let parameters = [(pg_sys::OIDOID, flake.oid.into()), bound(LONGEST), bound(MOST)];
+    queries.each::<4>(EXPRESSIONS, &parameters, |&[object, tree, table, column]| {
+        check_for_interrupts!();
+        // SAFETY: the query returns columns of these types.
+        let (object, tree) = unsafe { (bytes(object), bytes(tree)) };
+        act(Expression {
+            object: to_utf8_lossy(object.unwrap_or_default()).into_owned(),
+            tree,
+            table: table.map_or(0, |oid| oid.value() as u32),
+            column: column.map(|number| number.value() as i16),
+        });
+    });
+}
+
+/// Returns the names of an extension's functions, by their OIDs.
+pub(super) fn functions(queries: &Queries, flake: Extension) -> HashMap<u32, String> {
+    let mut functions = HashMap::new();
+    queries.each::<2>(FUNCTIONS, &[(pg_sys::OIDOID, flake.oid.into())], |&[oid, name]| {
+        // SAFETY: the query returns columns of these types.
+        let name = unsafe { bytes(name) }.unwrap_or_default();
+        functions.extend(oid.map(|oid| (oid.value() as u32, to_utf8_lossy(name).into_owned())));
+    });
+    functions
+}
+
+/// Returns descriptions of the objects that name a layout in a call of flake's functions, or may do so.
 pub fn of(layout: &str) -> BTreeSet<String> {
-    let Some(extension) = extension::find(c"flake") else { return BTreeSet::new() };
-    Spi::connect(|client| {
-        let functions = functions(client, extension.oid)?;
-        let mut uses = BTreeSet::new();
-        // As the tree of a constant has it.
-        let constant: String = layout.bytes().map(|byte| format!(" {byte}")).collect();
-        for row in client.select(EXPRESSIONS, None, &[extension.oid.into(), constant.into()])? {
-            check_for_interrupts!();
-            let (Some(object), Some(tree)) = (row.get::<&[u8]>(1)?, row.get::<&[u8]>(2)?) else { continue };
-            // It has the constant somewhere.
-            if tree.len() > LONGEST || names(&Tree::read(&String::from_utf8_lossy(tree)), &functions, layout) {
-                uses.insert(to_utf8_lossy(object).into_owned());
+    let Some(flake) = extension::find(c"flake") else { return BTreeSet::new() };
+    // As the tree of a constant has it.
+    let constant: String = layout.bytes().map(|byte| format!(" {byte}")).collect();
+    let mut uses = BTreeSet::new();
+    Queries::run(|queries| {
+        let functions = functions(queries, flake);
+        each_expression(queries, flake, |Expression { object, tree, .. }| {
+            let Some(tree) = tree.map(String::from_utf8_lossy) else {
+                uses.insert(format!("{object} (perhaps; its expression is too long to read)"));
+                return;
+            };
+            if tree.contains(&constant) && names(&Tree::read(&tree), &functions, layout) {
+                uses.insert(object);
             }
-        }
-        Ok(uses)
-    })
-    .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"))
+        });
+    });
+    uses
 }
 
 /// Returns whether an expression contains a call of one of these functions, or of an operator that stands for one, with this

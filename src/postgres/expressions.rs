@@ -104,34 +104,38 @@ pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys
     }
 }
 
-/// Returns whether an expression, or a list of some, contains a call of a function with a column as its first argument.
+/// The call of a function with a column of a relation as its first argument.
+pub type ColumnCall = (pg_sys::Oid, pg_sys::AttrNumber);
+
+/// Returns whether an expression contains such a call.
 ///
 /// # Safety
-/// It must be an expression, a list of expressions, or null.
-pub unsafe fn calls_with_column(
-    expression: *mut pg_sys::Node,
-    function: pg_sys::Oid,
-    column: pg_sys::AttrNumber,
-) -> bool {
+/// It must be an expression.
+pub unsafe fn contains_call(expression: *mut pg_sys::Node, call: ColumnCall) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { any(expression, &mut |node| found(is_call(node, call))) }
+}
+
+/// Returns whether an expression is such a call.
+///
+/// # Safety
+/// It must be an expression. Nothing here raises an error.
+pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnCall) -> bool {
     // SAFETY: as the caller promises; the tag of a node says of which type it is.
     unsafe {
-        any(expression, &mut |node| {
-            found(
-                is_a(node, pg_sys::NodeTag::T_FuncExpr) && {
-                    let call = &*node.cast::<pg_sys::FuncExpr>();
-                    let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
-                    call.funcid == function
-                        && key.is_some_and(|key| {
-                            is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
-                        })
-                },
-            )
-        })
+        is_a(expression, pg_sys::NodeTag::T_FuncExpr) && {
+            let call = &*expression.cast::<pg_sys::FuncExpr>();
+            let key = PgList::<pg_sys::Node>::from_pg(call.args).get_ptr(0).map(|key| bare(key));
+            call.funcid == function
+                && key.is_some_and(|key| {
+                    is_a(key, pg_sys::NodeTag::T_Var) && (*key.cast::<pg_sys::Var>()).varattno == column
+                })
+        }
     }
 }
 
-/// Returns the expression whose value a node has: below conversions that change no bit, and below what only keeps it in its place
-/// under outer joins and groups. Nothing here raises an error.
+/// Returns the expression that a node has in it: below conversions that change no bit, and below what keeps it in its place under
+/// outer joins and groups, for which ask [`is_nulled_apart`]. Nothing here raises an error.
 ///
 /// # Safety
 /// The node must be an expression.
@@ -141,7 +145,7 @@ pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
         loop {
             node = if is_a(node, pg_sys::NodeTag::T_RelabelType) {
                 (*node.cast::<pg_sys::RelabelType>()).arg.cast()
-            } else if is_a(node, pg_sys::NodeTag::T_PlaceHolderVar) && is_in_place(&*node.cast()) {
+            } else if is_a(node, pg_sys::NodeTag::T_PlaceHolderVar) {
                 (*node.cast::<pg_sys::PlaceHolderVar>()).phexpr.cast()
             } else {
                 return node;
@@ -150,14 +154,35 @@ pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     }
 }
 
-/// Returns whether no outer join makes the value NULL on its way up. Version 15 does not say that; there, the variables in it are
-/// NULL then.
-fn is_in_place(place: &pg_sys::PlaceHolderVar) -> bool {
-    #[cfg(feature = "pg15")]
-    let is_nulled = false;
-    #[cfg(not(feature = "pg15"))]
-    let is_nulled = !place.phnullingrels.is_null();
-    place.phlevelsup == 0 && !is_nulled
+/// Returns whether an outer join may make a part of an expression NULL in a row where it leaves the columns of a relation as they
+/// are.
+///
+/// # Safety
+/// It must be an expression.
+pub unsafe fn is_nulled_apart(expression: *mut pg_sys::Node, relation: pg_sys::Index) -> bool {
+    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    unsafe {
+        any(expression, &mut |node| {
+            let place = node.cast::<pg_sys::PlaceHolderVar>();
+            found(
+                is_a(node, pg_sys::NodeTag::T_PlaceHolderVar)
+                    && ((*place).phlevelsup != 0 || may_be_nulled(&*place, relation)),
+            )
+        })
+    }
+}
+
+/// Version 15 does not say which outer joins make a value NULL. They do so to the value and to the relations that it is computed
+/// beside; a lateral reference in it can be to another relation.
+#[cfg(feature = "pg15")]
+unsafe fn may_be_nulled(place: &pg_sys::PlaceHolderVar, relation: pg_sys::Index) -> bool {
+    // SAFETY: the set is complete.
+    unsafe { !pg_sys::bms_is_member(relation as i32, place.phrels) }
+}
+
+#[cfg(not(feature = "pg15"))]
+unsafe fn may_be_nulled(place: &pg_sys::PlaceHolderVar, _relation: pg_sys::Index) -> bool {
+    !place.phnullingrels.is_null()
 }
 
 /// How a walk through an expression goes on from a node.

@@ -10,10 +10,12 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_int, c_long};
 use std::ptr;
 
-use pgrx::{PgList, pg_sys};
+use pgrx::{FromDatum, PgList, pg_sys};
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
+/// The same of rows that can be long.
+const SMALL_CHUNK: c_long = 10;
 
 /// How many plans a session keeps, of some 20 kB each. None is freed, as it could be in use.
 const MOST: usize = 200;
@@ -53,12 +55,28 @@ impl Queries {
         }
     }
 
+    /// Calls a function with each row of a query that has N columns. A row, and what it points to, lives as long as the call.
+    pub fn each<const N: usize>(&self, query: &CStr, parameters: &[Parameter], mut act: impl FnMut(&Row<N>)) {
+        self.fetch(query, parameters, SMALL_CHUNK, |_| true, |rows, _| rows.iter().for_each(&mut act));
+    }
+
     /// Calls a function with the rows of a query that has N columns, and with their types; the rows live as long as the call. Returns
     /// false, and reads none, if `may_read` does, which is told the relations of the plan when the query has its snapshot.
     pub fn for_each<const N: usize>(
         &self,
         query: &CStr,
         parameters: &[Parameter],
+        may_read: impl FnOnce(&HashSet<pg_sys::Oid>) -> bool,
+        act: impl FnMut(&[Row<N>], [pg_sys::Oid; N]),
+    ) -> bool {
+        self.fetch(query, parameters, CHUNK, may_read, act)
+    }
+
+    fn fetch<const N: usize>(
+        &self,
+        query: &CStr,
+        parameters: &[Parameter],
+        chunk: c_long,
         may_read: impl FnOnce(&HashSet<pg_sys::Oid>) -> bool,
         mut act: impl FnMut(&[Row<N>], [pg_sys::Oid; N]),
     ) -> bool {
@@ -72,14 +90,14 @@ impl Queries {
             let may_read = may_read(&relations.flat_map(|of| of.iter_oid().collect::<Vec<_>>()).collect());
             let mut is_more = may_read;
             while is_more {
-                pg_sys::SPI_cursor_fetch(cursor, true, CHUNK);
+                pg_sys::SPI_cursor_fetch(cursor, true, chunk);
                 let (rows, table) = (rows(), pg_sys::SPI_tuptable);
                 if !rows.is_empty() {
                     let column_type = |column| pg_sys::SPI_gettypeid((*table).tupdesc, column as c_int + 1);
                     act(&rows, std::array::from_fn(column_type));
                 }
                 pg_sys::SPI_freetuptable(table);
-                is_more = rows.len() == CHUNK as usize;
+                is_more = rows.len() == chunk as usize;
             }
             pg_sys::SPI_cursor_close(cursor);
             may_read
@@ -116,6 +134,15 @@ impl Queries {
             pg_sys::SPI_datumTransfer(value, is_by_value, length.into())
         }
     }
+}
+
+/// Returns a bytea of a row.
+///
+/// # Safety
+/// The value must be one, of a row that is there.
+pub unsafe fn bytes<'a>(value: Option<pg_sys::Datum>) -> Option<&'a [u8]> {
+    // SAFETY: as the caller promises.
+    unsafe { FromDatum::from_datum(value?, false) }
 }
 
 /// The rows that the last query has returned.

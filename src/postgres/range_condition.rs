@@ -76,7 +76,7 @@ unsafe fn range_condition(
             if is_cheap(root, argument) && (is_fixed || number == 1) {
                 span.push(argument);
             // Of two sub-queries, the parameters of one would be confused with those of the other.
-            } else if is_fixed && takes_sub_query(root, argument) && !is_below_sub_query(all) {
+            } else if is_fixed && may_take_sub_query(root, argument) && !is_below_sub_query(all) {
                 span.push(evaluated_once.add(argument));
             } else if is_fixed && is_small(argument) {
                 span.push(argument);
@@ -113,13 +113,13 @@ unsafe fn range_condition(
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
         depend_on(call.funcid);
-        Some(evaluated_once.select(and(&[lower, upper])))
+        Some(evaluated_once.select(root, and(&[lower, upper])))
     }
 }
 
-/// Returns whether an argument can move into a sub-query, which the planner is told of: whether it still looks for sub-queries,
-/// and in the query that the argument is part of.
-unsafe fn takes_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
+/// Returns whether an argument can move into a sub-query: whether the planner still looks for sub-queries, and in the query that
+/// the argument is part of.
+unsafe fn may_take_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
     // SAFETY: the planner's query and its list of planned sub-queries are complete.
     unsafe {
         // It lists the tables once all expressions are prepared.
@@ -133,11 +133,7 @@ unsafe fn takes_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys:
             .iter_ptr()
             .last()
             .is_some_and(|last| (*last).parent_root == root && (*(*last).parse).targetList.is_null());
-        if is_exists && !pg_sys::contain_subplans(argument) {
-            return false;
-        }
-        (*(*root).parse).hasSubLinks = true;
-        true
+        !is_exists || pg_sys::contain_subplans(argument)
     }
 }
 
@@ -208,13 +204,14 @@ impl SubSelect {
         }
     }
 
-    /// Returns a condition on the columns, if there are any.
-    unsafe fn select(self, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
+    /// Returns a condition on the columns, if there are any, and tells the planner that its query has a sub-query then.
+    unsafe fn select(self, root: *mut pg_sys::PlannerInfo, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
         if self.arguments.is_empty() {
             return condition;
         }
-        // SAFETY: the new node is complete: fields that are not set here may be zero.
+        // SAFETY: the planner has a query if an argument may move; the new node is complete: fields that are not set here may be zero.
         unsafe {
+            (*(*root).parse).hasSubLinks = true;
             let mut link = PgBox::<pg_sys::SubLink>::alloc_node(pg_sys::NodeTag::T_SubLink);
             link.subLinkType = pg_sys::SubLinkType::ROWCOMPARE_SUBLINK;
             link.testexpr = condition;

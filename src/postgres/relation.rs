@@ -109,6 +109,15 @@ pub fn type_of_column(relation: pg_sys::Oid, column: i16) -> pg_sys::Oid {
     unsafe { pg_sys::get_atttype(relation, column) }
 }
 
+/// Returns the type that a domain is made of, at whatever depth; of others, what is given, also where it is no type.
+pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
+    if of == pg_sys::Oid::INVALID {
+        return of;
+    }
+    // SAFETY: it looks the type up in the catalog.
+    unsafe { pg_sys::getBaseType(of) }
+}
+
 /// Returns the quoted name of a column that is there, in the encoding of the database.
 pub fn quoted_column(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     // SAFETY: it looks the column up in the catalog; the results are C strings.

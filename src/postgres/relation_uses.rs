@@ -3,17 +3,10 @@
 
 use pgrx::{PgList, pg_sys};
 
-use super::expressions::calls_with_column;
+use super::expressions::{ColumnCall, bare, contains_call, is_call};
 
-/// The call of a function with a column of a relation as its first argument.
-type ColumnCall = (pg_sys::Oid, pg_sys::AttrNumber);
-
-unsafe fn contains(expression: *mut pg_sys::Node, (function, column): ColumnCall) -> bool {
-    // SAFETY: it is an expression of the relation or a list of some.
-    unsafe { calls_with_column(expression, function, column) }
-}
-
-/// Returns whether an index, the partition key, or a CHECK that the planner looks at holds such a call.
+/// Returns whether a column of an index or of the partition key is such a call, or a CHECK that the planner looks at has one. An
+/// index that has the call in a larger expression, or in its condition, serves other queries, not a filter by the call.
 ///
 /// # Safety
 /// The relation must be that of `rel`, and locked by the query that is planned.
@@ -21,7 +14,7 @@ pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: Col
     // SAFETY: as the caller promises; what is opened is closed, by PostgreSQL where there is an error.
     unsafe {
         if let Some(scheme) = rel.part_scheme.as_ref()
-            && (0..scheme.partnatts as usize).any(|n| contains((*rel.partexprs.add(n)).cast(), call))
+            && (0..scheme.partnatts as usize).any(|n| has_column(*rel.partexprs.add(n), call))
         {
             return true;
         }
@@ -38,11 +31,16 @@ unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
     // SAFETY: the relation is locked, so its index is there.
     unsafe {
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
-        let is_used = contains(pg_sys::RelationGetIndexExpressions(index).cast(), call)
-            || contains(pg_sys::RelationGetIndexPredicate(index).cast(), call);
+        let is_used = has_column(pg_sys::RelationGetIndexExpressions(index), call);
         pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
         is_used
     }
+}
+
+/// Returns whether one of the columns that are expressions is such a call.
+unsafe fn has_column(expressions: *mut pg_sys::List, call: ColumnCall) -> bool {
+    // SAFETY: these are expressions of the relation.
+    unsafe { PgList::<pg_sys::Node>::from_pg(expressions).iter_ptr().any(|column| is_call(bare(column), call)) }
 }
 
 /// By default the planner looks at the constraints of tables that inherit only.
@@ -52,7 +50,7 @@ unsafe fn is_checked(relation: pg_sys::Relation, call: ColumnCall) -> bool {
         let Some(constraints) = (*(*relation).rd_att).constr.as_ref() else { return false };
         pg_sys::constraint_exclusion as u32 == pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_ON
             && (0..usize::from(constraints.num_check))
-                .any(|n| contains(pg_sys::stringToNode((*constraints.check.add(n)).ccbin).cast(), call))
+                .any(|n| contains_call(pg_sys::stringToNode((*constraints.check.add(n)).ccbin).cast(), call))
     }
 }
 

@@ -26,6 +26,22 @@ pub fn of_query() -> Option<QuerySnapshot> {
 }
 
 impl QuerySnapshot {
+    /// Returns the instant that is noted in the snapshot, after noting a new one if it is given.
+    ///
+    /// A note has to be a part of the snapshot: of an idle server, two equal snapshots are of different instants. It lies in two
+    /// fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` in those of SNAPSHOT_DIRTY, `vistest` in those
+    /// of SNAPSHOT_NON_VACUUMABLE. They are copied with the snapshot, and end with it.
+    /// `tests/server/test_horizon_statements.py` looks whether this is so in the version at hand.
+    fn noted(&self, instant: Option<i64>) -> Option<i64> {
+        // SAFETY: the snapshot is active; it is this process's own.
+        let snapshot = unsafe { &mut *self.0 };
+        if let Some(instant) = instant {
+            snapshot.vistest = instant as *mut pg_sys::GlobalVisState;
+            snapshot.speculativeToken = STAMP;
+        }
+        (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
+    }
+
     /// Returns whether it was taken on a standby. It has no list of running transactions then.
     pub fn is_of_recovery(&self) -> bool {
         // SAFETY: the snapshot is active.
@@ -78,17 +94,10 @@ impl host::QuerySnapshot for QuerySnapshot {
     }
 
     fn note(&self) -> Option<i64> {
-        // SAFETY: the snapshot is active.
-        let snapshot = unsafe { &*self.0 };
-        (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
+        self.noted(None)
     }
 
-    /// It uses two fields that only other kinds of snapshots use. They are copied with the snapshot, and end with it.
     fn set_note(&self, instant: i64) {
-        // SAFETY: the snapshot is active; it is this process's own.
-        unsafe {
-            (*self.0).vistest = instant as *mut pg_sys::GlobalVisState;
-            (*self.0).speculativeToken = STAMP;
-        }
+        self.noted(Some(instant));
     }
 }

@@ -7,7 +7,7 @@ use flake_core::Solid;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
-use super::expressions::{bare, calls_with_column, is_cheap};
+use super::expressions::{bare, contains_call, is_cheap, is_nulled_apart};
 use super::relation_uses::is_used;
 use super::same_schema::btree_family;
 
@@ -119,7 +119,8 @@ impl<'a> Relation<'a> {
         unsafe {
             let [left, right] = sides(qual)?;
             let compared = (*qual.cast::<pg_sys::OpExpr>()).opno;
-            let own = |side| TimeOf::read(side).filter(|time| self.is_own(time));
+            let own =
+                |side| TimeOf::read(side).filter(|time| self.is_own(time) && !is_nulled_apart(side, self.rel.relid));
             let (time, instant, operator) = match own(left) {
                 Some(time) => (time, right, compared),
                 None => (own(right)?, left, pg_sys::get_commutator(compared)),
@@ -209,7 +210,7 @@ impl<'a> Relation<'a> {
                 other != qual
                     && sides(other).is_some()
                     && pg_sys::get_op_opfamily_strategy((*other.cast::<pg_sys::OpExpr>()).opno, family) as u32 == EQUAL
-                    && calls_with_column(other, filter.call.funcid, (*filter.key).varattno)
+                    && contains_call(other, (filter.call.funcid, (*filter.key).varattno))
             };
             self.quals.iter().any(|&quals| PgList::<pg_sys::Node>::from_pg(quals).iter_ptr().any(is_such))
         }

@@ -87,6 +87,7 @@ CLIENTS = [
     Client("Drizzle", of_node("drizzle-orm"), node("drizzle_probe.mjs"), lines=True, is_orm=True, fails=["arrays with NULL"]),
     Client("Knex", of_node("knex"), node("knex_probe.mjs"), lines=True, is_orm=True),
     Client("Kysely", of_node("kysely"), node("kysely_probe.mjs"), lines=True, is_orm=True),
+    Client("TypeORM", of_node("typeorm"), node("typeorm_probe.mjs"), lines=True, is_orm=True),
     Client("tokio-postgres", of_rust("tokio-postgres"), rust("tokio_postgres_probe")),
     Client("sqlx", of_rust("sqlx"), rust("sqlx_probe")),
     Client("JDBC", "42.5", debian("JdbcProbe.java")),

@@ -3,6 +3,8 @@
 import re
 import shutil
 
+import pytest
+
 from database import EXAMPLES, database, empty_database, server_of_clients
 
 __all__ = ["database", "empty_database", "server_of_clients"]
@@ -100,6 +102,32 @@ def test_drizzle_kit_and_an_extension_in_its_schema(database):
 
 def printed(database, *command):
     return re.sub(r"\s+", " ", database.drizzle_kit(*command))
+
+
+TYPEORM = """
+    import { DataSource, EntitySchema } from "typeorm";
+    const id = { type: "bigint", primary: true, KEY };
+    const orders = new EntitySchema({ name: "orders", columns: { id, item: { type: "text" } } });
+    const db = await new DataSource({ type: "postgres", entities: [orders] }).initialize();
+    for (const { query } of (await db.driver.createSchemaBuilder().log()).upQueries) console.log(query);
+    await db.destroy();"""
+
+
+@pytest.mark.parametrize("key, changes", [
+    ("default: () => \"flake_next('twitter')\"", []),
+    # The page warns of the others.
+    ("default: () => \"flake_next('twitter'::text)\"", ["SET DEFAULT flake_next('twitter'::text)"]),
+    ('generated: "increment"', ["CREATE SEQUENCE", "SET DEFAULT nextval", "DROP DEFAULT"]),
+    ("", ["DROP DEFAULT"]),
+])  # fmt: skip
+def test_typeorm(database, key, changes):
+    """Statements by which it would change a table that has the default."""
+    database.sql("CREATE TABLE orders (id bigint NOT NULL DEFAULT flake_next('twitter'), item text NOT NULL)")
+    database.sql('ALTER TABLE orders ADD CONSTRAINT "PK_710e2d4957aa5878dfe94e4ac2f" PRIMARY KEY (id)')
+    program = database.node_directory / "synchronize.mjs"
+    program.write_text(TYPEORM.replace("KEY", key))
+    queries = database.node(program.name).splitlines()
+    assert len(queries) == len(changes) and all(change in query for change, query in zip(changes, queries, strict=True)), queries
 
 
 def test_active_record(database):

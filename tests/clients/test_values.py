@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import re
 import urllib.parse
@@ -68,3 +69,15 @@ def test_texts(database, client):
         assert cursor.execute("SELECT id FROM loaded ORDER BY n").fetchall() == [(id,) for id in IDS]
         with cursor.copy("COPY (SELECT id FROM loaded ORDER BY n) TO STDOUT (FORMAT csv)") as copy:
             assert list(csv.reader(b"".join(copy).decode().splitlines())) == [[text] for text in TEXTS]
+
+
+def test_what_a_wide_key_is_in_node(database):
+    """As docs/how-to/convert.md says: widening alone makes a text of a number."""
+    program = database.node_directory / "wide.mjs"
+    program.write_text("""
+        import pg from "pg";
+        const db = new pg.Client();
+        await db.connect();
+        console.log(JSON.stringify((await db.query("SELECT 132::integer AS narrow, 132::bigint AS wide")).rows[0]));
+        await db.end();""")
+    assert json.loads(database.node(program.name)) == {"narrow": 132, "wide": "132"}

@@ -12,7 +12,6 @@ import threading
 import time
 
 import psycopg
-import pytest
 
 from clients import KINDS
 from waiting import LONG, processor_seconds, sleeps, wait_until
@@ -171,12 +170,6 @@ def goes_on(old, new, made, *instants):
         with contextlib.suppress(*REFUSED):
             made.add(asking.execute("SELECT flake_next('twitter')::text").fetchall(), ["twitter"])
         return is_fast_enough
-
-
-def fast_enough(scenario):
-    """Plays it until the machine was fast enough."""
-    if not any(scenario() for _ in range(5)):
-        pytest.skip("the machine is too busy for an old primary to go on for two seconds only")
 
 
 def restart_with_nothing_to_replay(primary, standby):

@@ -258,6 +258,10 @@ class Server:
         return output
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "matrix: left out by `make test`, run by `make test-matrix` and where it is named")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs fails by its name: the worker that runs it ends. Without workers, tests may be meant to take hours."""

@@ -87,6 +87,7 @@ def all_rows(nodes):
     return [id for id, in nodes[0].sql("SELECT id FROM outbox ORDER BY id")]
 
 
+@pytest.mark.matrix
 def test_three_nodes(own_servers):
     nodes = three_nodes(own_servers)
     store = recipe(HEADING)[1]

@@ -57,6 +57,7 @@ def assert_no_place_is_empty(page):
         assert re.search(f"^<!-- {name} -->\n.+\n<!-- end of {name} -->$", page, re.M | re.S), f"{name} is empty"
 
 
+@pytest.mark.matrix
 def test_all_parts(small, tmp_path):
     import consumers
     import contestants

@@ -174,3 +174,30 @@ def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, t
             SELECT clock_timestamp() AS before, {call} AS id, clock_timestamp() AS after
             FROM generate_series(1, 1000000) OFFSET 0) made) s""")
     assert late == [(1_000_000, 0, 0)]
+
+
+def test_a_clock_before_the_epoch(advanced):
+    """Of a server that starts before its clock is synchronized. It says so, not that the time is out of range."""
+    advanced.sql("CREATE TABLE t (id bigint DEFAULT flake_next('snowflake'))")
+    with advanced.connect(options="-c timezone=UTC") as db:
+        rate = "SELECT flake_session_ids_per_second('snowflake')"
+        assert db.execute(rate).fetchone()[0] > 0
+        advanced.set_clock("2019-05-06 07:08:09")
+        error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_next('snowflake')").value
+        assert (error.sqlstate, error.diag.message_primary) == ("55000", 'the clock is before the epoch of layout "snowflake"')
+        assert error.diag.message_detail == "The clock says 2019-05-06 07:08:09+00, and the epoch is 2021-01-01 00:00:00+00."
+        assert error.diag.message_hint.startswith("Check the server's clock")
+        ok, detail, hint = db.execute("SELECT ok, detail, hint FROM flake_check() WHERE name = 'end of layouts'").fetchone()
+        assert not ok and detail.startswith("The clock says 2019-05-06 07:08:09+00. snowflake begins in ")
+        assert hint.startswith("Check the server's clock")
+        assert db.execute(rate).fetchone() == (None,)
+
+
+def test_a_layout_that_has_ended_has_no_rate(advanced):
+    with advanced.connect() as db:
+        db.execute("""SELECT flake_create_layout('short', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
+            {"name": "timestamp", "bits": 30, "role": "timestamp"}, {"name": "sequence", "bits": 10, "role": "sequence"}]}')""")
+        rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'short'"
+        ends = db.execute("SELECT ends_at > clock_timestamp(), name FROM flake_layouts WHERE name = 'short'").fetchone()
+        assert ends == (False, "short") and db.execute(rate).fetchone() == (None,)
+        assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_next('short')").value.sqlstate == "2200H"

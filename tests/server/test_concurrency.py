@@ -59,16 +59,6 @@ def test_a_new_session_for_every_transaction(server, layout):
     check(server, layout, 3200 * RECONNECTING)
 
 
-def test_one_session_is_not_held_to_4096_ids_per_millisecond(server):
-    count, different, most = server.sql("""
-        WITH made AS MATERIALIZED (SELECT array_agg(flake_next('twitter')) AS ids FROM generate_series(1, 3000000)),
-             ids AS MATERIALIZED (SELECT unnest(ids) AS id FROM made),
-             ticks AS (SELECT count(*) AS n FROM ids GROUP BY flake_timestamp(id))
-        SELECT (SELECT count(*) FROM ids), (SELECT count(DISTINCT id) FROM ids), (SELECT max(n) FROM ticks)""")[0]
-    assert (count, different) == (3_000_000, 3_000_000)
-    assert most > 4096
-
-
 def test_one_node_of_1024(servers):
     server = servers("flake.node_count=1024", "flake.node_id=67")
     make_table(server, "twitter")
@@ -89,18 +79,6 @@ def test_one_node_of_1024(servers):
         SELECT DISTINCT (id & 4095) - min(id & 4095) OVER (PARTITION BY session) FROM made""")))  # fmt: skip
     assert 4096 // slots == steps[0]
     assert server.sql("SELECT count(DISTINCT mod(id & 4095, %s)) FROM made GROUP BY session", slots) == [(1,)] * 32
-
-
-def test_nodes_do_not_overlap(servers):
-    """The workers of three nodes' sessions are thirds, and so are the sequence numbers of a partition of the caller's, with
-    different numbers of sessions."""
-    workers, sequences = [], []
-    for node in range(3):
-        server = servers("flake.node_count=3", f"flake.node_id={node}", f"max_connections={20 + 30 * node}")
-        workers.append([server.value("SELECT (flake_decode(flake_next('twitter'))).worker") for _ in range(5)])
-        sequences.append([server.value("SELECT sno_sequence(sno_next(0, 7))") for _ in range(20)])
-    assert [{worker // 341 for worker in of_node} for of_node in workers] == [{0}, {1}, {2}]
-    assert [{sequence // 21845 for sequence in of_node} for of_node in sequences] == [{0}, {1}, {2}]
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('sonyflake')", "flake_next('tsid')", "sno_next()"])

@@ -81,7 +81,7 @@ def test_two_at_once(server, db):
             other.execute("COMMIT")
 
         with Background(commit):
-            refused(db, "55000", "calls flake already", "first conversion")
+            refused(db, "55000", "calls flake already", "DROP DEFAULT first")
 
 
 def test_while_others_insert(server, db):

@@ -45,7 +45,7 @@ def test_sql(servers, page):
 
 
 def pasted(server, blocks):
-    """What each of the blocks prints, with its errors, in one session of psql."""
+    """Outputs of the blocks, with their errors, in one session of psql."""
     script = "".join(f"{sql}\\echo {MARK}\n" for sql in blocks)
     outputs = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout.split(MARK + "\n")
     assert len(outputs) == len(blocks) + 1
@@ -55,7 +55,7 @@ def pasted(server, blocks):
 @other_sessions
 @pytest.mark.parametrize("page", IN_EVERY_SESSION, ids=named)
 def test_sql_in_other_sessions(server, page, session):
-    """What the pages say for owners of tables prints the same there."""
+    """Blocks for owners of tables print the same there."""
     pairs = list(expected_outputs(page))
     outputs = pasted(session.of(server), [session.named(sql) for sql, _ in pairs])
     for (sql, text), output in zip(pairs, outputs, strict=True):

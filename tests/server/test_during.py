@@ -186,6 +186,7 @@ def test_what_stays_a_call(spans, span):
     assert "Filter: flake_during(id, " in text and "Index Cond" not in text, text
 
 
+@pytest.mark.matrix
 def test_a_call_returns_what_the_range_does(spans):
     """A volatile argument makes it a call."""
     spans.execute("CREATE FUNCTION keep(span tstzrange) RETURNS tstzrange LANGUAGE sql VOLATILE AS 'SELECT span'")
@@ -213,6 +214,7 @@ def test_a_call_returns_what_the_range_does(spans):
     assert compared > 300
 
 
+@pytest.mark.matrix
 def test_the_same_rows_as_by_the_time_inside(million):
     seed = random.randrange(2**32)
     print("seed", seed)

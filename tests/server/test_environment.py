@@ -59,7 +59,8 @@ def test_a_private_umask():
         assert "Index Cond: ((id >= '" in output
 
 
-@pytest.mark.skipif(os.environ.get("FLAKE_BUILT") == "yes", reason="the matrix builds nothing; make test builds such a checkout")
+@pytest.mark.matrix
+@pytest.mark.skipif(os.environ.get("FLAKE_BUILT") == "yes", reason="the matrix builds nothing; .ci/run builds such a checkout")
 def test_a_checkout_in_a_path_with_a_space():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake test ") as base:
         os.chmod(base, 0o755)

@@ -47,32 +47,6 @@ def commits_out_of_order(primary, standby, made):
     attempts(standby, made)
 
 
-def clock_accepted(primary, standby, made):
-    primary.set_clock(at(60))
-    insert(primary, made)
-    primary.set_clock(at(0))
-    primary.sql("SELECT flake_accept_clock()")
-    primary.set_clock(at(2))
-    insert(primary, made)
-    primary.set_clock(at(0))
-    primary.sql("CREATE TABLE plain ()")
-    yield
-    attempts(standby, made)
-    standby.set_clock(at(2))
-    attempts(standby, made)
-
-
-def clock_accepted_on_the_standby(primary, standby, made):
-    """It knows the mark from the WAL only."""
-    primary.set_clock(at(60))
-    insert(primary, made)
-    primary.set_clock(at(0))
-    primary.sql("CREATE TABLE plain ()")
-    yield
-    attempts(standby, made)
-    standby.sql("SELECT flake_accept_clock()")
-
-
 def prepared(primary, standby, made):
     primary.sql("CREATE TABLE plain ()")
     primary.set_clock(at(60))
@@ -88,38 +62,11 @@ def prepared(primary, standby, made):
     assert standby.value("SELECT count(*) FROM kept") == 20 * SESSIONS
 
 
-def standby_restarted(primary, standby, made):
-    insert(primary, made)
-    restart_with_nothing_to_replay(primary, standby)
-    yield
-
-
 def switchover(primary, standby, made):
     insert(primary, made)
     restart_with_nothing_to_replay(primary, standby)
     primary.stop("fast")
     yield
-
-
-def restarted_before_its_first_id(primary, standby, made):
-    insert(primary, made)
-    yield
-    standby.restart()
-
-
-def restarted_after_its_first_attempt(primary, standby, made):
-    commits = commit_at_0_after_ids_at_60(primary, standby, made)
-    next(commits)
-    yield
-    attempts(standby, made)
-    standby.restart(mode="immediate")
-
-
-def crashed_before_its_first_id(primary, standby, made):
-    insert(primary, made)
-    yield
-    standby.sql("CHECKPOINT")
-    standby.restart(mode="immediate")
 
 
 def read_only_transactions(primary, standby, made):
@@ -131,10 +78,8 @@ def read_only_transactions(primary, standby, made):
 
 # Each with how far the standby's clock is behind at the promotion, in seconds.
 FAILOVERS = [
-    (commit_at_0_after_ids_at_60, 3), (commit_at_0_after_ids_at_60, 3600), (commits_out_of_order, 1), (clock_accepted, 3600),
-    (clock_accepted_on_the_standby, 3600), (prepared, 3600), (standby_restarted, 3), (standby_restarted, 3600),
-    (switchover, 3600), (restarted_before_its_first_id, 3600), (restarted_after_its_first_attempt, 3600),
-    (crashed_before_its_first_id, 3), (read_only_transactions, 3),
+    (commit_at_0_after_ids_at_60, 3600), (commits_out_of_order, 1), (prepared, 3600), (switchover, 3600),
+    (read_only_transactions, 3),
 ]  # fmt: skip
 
 

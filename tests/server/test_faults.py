@@ -13,7 +13,6 @@ import psycopg
 import pytest
 
 from clients import EXIT, EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
-from conftest import SECONDS
 from standing_clock import at, make, server_at_0
 from waiting import LONG, Background, cancelled_once, wait_until, waits_for_the_clock
 
@@ -49,28 +48,6 @@ def test_many_sessions_in_one_frozen_tick(faked):
     finally:
         [db.close() for db in together]
     assert faked.value("SELECT overflow_waits FROM flake_stats") == 1
-
-
-def test_thousands_of_reconnects(server):
-    each = 125 * SECONDS
-    server.sql("CREATE UNLOGGED TABLE reconnects (a text, b text, c text)")
-    server.pgbench(f"INSERT INTO reconnects {MAKE % 3};\n", "-C", "-c", 8, "-j", 2, "-t", each)
-    counts = server.sql("""SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT c)
-                           FROM reconnects""")
-    assert counts == [(8 * each * 3,) * 4]
-
-
-@pytest.mark.parametrize("round", range(SOAK))
-def test_sessions_terminated_at_random(faked, round):
-    made = Made()
-    with Load(faked, made) as load, faked.connect() as db:
-
-        def terminate():
-            db.execute("""SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                          WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1""")
-            return load.thrown_out > 50 and len(made) > 1000
-
-        wait_until(terminate)
 
 
 def kill_a_backend(server, made):
@@ -125,24 +102,6 @@ def test_set_back_between_sessions(faked):
         faked.set_clock("+7199.6")
         with faked.connect() as other:
             assert made.make_each(other, 100) == []  # waited out
-
-
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_set_back_while_stopped(faked, mode):
-    made = Made()
-    for clock in ["-120", "-3600"]:
-        faked.set_clock("+0")
-        with faked.connect() as db:
-            db.execute("SET flake.max_clock_wait = '10s'")
-            made.make(db, 100)
-        faked.restart(mode=mode, while_stopped=functools.partial(faked.set_clock, clock))
-        with faked.connect() as db:
-            assert made.make_each(db, 100) == list(KINDS)
-            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, MAKE, (1,)).value.diag
-            assert error.message_primary == 'clock is behind the last ID of layout "twitter"'
-    faked.restart(mode=mode, while_stopped=lambda: faked.set_clock("+4"))
-    with faked.connect() as db:
-        assert made.make_each(db, 100) == []
 
 
 def test_how_long_a_restart_keeps_waiting(faked):
@@ -308,13 +267,6 @@ def test_extension_dropped_and_created_under_load(server):
             db.execute("DROP EXTENSION flake")
 
 
-def test_three_nodes_at_once(servers):
-    made = Made()
-    nodes = [servers("flake.node_count=3", f"flake.node_id={node}") for node in range(3)]
-    with contextlib.ExitStack() as loads:
-        for node in nodes:
-            loads.enter_context(Load(node, made, sessions=4))
-        made.wait_for_more(1000)
 
 
 def test_backends_that_end_by_exit(servers):

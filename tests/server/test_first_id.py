@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 MOST = 100_000 if os.environ["FLAKE_PROFILE"] == "release" else 115_000
 
 
+@pytest.mark.matrix
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind, which counts instructions")
 @pytest.mark.parametrize("who", ["alone", "beside"])
 def test_instructions(counted, who):

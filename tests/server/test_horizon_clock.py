@@ -103,8 +103,7 @@ def test_the_clock_is_set_back_in_a_transaction(own_servers, first):
         assert one(tailer, below, id)
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-@pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
+@pytest.mark.parametrize("mode, ids", [("fast", "IDs before"), ("immediate", "no IDs before")])
 def test_a_restart_with_the_clock_behind(own_servers, mode, ids):
     server, made = server_at_0(own_servers), Made()
     server.set_clock(at(10))

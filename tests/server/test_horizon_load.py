@@ -60,6 +60,7 @@ def test_load(servers):
     print(f"{rows} rows, {horizons} horizons of single statements")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("round", range(ROUNDS))
 def test_clock_steps(own_servers, round):
     server = own_servers(*SETTINGS, clock="+0")
@@ -68,6 +69,7 @@ def test_clock_steps(own_servers, round):
     load(server, [lambda step=step: server.set_clock(step) for step in steps])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("round", range(ROUNDS))
 def test_crashes_and_restarts(own_servers, round):
     """The clock is set meanwhile. Rows that a tailer has read must outlive a crash, so commits wait for the disk."""

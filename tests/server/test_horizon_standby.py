@@ -346,6 +346,7 @@ def load(primary, standbys, faults):
     return found.rows, sum(seen.lost for tailer, seen in found.seen.items() if tailer.naive)
 
 
+@pytest.mark.matrix
 def test_load(own_servers):
     """Replay is paused, servers crash and restart, and in the end a standby takes over: those that read below the horizon miss
     nothing. The losses of the others are chance."""

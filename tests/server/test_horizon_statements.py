@@ -5,6 +5,7 @@ import re
 import psycopg
 import pytest
 
+from conftest import pg_config
 from horizon import OUTBOX, PARALLEL, WIDE, holds, horizon, insert, one, passes, take_snapshot
 from waiting import wait_until
 
@@ -155,3 +156,44 @@ def test_a_transaction_whose_workers_failed_goes_on(server, db):
         last = insert(leader)
         leader.execute("COMMIT")
         assert passes(db, last)
+
+
+def test_the_fields_of_a_snapshot_that_hold_a_note():
+    """src/postgres/snapshot.rs writes it where PostgreSQL has what is of other kinds of snapshots only, by its own words."""
+    header = (pg_config("--includedir-server") / "utils/snapshot.h").read_text()
+    comments = {field: comment for comment, field in re.findall(r"/\*((?:(?!\*/).)*)\*/\s*[\w\s]*[\s*](\w+);", header, re.S)}
+    assert "not used in MVCC" in comments["speculativeToken"]
+    assert "For SNAPSHOT_NON_VACUUMABLE" in comments["vistest"]
+
+
+PATHS = {
+    "sequential": [], "index": ["seqscan", "bitmapscan"], "bitmap": ["seqscan", "indexscan", "indexonlyscan"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_snapshot_with_a_note_sees_the_same_rows(server, path):
+    """Rows of all states: the note changes nothing of what PostgreSQL makes of them, before and after it has pruned pages."""
+    server.sql("""
+        DROP TABLE IF EXISTS states; CREATE TABLE states (id int PRIMARY KEY, n int) WITH (fillfactor = 50, autovacuum_enabled = off);
+        INSERT INTO states SELECT n, n FROM generate_series(1, 500) n; DELETE FROM states WHERE id % 7 = 0;
+        UPDATE states SET n = -n WHERE id % 5 = 0; UPDATE states SET id = id + 1000 WHERE id % 11 = 0""")
+    server.sql("BEGIN; DELETE FROM states; INSERT INTO states SELECT n, 0 FROM generate_series(3001, 3100) n; ROLLBACK")
+    query = "SELECT * FROM states WHERE id > {} ORDER BY id, n"
+    with server.connect() as db, server.connect() as other:
+        for method in PATHS[path]:
+            db.execute(f"SET enable_{method} = off")
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        before = db.execute(query.format(0)).fetchall()
+        other.execute("BEGIN; UPDATE states SET n = 7 WHERE id % 2 = 0; DELETE FROM states WHERE id % 3 = 0")
+        other.execute("INSERT INTO states SELECT n, 1 FROM generate_series(5001, 5100) n ON CONFLICT DO NOTHING")
+        noted = query.format("(SELECT 0 WHERE flake_horizon() IS NOT NULL)")
+        assert db.execute(noted).fetchall() == before != []
+        other.execute("COMMIT")
+        assert len(other.execute(query.format(0)).fetchall()) < len(before)
+        assert db.execute(noted).fetchall() == before
+        db.execute("DELETE FROM states WHERE id % 13 = 5 AND id % 3 > 0 AND id % 2 > 0; INSERT INTO states VALUES (9000, 0)")
+        assert db.execute(noted).fetchall() == db.execute(query.format(0)).fetchall() != before
+        db.execute("COMMIT")
+        db.execute("VACUUM states")
+        assert db.execute(noted).fetchall() == db.execute(query.format(0)).fetchall()

@@ -128,6 +128,7 @@ def test_planning_can_be_stopped(server):
     assert stopped.seconds < whole.seconds / 4, (whole, stopped)
 
 
+@pytest.mark.matrix
 def test_random_nests(server):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     print("FLAKE_SEED =", seed)

@@ -7,6 +7,7 @@ a value in the place of the configuration's.
 import psycopg
 import pytest
 
+from conftest import ROOT
 from horizon import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
@@ -101,8 +102,8 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(WORKERS)
         assert error.value.diag.message_detail == (
-            "The client, the role or the database has set flake.node_id or flake.node_count, and a background worker found "
-            "no valid ones in the server's configuration."
+            "The server's own configuration has no valid flake.node_id and flake.node_count, as a background worker found, to "
+            "which no client, role or database applies."
         )
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1
@@ -114,9 +115,19 @@ def test_what_is_no_number_is_said_and_can_be_corrected(servers):
     server = servers()
     server.restart("flake.node_id=x", "flake.node_count=2")
     with server.connect(options="-c flake.node_id=0") as db:
-        pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS)
+        error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS).value.diag
+        assert "no client, role or database applies" in error.message_detail and "command line" in error.message_hint
         server.reload("flake.node_id=1")
         assert db.execute(WORKERS).fetchone() == (1,)
+
+
+def test_postgresql_reads_octal_numbers(servers):
+    """As for its own settings; docs/reference/settings.md says so."""
+    server = servers("flake.node_id=010", "flake.node_count=0x10")
+    server.value(WORKERS)
+    assert server.sql(NODE) == [(8, 16)]
+    page = (ROOT / "docs/reference/settings.md").read_text()
+    assert "`010` is 8" in page and "`0x10` is 16" in page
 
 
 @pytest.mark.parametrize("look", ["SELECT * FROM pg_file_settings", "ALTER SYSTEM SET flake.node_id = 1"])

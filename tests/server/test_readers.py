@@ -73,7 +73,7 @@ def db(server):
 
 
 def layouts(db):
-    return db.execute("SELECT ok, detail, hint FROM flake_check() WHERE \"check\" = 'layouts'").fetchone()
+    return db.execute("SELECT ok, detail, hint FROM flake_check() WHERE name = 'layouts'").fetchone()
 
 
 @pytest.mark.parametrize("object", WRONG)
@@ -95,6 +95,18 @@ def test_what_reads_by_another_layout(db, object):
 def test_what_does_not(db, other):
     db.execute(other)
     assert layouts(db) == (True, "No column is read by another layout than the one of which its default makes IDs.", None)
+
+
+@pytest.mark.parametrize("kind, is_small", [
+    ("int4", True), ("int2", True), ("narrow", True), ("bigint", False), ("wide", False)])  # fmt: skip
+def test_references_that_are_too_small(db, kind, is_small):
+    """PostgreSQL allows the foreign key, and refuses the first row that refers to an ID."""
+    db.execute(f"""
+        CREATE DOMAIN narrow AS integer; CREATE DOMAIN wide AS bigint; ALTER TABLE orders ADD UNIQUE (id);
+        CREATE TABLE lines (n int, order_id {kind} REFERENCES orders (id))""")
+    ok, detail, _ = layouts(db)
+    named = "The type of column order_id of table lines is too small for the IDs of snowflake that it refers to."
+    assert (ok, named in detail) == (not is_small, is_small)
 
 
 def test_the_key_of_partitions(db):

@@ -89,6 +89,7 @@ def repeat(server, level, code, at=None, rewrite=None):
         return script.end()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("of", ["the table", "a partition"])
 @pytest.mark.parametrize("level", ["read\\ committed", "repeatable\\ read"])
 @pytest.mark.parametrize("name", RECIPES)

@@ -64,6 +64,20 @@ def test_rows_are_as_the_table_has_them(server, db):
     assert db.execute(take).fetchall() == db.execute("""SELECT * FROM "S ""ß"."T {key}" ORDER BY "I d" """).fetchall() != []
 
 
+@pytest.mark.parametrize("kind, default, horizon", [
+    ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"), ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
+def test_a_key_of_a_domain(server, db, kind, default, horizon):
+    """As in docs/how-to/json.md. The position may be of the domain, too, or of another one."""
+    server.sql(f"""
+        CREATE DOMAIN public_id AS {kind}; CREATE DOMAIN own_id AS public_id; CREATE DOMAIN place AS {kind};
+        CREATE TABLE lines (id own_id PRIMARY KEY DEFAULT {default}, n int); INSERT INTO lines (n) SELECT generate_series(1, 5);
+        DROP TABLE positions; CREATE TABLE positions (name text, source regclass, last place, PRIMARY KEY (name, source));
+        INSERT INTO positions VALUES ('mailer', 'lines')""")
+    wait_until_complete(server, "lines", horizon)
+    take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 3)"
+    assert [events(db, take) for _ in range(3)] == [[1, 2, 3], [4, 5], []]
+
+
 def test_in_any_place_of_a_query(db):
     assert events(db, "SELECT (flake_take(NULL::outbox, 'positions', 'mailer', 3)).event") == [1, 2, 3]
     db.execute("UPDATE positions SET last = NULL")

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from conftest import SECONDS, bindir
-from taking import POSITIONS, wait_until_complete
 from tailing import SLEEP
+from taking import POSITIONS, wait_until_complete
 from test_pasted import ORDERED, pasted
 from test_recipes import PAGE, recipe
 from waiting import Background, wait_until

@@ -36,16 +36,52 @@ def is_range(db, query):
     return "flake_timestamp(" not in text
 
 
-@pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))", "(n) WHERE flake_timestamp(id) >= "
-                                                            "'2026-01-10Z'",
-                                   "((flake_timestamp(id) AT TIME ZONE 'UTC'))"])  # fmt: skip
-def test_an_index_that_holds_the_call(db, index):
+@pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))"])
+def test_an_index_with_the_call_as_a_column(db, index):
     query = f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY} AND n > 5"
     assert is_range(db, query)
     db.execute(f"CREATE INDEX own ON ids {index}")
     assert not is_range(db, query)
     db.execute("DROP INDEX own")
     assert is_range(db, query)
+
+
+@pytest.mark.parametrize("index", ["(n) WHERE flake_timestamp(id) >= '2026-01-10Z'",
+                                   "(date_trunc('day', flake_timestamp(id) AT TIME ZONE 'UTC'))",
+                                   "((flake_timestamp(id) AT TIME ZONE 'UTC'), n)"])  # fmt: skip
+def test_an_index_of_a_report(db, index):
+    """It has the call in a larger expression or in its condition, so it serves other queries."""
+    db.execute(f"CREATE INDEX own ON ids {index}")
+    assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+    assert "Index Cond: ((id >=" in plan(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+
+
+NULLED = """
+    CREATE TABLE a (id bigint PRIMARY KEY, x integer);
+    INSERT INTO a VALUES (flake_min('2026-01-01Z'), 1), (flake_min('2026-01-02Z'), 2);
+    CREATE TABLE b (x integer); CREATE TABLE c (x integer); INSERT INTO b VALUES (1); INSERT INTO c VALUES (1);
+    CREATE TABLE d (y integer); INSERT INTO d VALUES (7);
+    CREATE VIEW v AS SELECT a.x, a.id, s.ts FROM a LEFT JOIN LATERAL (
+        SELECT flake_timestamp(a.id) AS ts FROM b JOIN c ON b.x = c.x WHERE b.x = a.x) s ON true"""
+
+
+def test_a_time_that_an_outer_join_makes_null(db):
+    """It is computed in the part that has no row for a.x = 2, of a key that is in the other part."""
+    db.execute(NULLED)
+    assert db.execute("SELECT x, ts IS NULL FROM v ORDER BY x").fetchall() == [(1, False), (2, True)]
+    assert db.execute("SELECT x FROM v WHERE ts >= '2025-01-01Z'").fetchall() == [(1,)]
+    assert db.execute("SELECT v.x, y FROM v LEFT JOIN d ON v.ts >= '2025-01-01Z' ORDER BY 1").fetchall() == [(1, 7), (2, None)]
+    assert db.execute("DELETE FROM d USING v WHERE v.x = 2 AND v.ts < '2027-01-01Z' RETURNING y").fetchall() == []
+
+
+def test_a_time_that_an_outer_join_makes_null_with_its_key(db):
+    """Both are NULL in the same rows, so the range of keys still serves it."""
+    db.execute(NULLED)
+    query = """SELECT d.y FROM d LEFT JOIN (
+        SELECT CASE WHEN i.n < 150 THEN flake_timestamp(i.id) END AS ts, i.n FROM ids i JOIN b ON b.x = i.n) s ON s.n = d.y - 6
+        LEFT JOIN c ON s.ts >= '2026-01-01Z'"""
+    assert db.execute(query + " WHERE s.ts >= '2026-01-01Z'").fetchall() == [(7,)]
+    assert "flake_timestamp(" not in plan(db, query + " WHERE s.ts >= '2026-01-01Z'")
 
 
 def test_what_holds_other_calls(db):

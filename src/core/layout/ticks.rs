@@ -71,8 +71,11 @@ impl Ticks {
     /// Returns the tick that holds an instant at which IDs are to be made.
     ///
     /// # Errors
-    /// [`Error::InstantOutOfRange`] before the epoch, [`Error::Exhausted`] after the last tick.
+    /// [`Error::BeforeEpoch`] before the first tick, [`Error::Exhausted`] after the last one.
     pub fn tick_to_generate_in(&self, now: i64, layout: &str) -> Result<u64, Error> {
+        if now < self.epoch {
+            return Err(Error::BeforeEpoch { layout: layout.to_owned().into(), now, epoch: self.epoch });
+        }
         if now >= self.end() { Err(self.exhausted(layout)) } else { self.tick_at(now, layout) }
     }
 

@@ -1,5 +1,8 @@
 //! Calls in the trees of expressions: their arguments, and where the variables there come from.
 
+use flake_core::LONGEST_NAME;
+use pgrx::pg_sys::RTEKind;
+
 use crate::postgres::node_tree::{Place, Tree};
 
 /// A table, and the number of a column.
@@ -27,22 +30,22 @@ pub fn origin(tree: &Tree<'_>, mut at: Place, table: u32) -> Option<Origin> {
         return (table != 0).then_some(Origin::Table((table, number)));
     };
     let from = tree.list(query, "rtable").nth(tree.number::<usize>(at, "varno")?.checked_sub(1)?)?;
-    // As PostgreSQL numbers them: a relation, a query, a join, a common table expression, the columns of GROUP BY.
-    match tree.number(from, "rtekind")? {
-        0 => {
+    match tree.number::<RTEKind::Type>(from, "rtekind")? {
+        RTEKind::RTE_RELATION => {
             let relation = tree.number(from, "relid")?;
             let is_view = matches!(tree.text(tree.field(from, "relkind")?), "v" | "m");
             Some(if is_view { Origin::View(relation, number) } else { Origin::Table((relation, number)) })
         }
-        1 => output(tree, tree.field(from, "subquery")?, number).map(Origin::Expression),
-        2 => tree.list(from, "joinaliasvars").nth(nth).map(Origin::Expression),
-        6 => {
+        RTEKind::RTE_SUBQUERY => output(tree, tree.field(from, "subquery")?, number).map(Origin::Expression),
+        RTEKind::RTE_JOIN => tree.list(from, "joinaliasvars").nth(nth).map(Origin::Expression),
+        RTEKind::RTE_CTE => {
             let name = |place| tree.field(place, "ctename").map(|name| tree.text(name));
             let query = self::query(tree, from, tree.number(from, "ctelevelsup")?)?;
             let expression = tree.list(query, "cteList").find(|&expression| name(expression) == name(from))?;
             output(tree, tree.field(expression, "ctequery")?, number).map(Origin::Expression)
         }
-        9 => tree.list(from, "groupexprs").nth(nth).map(Origin::Expression),
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        RTEKind::RTE_GROUP => tree.list(from, "groupexprs").nth(nth).map(Origin::Expression),
         _ => None,
     }
 }
@@ -75,6 +78,7 @@ pub fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
-    // A text is behind its length of four bytes.
-    String::from_utf8(tree.bytes(at)?.get(4..)?.to_vec()).ok()
+    // A text is behind its length of four bytes. What is longer than a name is none.
+    let name = tree.bytes(at)?.get(4..)?.to_vec();
+    String::from_utf8(name).ok().filter(|name| name.len() <= LONGEST_NAME)
 }

@@ -149,6 +149,18 @@ impl Layouts {
         let Some((earliest, _)) = ends.first() else {
             return Finding::fine("No column default and no generator of this session uses a layout.");
         };
+        let begins =
+            self.0.iter().filter(|candidate| candidate.is_in_use).filter_map(|Candidate { name, source, .. }| {
+                let epoch = source.as_ref().ok()?.ticks.start_of(0);
+                (now < epoch).then(|| format!("{name} begins {}.", relative(epoch, now)))
+            });
+        let begins: Vec<_> = begins.collect();
+        if !begins.is_empty() {
+            return Finding::wrong(
+                format!("The clock says {}. {}", Timestamptz::from_instant(now).to_text(), begins.join(" ")),
+                "Check the server's clock; a server that has just started may not have synchronized it yet.",
+            );
+        }
         let is_far = *earliest - now >= 5 * YEAR;
         let detail = ends.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(" ");
         if is_far {

@@ -61,7 +61,7 @@ pub fn node_settings(in_force: Option<Pair>, configured: Option<Pair>) -> Findin
                 this.as_deref().unwrap_or("no number is in force before the first ID")
             ),
             "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE ... RESET, and check the \
-             server's configuration.",
+             server's configuration and command line.",
         );
     };
     if let Some(fault) = fault((id, count)) {

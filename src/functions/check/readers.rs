@@ -1,20 +1,24 @@
 //! A check of the columns whose defaults make IDs: whether this database reads them by the same layout, and whether their type
 //! holds them. It reads the catalog only, and calls nothing.
 
+#![allow(unsafe_code, reason = "reads what queries return")]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::CStr;
 
 use pgrx::prelude::*;
-use pgrx::spi::{SpiClient, SpiError};
 
 use super::bounds;
 use super::calls::{Column, DEFAULT, argument, layout};
 use super::finding::Finding;
 use super::views::Views;
-use crate::functions::layout_uses::{EXPRESSIONS, functions};
+use crate::functions::layout_uses::{Expression, each_expression, functions};
 use crate::layouts::known;
 use crate::postgres::encoding::to_utf8_lossy;
-use crate::postgres::extension;
-use crate::postgres::node_tree::{LONGEST, Place, Tree};
+use crate::postgres::extension::{self, Extension};
+use crate::postgres::node_tree::{Place, Tree};
+use crate::postgres::queries::{Queries, bytes};
+use crate::postgres::relation;
 
 /// How many findings are named.
 const MOST_NAMED: usize = 10;
@@ -25,16 +29,18 @@ const READERS: &[&str] =
 /// The functions that return bounds to compare IDs with.
 const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
 
-/// The name of the column $2 of a table, $1, and how many bits of an integer its type holds, NULL if all.
-const COLUMN: &str = "
+/// The name of the column $2 of a table, $1, and its type.
+const COLUMN: &CStr = c"
     SELECT pg_catalog.convert_to(
                pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, attrelid, attnum),
-               pg_catalog.getdatabaseencoding()),
-           CASE WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int2'::pg_catalog.regtype THEN 15
-                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.int4'::pg_catalog.regtype THEN 31
-                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.float4'::pg_catalog.regtype THEN 24
-                WHEN atttypid OPERATOR(pg_catalog.=) 'pg_catalog.float8'::pg_catalog.regtype THEN 53 END
+               pg_catalog.getdatabaseencoding()), atttypid
     FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2";
+
+/// The columns that foreign keys refer to, and those that refer to them.
+const FOREIGN_KEYS: &CStr = c"
+    SELECT f.confrelid, f.confkey[n], f.conrelid, f.conkey[n]
+    FROM pg_catalog.pg_constraint f, pg_catalog.generate_subscripts(f.confkey, 1) n
+    WHERE f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid";
 
 /// The uses of layouts in the expressions of this database.
 #[derive(Default)]
@@ -49,17 +55,17 @@ pub struct Uses {
     read: BTreeMap<Column, BTreeSet<(String, String)>>,
     /// The faults of these reads, in sentences.
     wrong: BTreeSet<String>,
+    /// How many expressions were too long to be read.
+    unread: usize,
 }
 
 impl Uses {
     pub fn of_this_database() -> Self {
         let mut uses = Self::default();
-        if let Some(extension) = extension::find(c"flake") {
-            Spi::connect(|client| {
-                let functions = functions(client, extension.oid)?;
-                Catalog { client, functions }.look(&mut uses, extension.oid)
-            })
-            .unwrap_or_else(|error: SpiError| pgrx::error!("{error}"));
+        if let Some(flake) = extension::find(c"flake") {
+            Queries::run(|queries| {
+                Catalog { queries, functions: functions(queries, flake) }.look(&mut uses, flake);
+            });
         }
         uses
     }
@@ -67,7 +73,13 @@ impl Uses {
     /// Columns that are read by another layout than the one that their default makes IDs of, or are too small for it.
     pub fn readers(self) -> Finding {
         if self.wrong.is_empty() {
-            return Finding::fine("No column is read by another layout than the one of which its default makes IDs.");
+            let unread = match self.unread {
+                0 => String::new(),
+                unread => format!(" The number of expressions that are too long to be read is {unread}."),
+            };
+            return Finding::fine(format!(
+                "No column is read by another layout than the one of which its default makes IDs.{unread}"
+            ));
         }
         let more = self.wrong.len().saturating_sub(MOST_NAMED);
         let named =
@@ -80,29 +92,27 @@ impl Uses {
 }
 
 struct Catalog<'a> {
-    client: &'a SpiClient<'a>,
+    queries: &'a Queries,
     /// The names of flake's functions, by their OIDs.
     functions: HashMap<u32, String>,
 }
 
 impl Catalog<'_> {
     /// Looks at each expression that calls flake.
-    fn look(&self, uses: &mut Uses, extension: pg_sys::Oid) -> Result<(), SpiError> {
-        let mut views = Views::default();
-        for row in self.client.select(EXPRESSIONS, None, &[extension.into(), "".into()])? {
-            check_for_interrupts!();
-            let (Some(object), Some(tree)) = (row.get::<&[u8]>(1)?, row.get::<&[u8]>(2)?) else { continue };
-            if tree.len() > LONGEST {
-                continue;
-            }
-            let (object, text) = (to_utf8_lossy(object), String::from_utf8_lossy(tree));
-            let (table, column) = (row.get::<pg_sys::Oid>(3)?.map_or(0, |oid| oid.to_u32()), row.get::<i16>(4)?);
+    fn look(&self, uses: &mut Uses, flake: Extension) {
+        let mut views = Views::new(self.queries);
+        each_expression(self.queries, flake, |Expression { object, tree, table, column }| {
+            let Some(tree) = tree else {
+                uses.unread += 1;
+                return;
+            };
+            let text = String::from_utf8_lossy(tree);
             let tree = Tree::read(&text);
             for call in tree.nodes("FUNCEXPR") {
                 let function = tree.number(call, "funcid").and_then(|function| self.functions.get(&function));
                 let Some(name) = function.map(String::as_str) else { continue };
-                if let Some((column, by)) = read(&mut views, &tree, call, name, table)? {
-                    uses.read.entry(column).or_default().insert((by, object.clone().into_owned()));
+                if let Some((column, by)) = read(&mut views, &tree, call, name, table) {
+                    uses.read.entry(column).or_default().insert((by, object.clone()));
                 }
                 let Some(column) = column else { continue };
                 uses.named.extend(named_by(name).and_then(|number| layout(&tree, call, number)));
@@ -112,47 +122,75 @@ impl Catalog<'_> {
                     _ => {}
                 }
             }
-        }
-        uses.wrong = self.wrong(uses)?;
-        Ok(())
+        });
+        self.compare(uses);
+        self.follow_foreign_keys(uses);
     }
 
-    /// Says what is wrong.
-    fn wrong(&self, uses: &Uses) -> Result<BTreeSet<String>, SpiError> {
-        let mut wrong = BTreeSet::new();
-        let bounds = bounds::wrong(self.client, &uses.made)?;
+    /// Compares each column whose default makes IDs with what reads it.
+    fn compare(&self, uses: &mut Uses) {
+        let bounds = bounds::wrong(self.queries, &uses.made);
         for (column, of) in &uses.made {
-            let arguments = [pg_sys::Oid::from(column.0).into(), column.1.into()];
-            let Some(row) = self.client.select(COLUMN, Some(1), &arguments)?.next() else { continue };
-            let name = to_utf8_lossy(row.get::<&[u8]>(1)?.unwrap_or_default()).into_owned();
+            let Some((name, bits)) = self.column(*column) else { continue };
             let layout = known(of.as_bytes());
-            if layout.zip(row.get::<i32>(2)?).is_some_and(|(layout, bits)| layout.width() > bits as u32) {
-                wrong.insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
+            if layout.is_some_and(|layout| layout.width() > bits) {
+                uses.wrong
+                    .insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
             }
             if bounds.contains(column) {
-                wrong.insert(format!(
+                uses.wrong.insert(format!(
                     "The default of {name} makes IDs of {of}, but its partitions begin at times of {DEFAULT}."
                 ));
             }
             for (by, object) in uses.read.get(column).into_iter().flatten() {
                 let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
                 if !is_same && of != by {
-                    wrong.insert(format!("The default of {name} makes IDs of {of}, but {object} reads them by {by}."));
+                    uses.wrong
+                        .insert(format!("The default of {name} makes IDs of {of}, but {object} reads them by {by}."));
                 }
             }
         }
-        Ok(wrong)
+    }
+
+    /// Looks at the columns that refer to one whose default makes IDs.
+    fn follow_foreign_keys(&self, uses: &mut Uses) {
+        self.queries.each::<4>(FOREIGN_KEYS, &[], |row| {
+            check_for_interrupts!();
+            let number = |column: usize| row[column].map_or(0, |number| number.value());
+            let [key, reference] = [0, 2].map(|of| (number(of) as u32, number(of + 1) as i16));
+            let Some(layout) = uses.made.get(&key).and_then(|of| known(of.as_bytes())) else { return };
+            if let Some((name, bits)) = self.column(reference)
+                && layout.width() > bits
+            {
+                let of = layout.name();
+                uses.wrong.insert(format!("The type of {name} is too small for the IDs of {of} that it refers to."));
+            }
+        });
+    }
+
+    /// The name of a column, and how many bits of an integer its type holds.
+    fn column(&self, (table, number): Column) -> Option<(String, u32)> {
+        let parameters =
+            [(pg_sys::OIDOID, pg_sys::Oid::from(table).into()), (pg_sys::INT2OID, pg_sys::Datum::from(number))];
+        let mut found = None;
+        self.queries.each::<2>(COLUMN, &parameters, |&[name, of]| {
+            // SAFETY: the query returns a column of this type.
+            let name = to_utf8_lossy(unsafe { bytes(name) }.unwrap_or_default()).into_owned();
+            let bits = match relation::base_type(pg_sys::Oid::from(of.map_or(0, |of| of.value() as u32))) {
+                pg_sys::INT2OID => 15,
+                pg_sys::INT4OID => 31,
+                pg_sys::FLOAT4OID => 24,
+                pg_sys::FLOAT8OID => 53,
+                _ => u32::MAX,
+            };
+            found = Some((name, bits));
+        });
+        found
     }
 }
 
 /// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
-fn read(
-    views: &mut Views,
-    tree: &Tree<'_>,
-    call: Place,
-    name: &str,
-    table: u32,
-) -> Result<Option<(Column, String)>, SpiError> {
+fn read(views: &mut Views<'_>, tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Option<(Column, String)> {
     let id = if BOUNDS.contains(&name) {
         let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
         comparison.and_then(|above| tree.list(above, "args").find(|&other| other != call))
@@ -162,8 +200,7 @@ fn read(
         None
     };
     let by = named_by(name).and_then(|number| layout(tree, call, number));
-    let Some(id) = id else { return Ok(None) };
-    Ok(views.column(tree, id, table)?.zip(by))
+    views.column(tree, id?, table).zip(by)
 }
 
 /// The number of the argument that names the layout.

@@ -1,26 +1,34 @@
 //! Columns that expressions are, through queries and views.
 
+#![allow(unsafe_code, reason = "reads what queries return")]
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ffi::CStr;
 
 use pgrx::prelude::*;
-use pgrx::spi::SpiError;
 
 use super::calls::{Column, Origin, origin};
-use crate::postgres::node_tree::{LONGEST, Place, Tree};
+use crate::postgres::node_tree::{LONGEST, MOST, Place, Tree};
+use crate::postgres::queries::{Queries, bytes};
 
 /// How many queries a column is followed through.
 const DEEPEST: usize = 50;
 
-/// The query of a view, $1, up to a length, $2, in bytes of the database's encoding.
-const VIEW: &str = "
-    SELECT pg_catalog.substr(pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()), 1, $2)
+/// The query of a view, $1, if it is not longer than $2, in bytes of the database's encoding.
+const VIEW: &CStr = c"
+    SELECT CASE WHEN pg_catalog.octet_length(ev_action::pg_catalog.text)::pg_catalog.int8 OPERATOR(pg_catalog.<=) $2
+                THEN pg_catalog.convert_to(ev_action::pg_catalog.text, pg_catalog.getdatabaseencoding()) END
     FROM pg_catalog.pg_rewrite
     WHERE ev_class OPERATOR(pg_catalog.=) $1 AND rulename OPERATOR(pg_catalog.=) '_RETURN'";
 
 /// The views that were read: each once, however many calls are above it, and without their trees.
-#[derive(Default)]
-pub struct Views(HashMap<u32, HashMap<i16, Way>>);
+pub struct Views<'a> {
+    queries: &'a Queries,
+    read: HashMap<u32, HashMap<i16, Way>>,
+    /// How many bytes of trees may still be read.
+    left: usize,
+}
 
 /// The way out of a tree, to a column of a table or view.
 #[derive(Clone, Copy)]
@@ -29,45 +37,52 @@ struct Way {
     end: Origin,
 }
 
-impl Views {
+impl<'a> Views<'a> {
+    pub fn new(queries: &'a Queries) -> Self {
+        Self { queries, read: HashMap::new(), left: MOST }
+    }
+
     /// The column of a table that an expression is; `table` is the one of variables outside of queries.
-    pub fn column(&mut self, tree: &Tree<'_>, at: Place, table: u32) -> Result<Option<Column>, SpiError> {
+    pub fn column(&mut self, tree: &Tree<'_>, at: Place, table: u32) -> Option<Column> {
         let (mut next, mut queries) = (way(tree, at, table), 0);
         while let Some(way) = next {
             check_for_interrupts!();
             queries += way.queries;
             next = match way.end {
-                Origin::View(view, number) if queries <= DEEPEST => self.way(view, number)?,
-                Origin::Table(column) if queries <= DEEPEST => return Ok(Some(column)),
+                Origin::View(view, number) if queries <= DEEPEST => self.way(view, number),
+                Origin::Table(column) if queries <= DEEPEST => return Some(column),
                 _ => None,
             };
         }
-        Ok(None)
+        None
     }
 
     /// The way from a column of a view.
-    fn way(&mut self, view: u32, number: i16) -> Result<Option<Way>, SpiError> {
-        let columns = match self.0.entry(view) {
+    fn way(&mut self, view: u32, number: i16) -> Option<Way> {
+        let columns = match self.read.entry(view) {
             Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => unread.insert(ways(view)?),
+            Entry::Vacant(unread) => unread.insert(ways(self.queries, view, &mut self.left)),
         };
-        Ok(columns.get(&number).copied())
+        columns.get(&number).copied()
     }
 }
 
-/// The ways from the columns of a view. A connection of its own gives the rows' memory back, and a copy of Rust's the text's:
-/// pgrx leaves one of PostgreSQL's until the transaction ends.
-fn ways(view: u32) -> Result<HashMap<i16, Way>, SpiError> {
-    Spi::connect(|client| {
-        let mut rows = client.select(VIEW, Some(1), &[pg_sys::Oid::from(view).into(), (LONGEST as i32).into()])?;
-        let text = rows.next().map(|row| row.get::<Vec<u8>>(1)).transpose()?.flatten().unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+/// The ways from the columns of a view.
+fn ways(queries: &Queries, view: u32, left: &mut usize) -> HashMap<i16, Way> {
+    let mut ways = HashMap::new();
+    let longest = LONGEST.min(*left);
+    let parameters = [(pg_sys::OIDOID, pg_sys::Datum::from(view)), (pg_sys::INT8OID, longest.into())];
+    queries.each::<1>(VIEW, &parameters, |&[tree]| {
+        // SAFETY: the query returns a column of this type.
+        let text = String::from_utf8_lossy(unsafe { bytes(tree) }.unwrap_or_default());
+        *left -= text.len().min(*left);
         let tree = Tree::read(&text);
         let columns = tree.nodes("QUERY").next().into_iter().flat_map(|query| tree.list(query, "targetList"));
-        Ok(columns
-            .filter_map(|column| Some((tree.number(column, "resno")?, way(&tree, tree.field(column, "expr")?, 0)?)))
-            .collect())
-    })
+        ways.extend(
+            columns.filter_map(|of| Some((tree.number(of, "resno")?, way(&tree, tree.field(of, "expr")?, 0)?))),
+        );
+    });
+    ways
 }
 
 fn way(tree: &Tree<'_>, mut at: Place, table: u32) -> Option<Way> {

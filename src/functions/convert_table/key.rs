@@ -1,17 +1,16 @@
 //! The key of a table as the catalog has it, and what keeps it from being converted.
-#![allow(unsafe_code, reason = "asks what a domain is made of")]
-
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::statements::{names, qualified, rows};
+use super::statements::{Texts, names, qualified, rows};
 use crate::error::{Error, Obstacle, raise};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
+use crate::postgres::relation;
 
 /// All tables that are converted with one, $1, with their columns of the key's name and their defaults.
-const MEMBERS: &str = "
+pub const MEMBERS: &str = "
     WITH RECURSIVE below(oid) AS (
         SELECT $1
         UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
@@ -46,14 +45,31 @@ const KEY: &str = "
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
     WHERE k.conrelid OPERATOR(pg_catalog.=) $1 AND k.contype OPERATOR(pg_catalog.=) 'p'";
 
-/// The columns that refer to the key and that its new IDs do not fit into.
-const NARROW: &str = "
-    SELECT ARRAY[pg_catalog.concat(f.conrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname))]
-    FROM pg_catalog.pg_constraint f, pg_catalog.generate_subscripts(f.confkey, 1) n, pg_catalog.pg_attribute a
-    WHERE f.confrelid OPERATOR(pg_catalog.=) $1 AND f.confkey[n] OPERATOR(pg_catalog.=) $2
-      AND f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
-      AND a.attrelid OPERATOR(pg_catalog.=) f.conrelid AND a.attnum OPERATOR(pg_catalog.=) f.conkey[n]
-      AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['int2'::pg_catalog.regtype::pg_catalog.oid, 'int4'::pg_catalog.regtype])";
+/// The columns that refer to the key, or to a column that does, and their types.
+const REFERENCES: &str = "
+    WITH RECURSIVE referring(relation, number) AS (
+        SELECT $1, $2
+        UNION SELECT f.conrelid, f.conkey[n] FROM referring r
+        JOIN pg_catalog.pg_constraint f ON f.confrelid OPERATOR(pg_catalog.=) r.relation
+          AND f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid
+        CROSS JOIN pg_catalog.generate_subscripts(f.confkey, 1) n
+        WHERE f.confkey[n] OPERATOR(pg_catalog.=) r.number
+    )
+    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
+    FROM referring r JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) r.number";
+
+/// Columns of the caller's without a foreign key whose names look as if they referred to the key, and their types.
+const LOOKALIKES: &str = "
+    SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
+    FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
+    JOIN pg_catalog.pg_attribute a ON pg_catalog.lower(pg_catalog.replace(a.attname, '_', '')) OPERATOR(pg_catalog.=) ANY (ARRAY[
+        pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(t.relname, k.attname), '_', '')),
+        pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(pg_catalog.regexp_replace(t.relname, 's$', ''), k.attname), '_', ''))])
+    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p'])
+    WHERE t.oid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
+      AND pg_catalog.pg_has_role(c.relowner, 'USAGE') AND NOT c.relispartition AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid OPERATOR(pg_catalog.=) a.attrelid
+          AND f.contype OPERATOR(pg_catalog.=) 'f' AND a.attnum OPERATOR(pg_catalog.=) ANY (f.conkey))";
 
 /// The tables whose greatest key no index can find.
 const WITHOUT_INDEX: &str = "
@@ -119,8 +135,7 @@ impl Key {
             unread()
         };
         let parsed = |text: &[u8]| to_utf8_lossy(text).parse::<u32>().unwrap_or_default();
-        // SAFETY: it looks types up in the catalog.
-        let base = unsafe { pg_sys::getBaseType(parsed(oid).into()) };
+        let base = relation::base_type(parsed(oid).into());
         if base != pg_sys::INT8OID {
             let (column, of) = (to_utf8_lossy(column).into_owned(), to_utf8_lossy(of).into_owned());
             refuse(
@@ -133,7 +148,7 @@ impl Key {
         }
         let number = parsed(number) as i16;
         let arguments: &[DatumWithOid<'_>] = &[table.into(), number.into()];
-        let columns = names(rows(client, NARROW, arguments)?);
+        let columns = names(narrow(rows(client, REFERENCES, arguments)?));
         if !columns.is_empty() {
             refuse(&shown, Obstacle::Narrow { columns });
         }
@@ -154,6 +169,21 @@ impl Key {
             is_identity: !identity.is_empty(),
         })
     }
+}
+
+/// The columns of these that IDs do not fit into; their second text is their type.
+fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
+    columns.retain(|column| {
+        let of = column.get(1).and_then(|of| to_utf8_lossy(of.as_ref()?).parse::<u32>().ok());
+        of.is_some_and(|of| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&relation::base_type(of.into())))
+    });
+    columns
+}
+
+/// Columns that are too small for IDs and may refer to the key, of which PostgreSQL does not know.
+pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<String>, SpiError> {
+    let columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
+    Ok(names(narrow(columns)))
 }
 
 /// A query has returned other columns than it has.

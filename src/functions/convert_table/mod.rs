@@ -1,6 +1,7 @@
 //! flake_convert: has a table whose keys are numbers go on with IDs of a layout. It changes the catalog only.
 #![allow(unsafe_code, reason = "makes a row")]
 
+mod constraints;
 mod key;
 mod statements;
 mod switch;
@@ -11,7 +12,8 @@ use flake_core::{BUILTIN, Error as CoreError, Layout};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};
 
-use self::key::{Key, refuse};
+use self::constraints::require_allowed;
+use self::key::{Key, lookalikes, refuse};
 use self::statements::{command, rows, run};
 use self::switch::switch;
 use crate::clock;
@@ -23,6 +25,7 @@ use crate::postgres::entry_point::entry_point;
 use crate::postgres::extension;
 use crate::postgres::local_settings::{self, lock_timeout};
 use crate::postgres::recovery;
+use crate::postgres::report::warning;
 use crate::postgres::rows::row;
 use crate::postgres::transaction::keeps_its_snapshot;
 use crate::session::layout_source::LayoutSource;
@@ -52,11 +55,15 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
         let name = to_utf8_lossy(&key.table).into_owned();
         check(&name, layout);
         // To find the greatest key can take long where many rows were deleted. Nobody waits for it yet.
-        require_below(client, &key, layout, floor(&name, layout), i64::MIN)?;
+        let first = floor(&name, layout);
+        require_below(client, &key, layout, first, i64::MIN)?;
+        require_allowed(client, &key, first)?;
+        warn_of(&name, &lookalikes(client, &key)?);
         run(client, [b"LOCK TABLE ", &key.table[..], b" IN ACCESS EXCLUSIVE MODE"].concat())?;
         let key = Key::of(client, table, flake)?;
         let first = floor(&name, layout);
         require_below(client, &key, layout, first, first)?;
+        require_allowed(client, &key, first)?;
         let schema = rows(client, SCHEMA, &[flake.schema.into()])?.into_iter().flatten().flatten().flatten();
         let makes = format!(".flake_next({}::pg_catalog.text)", quote_literal(layout.name()));
         let undo = switch(client, &key, &schema.chain(makes.into_bytes()).collect::<Vec<_>>())?;
@@ -83,6 +90,21 @@ fn check(table: &str, layout: &Layout) {
     }
     if keeps_its_snapshot() {
         refuse(table, Obstacle::Isolation);
+    }
+}
+
+/// Warns of columns that could refer to the key, of which PostgreSQL does not know.
+fn warn_of(table: &str, columns: &[String]) {
+    const SHOWN: usize = 10;
+    if !columns.is_empty() {
+        let more = columns.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let shown = columns[..columns.len().min(SHOWN)].join(", ");
+        warning(
+            format!("columns may be too small for IDs of {table}"),
+            Some(&format!("By their names, these refer to its key, without a foreign key: {shown}{more}.")),
+            "If they do refer to it, change their types to bigint before you insert rows.",
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::local_settings;
 
 /// A row of texts.
-type Texts = Vec<Option<Vec<u8>>>;
+pub type Texts = Vec<Option<Vec<u8>>>;
 
 /// Acts where nothing is on the search_path, so that names are shown with their schemas.
 pub fn qualified<R>(act: impl FnOnce() -> R) -> R {

@@ -3,23 +3,24 @@
 
 use std::ffi::CStr;
 
-use pgrx::{FromDatum, pg_sys};
+use pgrx::pg_sys;
 
 use crate::functions::check::calls::layout;
 use crate::postgres::extension::Extension;
 use crate::postgres::node_tree::{LONGEST, Tree};
-use crate::postgres::queries::Queries;
+use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
 
 /// The defaults of the column $2 of a table, $1, in whatever its rows are inserted through, in bytes of the database's encoding: in its
-/// partitions and children, and in what it is a partition of.
+/// partitions and children, and in what it is a partition of. NULL stands for one that is longer than $3.
 const DEFAULTS: &CStr = c"
     WITH RECURSIVE below(oid) AS (
         SELECT $1 UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
     ), used(oid) AS (
         SELECT oid FROM below UNION SELECT relid::pg_catalog.oid FROM pg_catalog.pg_partition_ancestors($1::pg_catalog.regclass)
     )
-    SELECT DISTINCT pg_catalog.convert_to(d.adbin::pg_catalog.text, pg_catalog.getdatabaseencoding())
+    SELECT CASE WHEN pg_catalog.octet_length(d.adbin::pg_catalog.text)::pg_catalog.int8 OPERATOR(pg_catalog.<=) $3
+                THEN pg_catalog.convert_to(d.adbin::pg_catalog.text, pg_catalog.getdatabaseencoding()) END
     FROM used JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) used.oid
       JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
     WHERE a.attname OPERATOR(pg_catalog.=) (SELECT k.attname FROM pg_catalog.pg_attribute k
@@ -29,6 +30,7 @@ const DEFAULTS: &CStr = c"
 pub struct Key {
     /// Quoted, in the encoding of the database.
     pub column: Vec<u8>,
+    /// bigint or sno, also where the column is of a domain of these.
     pub kind: pg_sys::Oid,
     /// The layout of its IDs; none of a sno.
     pub layout: Option<String>,
@@ -39,7 +41,7 @@ pub struct Key {
 pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<Key> {
     let mut keys = relation::indexed_defaults(table).into_iter().filter_map(|(column, default)| {
         let layout = made_by(flake, &default)?;
-        let kind = relation::type_of_column(table, column);
+        let kind = relation::base_type(relation::type_of_column(table, column));
         let fits = if layout.is_some() { kind == pg_sys::INT8OID } else { Some(kind) == flake.type_of_name(c"sno") };
         fits.then_some((column, kind, layout))
     });
@@ -56,13 +58,15 @@ fn is_mixed(queries: &Queries, flake: Extension, table: pg_sys::Oid, column: i16
     if !relation::has_relatives(table) {
         return false;
     }
-    let of = [(pg_sys::OIDOID, table.into()), (pg_sys::INT2OID, column.into())];
-    queries.execute::<1>(DEFAULTS, &of).0.iter().any(|[default]| {
-        // SAFETY: the query returns a column of this type, and its rows live as long as the connection.
-        let default = default.and_then(|default| unsafe { <&[u8]>::from_datum(default, false) });
-        let Some(default) = default.filter(|default| default.len() <= LONGEST) else { return true };
-        made(flake, &Tree::read(&String::from_utf8_lossy(default))).iter().any(|made| made.as_ref() != Some(layout))
-    })
+    let of = [(pg_sys::OIDOID, table.into()), (pg_sys::INT2OID, column.into()), (pg_sys::INT8OID, LONGEST.into())];
+    let mut is_mixed = false;
+    queries.each::<1>(DEFAULTS, &of, |&[default]| {
+        // SAFETY: the query returns a column of this type.
+        let default = unsafe { bytes(default) }.map(String::from_utf8_lossy);
+        is_mixed |= default
+            .is_none_or(|default| made(flake, &Tree::read(&default)).iter().any(|made| made.as_ref() != Some(layout)));
+    });
+    is_mixed
 }
 
 /// The layout of the IDs that a default makes, none of a sno; none if it makes none, or cannot be told.

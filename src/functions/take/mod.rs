@@ -13,13 +13,15 @@ use std::ffi::CStr;
 use pgrx::prelude::*;
 use pgrx::{AnyElement, IntoDatum};
 
+use self::key::Key;
 use self::partitions::Partitions;
 use self::texts::Texts;
 use crate::error::{Error, raise};
 use crate::postgres::call::Call;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::queries::{Queries, Row};
+use crate::postgres::extension::Extension;
+use crate::postgres::queries::{Parameter, Queries, Row};
 use crate::postgres::result_set::ResultSet;
 use crate::postgres::{extension, local_settings, recovery, relation, transaction};
 
@@ -50,6 +52,35 @@ fn flake_take(
     }
     // SAFETY: it looks at the node of the running call.
     let row = unsafe { pg_sys::get_fn_expr_argtype((*call).flinfo, 0) };
+    let table = table_of(row);
+    // SAFETY: it is declared to return a set of what its first argument is.
+    let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
+    if !set.is_as_planned {
+        raise(Error::OtherColumns { table: shown(table) });
+    }
+    Queries::run(|queries| {
+        let changes = relation::changes();
+        let flake = extension::find(c"flake");
+        let found = flake.and_then(|flake| Some((flake, key::find(queries, flake, table)?)));
+        let Some((flake, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
+        let take = Take { queries, flake, table, row, key, positions, consumer };
+        take.check_positions();
+        let texts = Texts::new(flake.schema, &take.key, table, positions).unwrap_or_else(|| take.refuse_position());
+        // Where there is nothing to take, nothing is locked, so no transaction ID is needed.
+        if !take.look(&texts) {
+            return;
+        }
+        take.lock(&texts);
+        let last = take.read(&texts, max_rows, &mut set);
+        take.check_key(changes);
+        if let Some(last) = last {
+            take.advance(&texts, last);
+        }
+    });
+}
+
+/// The table whose rows are of a type, which is locked.
+fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
     let Some(table) = relation::of_row_type(row) else { raise(Error::NoTable) };
     relation::lock_to_read(table);
     if !relation::is_table(table) {
@@ -58,73 +89,108 @@ fn flake_take(
     if relation::hides_rows(table) {
         raise(Error::RowSecurity { table: shown(table) });
     }
-    // SAFETY: it is declared to return a set of what its first argument is.
-    let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
-    if !set.is_as_planned {
-        raise(Error::OtherColumns { table: shown(table) });
-    }
-    let no_position = || -> ! {
-        let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
-        raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
-    };
-    Queries::run(|queries| {
-        let changes = relation::changes();
-        let flake = extension::find(c"flake");
-        let found = flake.and_then(|flake| Some((flake.schema, key::find(queries, flake, table)?)));
-        let Some((schema, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
-        let kind_of = |column| relation::type_of_column(positions, relation::column(positions, column));
-        let refuse_type = |column| -> ! {
-            raise(Error::PositionType { column, positions: shown(positions), is_sno: key.layout.is_none() })
-        };
-        if kind_of(c"last") != key.kind {
-            refuse_type("last");
-        }
-        if ![pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source")) {
-            refuse_type("source");
-        }
-        let Some(texts) = Texts::new(schema, &key, table, positions) else { no_position() };
-        let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
+    table
+}
 
-        // Who finds nothing locks nothing, and so needs no transaction ID.
-        let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&texts.look, &of));
-        let Some([is_ahead, is_any]) = found.first() else { no_position() };
+/// One call. Its steps are in the order in which it takes them.
+struct Take<'a> {
+    queries: &'a Queries,
+    flake: Extension,
+    table: pg_sys::Oid,
+    /// The type of its rows.
+    row: pg_sys::Oid,
+    key: Key,
+    positions: pg_sys::Oid,
+    consumer: &'a [u8],
+}
+
+impl Take<'_> {
+    /// The parameters that all queries have first.
+    fn of(&self) -> [Parameter; 2] {
+        [(pg_sys::TEXTOID, datum(self.consumer)), (pg_sys::REGCLASSOID, datum(self.table))]
+    }
+
+    /// Checks the columns of the table of positions.
+    fn check_positions(&self) {
+        let kind_of = |column| {
+            relation::base_type(relation::type_of_column(self.positions, relation::column(self.positions, column)))
+        };
+        let fits = [
+            ("last", kind_of(c"last") == self.key.kind),
+            ("source", [pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source"))),
+        ];
+        if let Some(&(column, _)) = fits.iter().find(|(_, fits)| !fits) {
+            let is_sno = self.key.layout.is_none();
+            raise(Error::PositionType { column, positions: shown(self.positions), is_sno })
+        }
+    }
+
+    fn refuse_position(&self) -> ! {
+        let consumer = self.consumer.get(..SHOWN).unwrap_or(self.consumer);
+        let (table, positions) = (shown(self.table), shown(self.positions));
+        raise(Error::NoPosition { consumer: to_utf8_lossy(consumer).into_owned(), table, positions })
+    }
+
+    /// Returns whether there is a row to take.
+    fn look(&self, texts: &Texts) -> bool {
+        let (found, _) = local_settings::with(&BY_INDEX, || self.queries.execute::<2>(&texts.look, &self.of()));
+        let Some([is_ahead, is_any]) = found.first() else { self.refuse_position() };
         if is_true(*is_ahead) {
-            raise(Error::PositionAhead { table: shown(table) });
+            raise(Error::PositionAhead { table: shown(self.table) });
         }
-        if !is_true(*is_any) {
-            return;
+        is_true(*is_any)
+    }
+
+    /// Waits for the consumer's turn.
+    fn lock(&self, texts: &Texts) {
+        if self.queries.execute::<0>(&texts.lock, &self.of()).1 == 0 {
+            self.refuse_position();
         }
-        if queries.execute::<0>(&texts.lock, &of).1 == 0 {
-            no_position();
-        }
+    }
+
+    /// Reads rows; returns the key of the last one.
+    fn read(&self, texts: &Texts, max_rows: i32, set: &mut ResultSet) -> Option<pg_sys::Datum> {
         let mut last = None;
         let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
             // The names could be those of other relations by now, in a schema that was renamed.
-            if types != [row, key.kind] {
+            if types != [self.row, self.key.kind] {
                 raise(Error::NoTable);
             }
             for [row, _] in rows {
                 // SAFETY: as the types say.
                 row.iter().for_each(|row| unsafe { set.push(*row) });
             }
-            last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
+            last = rows.last().and_then(|[_, id]| *id).map(|id| self.queries.keep(self.key.kind, id));
         };
-        let up_to = [of[0], of[1], (pg_sys::INT4OID, datum(max_rows))];
-        let mut partitions = Partitions::of(table);
+        let [consumer, source] = self.of();
+        let up_to = [consumer, source, (pg_sys::INT4OID, datum(max_rows))];
+        let mut partitions = Partitions::of(self.table);
         local_settings::with(&BY_INDEX, || {
-            while !queries.for_each(&texts.rows, &up_to, |planned| partitions.are_in(queries, planned), &mut add) {}
+            while !self.queries.for_each(
+                &texts.rows,
+                &up_to,
+                |planned| partitions.are_in(self.queries, planned),
+                &mut add,
+            ) {}
         });
-        // It may be one of another layout. The relations that were read are locked by now.
-        if relation::changes() != changes
-            && flake.and_then(|flake| key::find(queries, flake, table)).as_ref() != Some(&key)
+        last
+    }
+
+    /// Checks that the key, which was read before the relations were locked, is still the same: it may be one of another layout.
+    fn check_key(&self, changes: u64) {
+        if relation::changes() != changes && key::find(self.queries, self.flake, self.table).as_ref() != Some(&self.key)
         {
-            raise(Error::NoKey { table: shown(table) });
+            raise(Error::NoKey { table: shown(self.table) });
         }
-        let is_moved = |id| queries.execute::<0>(&texts.go_on, &[of[0], of[1], (key.kind, id)]).1 == 1;
-        if !last.is_none_or(is_moved) {
-            raise(Error::NotMoved { positions: shown(positions) });
+    }
+
+    /// Moves the position.
+    fn advance(&self, texts: &Texts, last: pg_sys::Datum) {
+        let [consumer, source] = self.of();
+        if self.queries.execute::<0>(&texts.advance, &[consumer, source, (self.key.kind, last)]).1 != 1 {
+            raise(Error::NotMoved { positions: shown(self.positions) });
         }
-    });
+    }
 }
 
 fn given<T>(argument: Option<T>, name: &'static str) -> T {

@@ -17,7 +17,7 @@ pub struct Texts {
     /// The rows and their keys, $3 at most, and those with the key of the last one: the position moves over them too.
     pub rows: CString,
     /// Moves the position to $3.
-    pub go_on: CString,
+    pub advance: CString,
 }
 
 const LOOK: &str = "
@@ -25,53 +25,57 @@ const LOOK: &str = "
            EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
     FROM {positions} p WHERE {of}";
 const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
-/// The name of the whole row could be that of a column, but for the cast.
+/// Without the first cast, the name of the whole row could be that of a column.
 const ROWS: &str = "
-    SELECT (t.*)::{table}, t.{key} FROM {table} t
+    SELECT (t.*)::{table}, t.{key}::{type} FROM {table} t
     WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
     ORDER BY t.{key} FETCH FIRST $3 ROWS WITH TIES";
-const GO_ON: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
+const ADVANCE: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
 
 const OF: &str = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";
+
+/// What the queries above name, of the names below.
+const PARTS: [(&str, &str); 4] = [
+    ("of", OF),
+    ("bound", "{flake}.{min}({flake}.flake_horizon(){layout})"),
+    ("now", "{flake}.{min}(greatest({flake}.flake_horizon(), pg_catalog.clock_timestamp()){layout})"),
+    ("last", "COALESCE(p.last, {lowest}::{type})"),
+];
 
 impl Texts {
     /// Returns none if a relation has been dropped.
     pub fn new(schema: pg_sys::Oid, key: &Key, table: pg_sys::Oid, positions: pg_sys::Oid) -> Option<Self> {
-        let flake = &relation::quoted_schema(schema)?[..];
-        let expression = |of: &str| match &key.layout {
-            Some(layout) => {
-                let layout = quote_literal(layout);
-                fill(
-                    of,
-                    &[
-                        ("flake", flake),
-                        ("min", b"flake_min"),
-                        ("layout", format!(", {layout}::pg_catalog.text").as_bytes()),
-                    ],
-                )
-            }
-            None => fill(of, &[("flake", flake), ("min", b"sno_min")]),
+        let flake = relation::quoted_schema(schema)?;
+        let sno = [&flake[..], b".sno"].concat();
+        let layout = key.layout.as_ref().map(|layout| format!(", {}::pg_catalog.text", quote_literal(layout)));
+        let of_type: [(&str, &[u8]); 5] = match &layout {
+            Some(layout) => [
+                ("min", b"flake_min"),
+                ("layout", layout.as_bytes()),
+                ("operators", b"pg_catalog"),
+                ("type", b"pg_catalog.int8"),
+                ("lowest", b"'-9223372036854775808'"),
+            ],
+            None => [
+                ("min", b"sno_min"),
+                ("layout", b""),
+                ("operators", &flake),
+                ("type", &sno),
+                ("lowest", b"'2222222222222222'"),
+            ],
         };
-        let bound = expression("{flake}.{min}({flake}.flake_horizon(){layout})");
-        let now = expression("{flake}.{min}(greatest({flake}.flake_horizon(), pg_catalog.clock_timestamp()){layout})");
-        let (operators, lowest) = match &key.layout {
-            Some(_) => (&b"pg_catalog"[..], "'-9223372036854775808'::pg_catalog.int8"),
-            None => (flake, "'2222222222222222'::{flake}.sno"),
-        };
-        let last = expression(&format!("COALESCE(p.last, {lowest})"));
         let (table, positions) = (relation::quoted_name(table)?, relation::quoted_name(positions)?);
-        let names = [
-            ("operators", operators),
-            ("bound", &bound),
-            ("now", &now),
-            ("last", &last),
-            ("table", &table),
-            ("positions", &positions),
-            ("key", &key.column),
-            ("of", OF.as_bytes()),
-        ];
+        let mut names = of_type.to_vec();
+        names.extend([
+            ("flake", &flake[..]),
+            ("table", &table[..]),
+            ("positions", &positions[..]),
+            ("key", &key.column[..]),
+        ]);
+        let parts = PARTS.map(|(name, template)| (name, fill(template, &names)));
+        names.extend(parts.iter().map(|(name, part)| (*name, &part[..])));
         let text = |template| CString::new(fill(template, &names)).ok();
-        Some(Self { look: text(LOOK)?, lock: text(LOCK)?, rows: text(ROWS)?, go_on: text(GO_ON)? })
+        Some(Self { look: text(LOOK)?, lock: text(LOCK)?, rows: text(ROWS)?, advance: text(ADVANCE)? })
     }
 }
 

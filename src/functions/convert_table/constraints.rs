@@ -1,0 +1,42 @@
+//! Constraints of a key that would refuse its new IDs, so that no row could be inserted any more.
+
+use pgrx::spi::{SpiClient, SpiError};
+
+use super::key::{Key, MEMBERS, refuse};
+use super::statements::{command, qualified, rows};
+use crate::error::Obstacle;
+use crate::postgres::encoding::to_utf8_lossy;
+
+/// The names and the expressions of the CHECKs that are of the key alone, in all tables that are converted with it, and of its domain,
+/// and the name by which these call it. Version 18 can have some that are not enforced.
+const CHECKS: &str = "
+    , domains(oid) AS (
+        SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2
+        UNION SELECT t.typbasetype FROM domains JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) domains.oid
+        WHERE t.typbasetype OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+    )
+    SELECT DISTINCT ARRAY[c.conname::pg_catalog.text, pg_catalog.pg_get_expr(c.conbin, c.conrelid), n.name]
+    FROM pg_catalog.pg_constraint c JOIN (
+        SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, m.oid, ARRAY[m.attnum], pg_catalog.quote_ident(a.attname)
+        FROM members m JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) m.oid AND a.attnum OPERATOR(pg_catalog.=) m.attnum
+        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, NULL, 'value' FROM domains
+    ) n(kind, oid, columns, name)
+      ON CASE WHEN n.columns IS NULL THEN c.contypid OPERATOR(pg_catalog.=) n.oid
+              ELSE c.conrelid OPERATOR(pg_catalog.=) n.oid AND c.conkey OPERATOR(pg_catalog.=) n.columns END
+    WHERE c.contype OPERATOR(pg_catalog.=) 'c'
+      AND (pg_catalog.to_jsonb(c) OPERATOR(pg_catalog.->>) 'conenforced') IS DISTINCT FROM 'false'";
+
+/// Raises an error if a constraint does not hold for the first ID.
+pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Result<(), SpiError> {
+    let query = format!("{MEMBERS}{CHECKS}");
+    for row in qualified(|| rows(client, query, &[key.oid.into(), key.number.into()]))? {
+        let [Some(name), Some(expression), Some(of)] = &row[..] else { continue };
+        let query = [b"SELECT ", &expression[..], b" FROM (SELECT $1) id(", &of[..], b")"].concat();
+        let holds = qualified(|| client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))?;
+        if holds == Some(false) {
+            let [name, expression] = [name, expression].map(|text| to_utf8_lossy(text).into_owned());
+            refuse(&to_utf8_lossy(&key.table), Obstacle::Check { name, expression, first });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+"""The recipes of docs/how-to/convert.md for rows that exist, in each kind of session."""
+
+import re
+
+import psycopg
+import pytest
+
+import pages
+from conftest import ROOT
+from sessions import every_session
+
+PAGE = ROOT / "docs/how-to/convert.md"
+FEW = "FROM generate_series(1, 10) n"
+
+
+def statement(heading, beginning):
+    """The first one below a heading that begins like this."""
+    block = next(block for block in pages.recipe(PAGE, heading) if beginning in block)
+    return re.match(r"(?:[^;$]|\$\$.*?\$\$)*", block[block.index(beginning) :], re.S)[0]
+
+
+IDS = statement("IDs for rows that exist", "CREATE TABLE order_ids")
+WITHOUT_ZONE = "created_at AT TIME ZONE 'UTC' AS at"
+
+
+@pytest.fixture
+def db(server, session):
+    """A session in a schema of its own, if it is not of another kind."""
+    server = server if session.is_plain else session.of(server, extension=True)
+    with server.connect() as db:
+        if session.is_plain:
+            db.execute("DROP SCHEMA IF EXISTS recipe CASCADE; CREATE SCHEMA recipe; SET search_path = recipe, public")
+        db.execute("SET lock_timeout = '2s'")
+        yield db
+
+
+def convert(db, table, first):
+    """Its rows get IDs of their time, for which the page says what `at` is there."""
+    query = IDS.replace("FROM orders", f"FROM {table}").replace(":first_id", str(first))
+    return db.execute(query)
+
+
+@every_session
+@pytest.mark.parametrize("kind, at", [("timestamptz", "created_at AS at"), ("timestamp", WITHOUT_ZONE)])
+def test_the_times_of_rows(db, session, kind, at):
+    """Whatever the type of the column: compared as texts of UTC, as both zones of the session would be wrong alike."""
+    assert WITHOUT_ZONE in PAGE.read_text()
+    utc = "to_char(({} AT TIME ZONE 'UTC')%s, 'YYYY-MM-DD HH24:MI:SS.MS')" % ("" if kind == "timestamptz" else " AT TIME ZONE 'UTC'")
+    db.execute(f'''CREATE TABLE "Posts" (id bigserial PRIMARY KEY, created_at {kind} NOT NULL);
+        INSERT INTO "Posts" (created_at) SELECT (now() AT TIME ZONE 'UTC' - n * interval '1 hour'){
+            " AT TIME ZONE 'UTC'" if kind == "timestamptz" else ""} {FEW}''')
+    first, = db.execute("SELECT first_id FROM flake_convert('\"Posts\"')").fetchone()
+    db.execute(IDS.replace("created_at AS at FROM orders", f'{at} FROM "Posts"').replace(":first_id", str(first)))
+    text = "to_char(created_at, 'YYYY-MM-DD HH24:MI:SS.MS')" if kind == "timestamp" else utc.format("created_at")
+    same = f"""to_char(flake_timestamp(new_id) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') = {text}"""
+    rows = f'SELECT count(*), count(*) FILTER (WHERE {same}) FROM order_ids JOIN "Posts" ON id = old_id'
+    assert db.execute(rows).fetchone() == (10, 10)
+
+
+@every_session
+def test_a_late_row(db, session):
+    """It has the time of its row, and another ID where the first one is taken."""
+    db.execute(session.named(f"""CREATE TABLE orders (id bigint PRIMARY KEY, item text, created_at timestamptz);
+        {statement("A late row", "CREATE FUNCTION insert_late")}"""))
+    ids = []
+    for _ in range(3):
+        # The same chance each time, so that all but the first have to try again.
+        db.execute("SELECT setseed(0.5)")
+        ids += db.execute("SELECT insert_late('salt', '2026-03-29 01:30:00.123Z')").fetchone()
+    assert len(set(ids)) == 3
+    at = session.named("SELECT count(*) FROM orders WHERE flake_timestamp(id) = '2026-03-29 01:30:00.123Z' AND created_at = flake_timestamp(id)")
+    assert db.execute(at).fetchone() == (3,)
+
+
+@every_session
+def test_down_to_another_layout(db, session):
+    """Rows of twitter get keys of si: of the same time, in the same order, and not rounded by JavaScript."""
+    db.execute("CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO notes SELECT FROM generate_series(1, 5000)")
+    first, = db.execute("SELECT flake_next('twitter')").fetchone()
+    db.execute("ALTER TABLE notes ALTER id SET DEFAULT flake_next('si')")
+    assert "`flake_timestamp(id, 'twitter') AS at` and `flake_min(at, 'si')`" in PAGE.read_text()
+    query = IDS.replace("created_at AS at FROM orders", "flake_timestamp(id, 'twitter') AS at FROM notes").replace("flake_min(at)", "flake_min(at, 'si')")
+    db.execute(query.replace(":first_id", str(first + 2**40)))
+    wrong = """flake_timestamp(old_id) <> flake_timestamp(new_id, 'si') OR new_id >= 2::bigint ^ 53 OR new_id <= before"""
+    assert db.execute(f"""SELECT count(*), count(*) FILTER (WHERE {wrong})
+        FROM (SELECT *, lag(new_id, 1, 0) OVER (ORDER BY old_id) AS before FROM order_ids) o""").fetchone() == (5000, 0)
+
+
+@every_session
+def test_the_key_that_is_rounded(db, session):
+    """A program that keeps 53 bits does not delete the row that the page inserts, and the page's query shows it."""
+    insert, = (block for block in pages.recipe(PAGE, "Look at these before") if "OVERRIDING" in block)
+    db.execute(session.named(insert.replace("CREATE EXTENSION flake;", "")))
+    look, = (block for block in pages.recipe(PAGE, "Look at these before") if "BETWEEN" in block)
+    (key, _), = db.execute(session.named(look)).fetchall()
+    deleted = session.named("DELETE FROM orders WHERE id = %s")
+    assert db.execute(deleted, (int(float(key)),)).rowcount == 0 and len(db.execute(session.named(look)).fetchall()) == 1
+    assert db.execute(deleted, (key,)).rowcount == 1 and db.execute(session.named(look)).fetchall() == []
+
+
+@every_session
+def test_columns_with_keys(db, session):
+    """By their values, whatever their type and name; none that has a foreign key or other values, or that may not be read."""
+    db.execute(session.named(statement("Look at these before", "CREATE FUNCTION columns_with_keys")))
+    db.execute('''CREATE TABLE "Keys" ("The id" int PRIMARY KEY); INSERT INTO "Keys" SELECT 1000 + n FROM generate_series(1, 50) n;
+        CREATE TABLE "Other" ("Object id" text, n smallint, far bigint, none int, said varchar, ref int REFERENCES "Keys");
+        INSERT INTO "Other" SELECT "The id", "The id", "The id" + 100, NULL, 'tea', "The id" FROM "Keys"''')
+    found = db.execute("SELECT of::text, name, type::text, share FROM columns_with_keys('\"Keys\"', 'The id') ORDER BY 2").fetchall()
+    assert found == [('"Other"', "Object id", "text", 1), ('"Other"', "n", "smallint", 1)]
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        db.execute("SELECT * FROM columns_with_keys('nothing', 'id')")

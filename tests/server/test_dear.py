@@ -1,0 +1,85 @@
+"""What any role can make, and others read: it makes their calls neither long nor large. flake_check and flake_drop_layout read all
+expressions that call flake, and flake_take the defaults of a table's relatives."""
+
+import time
+
+import psycopg
+import pytest
+
+# In bytes, and in seconds.
+MOST, LONGEST = 200_000_000, 30
+FINE = "No column is read by another layout than the one of which its default makes IDs."
+# Eight bytes of a constant are some 24 of an expression's tree.
+LONG, SHORT_ENOUGH = 10_000_000, 320_000
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers("fsync=off", "max_wal_size=4GB")
+    server.sql("CREATE ROLE joe LOGIN")
+    return server
+
+
+def memory(db, name):
+    """Of a session, in bytes: VmRSS is what it has now, VmHWM the most that it ever had."""
+    status = db.execute("SELECT pg_read_file('/proc/self/status')").fetchone()[0]
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name + ":"))
+
+
+def bounded(server, act):
+    """What comes of an act in a session of its own, which takes neither much memory nor long."""
+    with server.connect() as db:
+        before, begun = memory(db, "VmRSS"), time.monotonic()
+        found = act(db)
+        assert memory(db, "VmHWM") - before < MOST and time.monotonic() - begun < LONGEST
+        return found
+
+
+def layouts(db):
+    return next(row[1:3] for row in db.execute("SELECT * FROM flake_check()").fetchall() if row[0] == "layouts")
+
+
+def make(db, statement, times, length):
+    """Runs a statement with its number and a long text."""
+    db.execute(f"DO $$ BEGIN FOR n IN 1..{times} LOOP EXECUTE format('{statement}', n, repeat('a', {length})); END LOOP; END $$")
+
+
+def test_long_expressions_of_others(server):
+    server.sql("SELECT flake_create_layout('mine', '{\"like\": \"twitter\"}')")
+    with server.connect(user="joe") as joe:
+        make(joe, "CREATE TEMP TABLE big%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 8, LONG)
+        make(joe, "CREATE TEMP VIEW v%s AS SELECT flake_timestamp(1) AS at, %L::text AS t", 2, LONG)
+        assert bounded(server, layouts) == (
+            True, f"{FINE} The number of expressions that are too long to be read is 10.",
+        )  # fmt: skip
+        drop = "SELECT flake_drop_layout('mine')"
+        error = bounded(server, lambda db: pytest.raises(psycopg.errors.DependentObjectsStillExist, db.execute, drop).value)
+        assert "(perhaps; its expression is too long to read)" in error.diag.message_detail
+    server.sql("SELECT flake_drop_layout('mine')")
+
+
+def test_many_expressions_of_others(server):
+    """Each of them is short enough. Those of usual tables are much shorter, and are read before them."""
+    server.sql("CREATE TABLE small (id integer DEFAULT flake_next('twitter'))")
+    with server.connect(user="joe") as joe:
+        make(joe, "CREATE TEMP TABLE many%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 300, SHORT_ENOUGH)
+        assert bounded(server, layouts) == (
+            False, "The type of column id of table small is too small for the IDs of twitter that its default makes.",
+        )  # fmt: skip
+        server.sql("ALTER TABLE small ALTER id TYPE bigint")
+        ok, detail = bounded(server, layouts)
+        assert ok and detail.startswith(f"{FINE} The number of expressions that are too long to be read is ")
+    server.sql("DROP TABLE small")
+
+
+def test_a_default_of_a_child(server):
+    """Nobody can tell of which layout its IDs are. It is not read to find that out."""
+    server.sql("""
+        CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));
+        CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO positions VALUES ('mailer', 'x');
+        CREATE TABLE x1 () INHERITS (x)""")
+    with server.connect() as db:
+        make(db, "ALTER TABLE x1 ALTER id SET DEFAULT CASE %s + length(%L) WHEN 0 THEN 1 ELSE flake_next(''twitter'') END", 1, LONG)
+    take = "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 1)"
+    error = bounded(server, lambda db: pytest.raises(psycopg.Error, db.execute, take).value)
+    assert error.diag.message_primary == "table public.x has no key to take its rows by"
