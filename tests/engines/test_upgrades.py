@@ -1,4 +1,4 @@
-"""pg_upgrade to PostgreSQL 18, in all its modes: what depends on flake is whole, and no ID is made again."""
+"""pg_upgrade to PostgreSQL 18 and 19, in all its modes: what depends on flake is whole, and no ID is made again."""
 
 import functools
 import subprocess
@@ -24,20 +24,20 @@ def pg_config(version):
 
 
 @pytest.mark.parametrize("mode", ["copy", "link", "swap"])
-@pytest.mark.parametrize("version", ["15", "16", "17"])
-def test_upgrade(own_servers, version, mode):
+@pytest.mark.parametrize("version, later", [("15", "18"), ("16", "18"), ("17", "18"), ("15", "19"), ("18", "19")])
+def test_upgrade(own_servers, version, later, mode):
     """The new server's clock is behind by as much as the marks are ahead, and by more."""
-    older, newer = pg_config(version), pg_config("18")
+    older, newer = pg_config(version), pg_config(later)
     old, made = everything.server_with_everything(functools.partial(own_servers, pg_config=older))
     if old.sql("SELECT FROM pg_attribute WHERE attoptions::text LIKE '%pg_attver%'"):
-        pytest.skip("this PostgreSQL has an option pg_attver in the definition of every table, which PostgreSQL 18 refuses")
+        pytest.skip("this PostgreSQL has an option pg_attver in the definition of every table, which later ones refuse")
     insert(old, made)
     old.set_clock(at(60))
     insert(old, made)
     with old.connect() as db:
         before = everything.seen(db)
     new = upgrade(own_servers, old, 60 - LEAD, mode=mode, pg_config=newer)
-    assert new.value("SHOW server_version_num") >= "180000"
+    assert new.value("SHOW server_version_num") >= f"{later}0000"
     everything.assert_whole(new, before)
     pass_through(new, made, 60 - LEAD, 0, 60)
     everything.assert_well(new)

@@ -274,7 +274,7 @@ def test_a_clock_that_was_ahead(servers):
         db.execute("SELECT flake_next('twitter')")
         assert wrong(db) == []
         server.set_clock("+0")
-        assert wrong(db) == ["marks"]
+        assert wrong(db) == ["marks", "pg_upgrade"]
         _, detail, hint = findings(db)["marks"]
         assert ", which is in 3" in detail and "flake_accept_clock()" in hint and "docs/how-to/runbook.md" in hint
         assert server.value("SELECT flake_accept_clock() < now() + interval '1 minute'")
@@ -284,6 +284,19 @@ def test_a_clock_that_was_ahead(servers):
         # It is over once the clock has passed it.
         server.set_clock("+7200")
         assert wrong(db) == []
+
+
+def test_a_last_value_that_was_set_back(servers):
+    """Of the two, pg_upgrade takes along the greater one. The next IDs write both."""
+    server = servers()
+    server.sql("SELECT flake_next('twitter')")
+    server.sql("SELECT setval('flake_mark', 1)")
+    assert check(server, "pg_upgrade")[0]
+    server.sql("SELECT setval('flake_mark_until', 1)")
+    ok, detail, hint = check(server, "pg_upgrade")
+    assert not ok and detail.startswith("IDs of this database reach up to 2") and hint.startswith("Make an ID in this database")
+    wait_until(lambda: server.value("SELECT flake_next('twitter')") and check(server, "pg_upgrade")[0])
+    assert server.sql("SELECT last_value FROM flake_mark") == server.sql("SELECT last_value FROM flake_mark_until")
 
 
 def test_a_library_of_another_version(servers):

@@ -1,4 +1,4 @@
-"""What PostgreSQL 19 has brought where flake takes part: replication of sequences, REPACK, WAIT FOR, new forms of statements."""
+"""News of PostgreSQL 19 in which flake takes part: replication of sequences, REPACK, WAIT FOR, new forms of statements."""
 
 import json
 import re

@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -56,35 +57,40 @@ def test_a_horizon_from_before_a_recovery(own_servers, number):
     goes_on(restored, announced, -3600, 0, 59, 60)
 
 
-def version_17():
+MAJOR = int(re.search(r"\d+", pg_config("--version").name)[0])
+OLD = MAJOR - 1
+
+
+def version_before():
     """Its pg_config and, if it is not to be had here, why not."""
-    if not pg_config("--version").name.startswith("PostgreSQL 18"):
-        return None, "the upgrade is tested from PostgreSQL 17 to 18"
+    if MAJOR not in (18, 19):
+        return None, "the upgrade is tested from PostgreSQL 17 to 18 and from 18 to 19"
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    places = ["/usr/lib/postgresql/17", "/var/cache/flake/postgresql-17", cache / "flake/postgresql-17"]
+    places = [f"/usr/lib/postgresql/{OLD}", f"/var/cache/flake/postgresql-{OLD}", cache / f"flake/postgresql-{OLD}"]
     found = [place / "bin/pg_config" for place in map(pathlib.Path, places) if (place / "bin/initdb").exists()]
     if not found:
-        return None, "there is no PostgreSQL 17 to upgrade from"
-    installed = [(ROOT / f"target/stage-{major}").rglob("flake--*.sql") for major in [17, 18]]
+        return None, f"there is no PostgreSQL {OLD} to upgrade from"
+    installed = [(ROOT / f"target/stage-{major}").rglob("flake--*.sql") for major in [OLD, MAJOR]]
     scripts = [{path.name: path.read_bytes() for path in paths} for paths in installed]
     if not scripts[0] or scripts[0] != scripts[1]:
-        return None, "flake was not built for PostgreSQL 17 from the same sources"
+        return None, f"flake was not built for PostgreSQL {OLD} from the same sources"
     return found[0], None
 
 
 @pytest.fixture
 def old(own_servers):
-    """A server of PostgreSQL 17, whose clock is at 60."""
-    older, lacks = version_17()
+    """A server of the version before, whose clock is at 60."""
+    older, lacks = version_before()
     if lacks:
         pytest.skip(lacks)
-    old = server_at_0(functools.partial(own_servers, pg_config=older))
+    slots = ["autovacuum_worker_slots=2"] if OLD >= 18 else []
+    old = server_at_0(functools.partial(own_servers, pg_config=older), *slots)
     old.set_clock(at(60))
     return old
 
 
 def upgrade(own_servers, old, seconds=-600, **options):
-    """The server of PostgreSQL 18 that it becomes, whose clock is behind."""
+    """The server that it becomes, whose clock is behind."""
     old.set_clock(at(0))
     old.stop()
     new = own_servers(upgrade_of=old, clock=at(seconds), **options)

@@ -40,7 +40,7 @@ fn flake_check() -> TableIterator<
         ("end of layouts", layouts.ends(clock::now())),
         ("layouts", uses.readers()),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
-        ("pg_upgrade", upgrade()),
+        ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
