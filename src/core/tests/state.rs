@@ -122,6 +122,18 @@ fn a_new_incarnation_that_meets_another_waits() {
     assert!(opened.having_read(&of(Author { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
 }
 
+/// However long it has been running under another number.
+#[test]
+fn a_server_that_is_given_the_number_of_another_waits() {
+    let file = file(of(ME, Used::before(NOON - SECOND)), None);
+    let other = Author { node: (1, 2), incarnation: 9, start: 8 };
+    let begun = |node| Ledger::begin(&Facts { node, ..again(&file) });
+    for (node, waits) in [((1, 2), true), (NODE, false)] {
+        let met = begun(node).having_read(&of(Author { node, ..other }, Used::before(NOON - HOUR)), NOON, 100 * SECOND);
+        assert_eq!(met.granted(NOON, 100 * SECOND, NOON + 1).is_err(), waits);
+    }
+}
+
 #[test]
 fn a_page_that_touches_the_window_ends_its_era() {
     let ledger = open();
