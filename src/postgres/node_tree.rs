@@ -16,7 +16,7 @@ struct Item<'a> {
 /// Longer texts are not read: what Rust cannot allocate ends the server.
 pub const LONGEST: usize = 1_000_000;
 /// How many bytes of texts one call reads: any role can make expressions, and another one waits for this.
-pub const MOST: usize = 256_000_000;
+pub const MOST: usize = 100_000_000;
 
 pub struct Tree<'a>(Vec<Item<'a>>);
 

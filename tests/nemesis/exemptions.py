@@ -55,8 +55,8 @@ def a_rewound_server(one, its, other, others, tick):
 
 
 def an_earlier_state(one, its, other, others, tick):
-    """It rests on "a data directory that is restored without recovery, such as a snapshot". The original has gone on, and the clock
-    is not above that."""
+    """It rests on "a data directory that is restored without recovery, such as a snapshot". The original has gone on, and
+    the clock is not above that."""
     branch = parted(its, others)
     if branch is None or branch.copied != "instead" or its.number != others.number:
         return False
@@ -64,8 +64,8 @@ def an_earlier_state(one, its, other, others, tick):
 
 
 def two_servers_with_one_number(one, its, other, others, tick):
-    """It rests on "Covered if every server, also every standby, has a number of its own". Files that were copied are started beside
-    the original."""
+    """It rests on "Covered if every server, also every standby, has a number of its own". Files that were copied are started
+    beside the original."""
     doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
     return its.number == others.number and any(one.ended > branch.cut for branch in doubles)
 

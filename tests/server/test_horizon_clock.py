@@ -5,16 +5,7 @@ import pytest
 
 from clients import KINDS, Made
 from horizon import OUTBOX, announce, below, goes_on, horizon, insert, one
-from standing_clock import (
-    at,
-    attempt,
-    attempts,
-    fail_over,
-    make,
-    make_in_all,
-    running,
-    server_at_0,
-)
+from standing_clock import at, attempt, attempts, fail_over, make, make_in_all, server_at_0
 from waiting import LONG, wait_until
 
 

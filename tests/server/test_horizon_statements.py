@@ -175,7 +175,8 @@ PATHS = {
 def test_a_snapshot_with_a_note_sees_the_same_rows(server, path):
     """Rows of all states: the note changes nothing of what PostgreSQL makes of them, before and after it has pruned pages."""
     server.sql("""
-        DROP TABLE IF EXISTS states; CREATE TABLE states (id int PRIMARY KEY, n int) WITH (fillfactor = 50, autovacuum_enabled = off);
+        DROP TABLE IF EXISTS states;
+        CREATE TABLE states (id int PRIMARY KEY, n int) WITH (fillfactor = 50, autovacuum_enabled = off);
         INSERT INTO states SELECT n, n FROM generate_series(1, 500) n; DELETE FROM states WHERE id % 7 = 0;
         UPDATE states SET n = -n WHERE id % 5 = 0; UPDATE states SET id = id + 1000 WHERE id % 11 = 0""")
     server.sql("BEGIN; DELETE FROM states; INSERT INTO states SELECT n, 0 FROM generate_series(3001, 3100) n; ROLLBACK")

@@ -38,7 +38,8 @@ def test_the_transaction_that_calls_it_goes_on_above(own_servers):
     # Two IDs of each tick for each session, in ticks that are longer than a reading is good for.
     fields = [("timestamp", 45), ("worker", 1), ("sequence", 7)]
     fields = ", ".join(f'{{"name": "{name}", "bits": {bits}, "role": "{name}"}}' for name, bits in fields)
-    server.sql(f"""SELECT flake_create_layout('few', '{{"epoch": "2020-01-01T00:00:00Z", "tick": "4ms", "fields": [{fields}]}}')""")
+    definition = f'{{"epoch": "2020-01-01T00:00:00Z", "tick": "4ms", "fields": [{fields}]}}'
+    server.sql(f"SELECT flake_create_layout('few', '{definition}')")
     server.sql("""CREATE FUNCTION below() RETURNS int LANGUAGE plpgsql AS $$
         DECLARE above bigint; below int := 0;
         BEGIN

@@ -65,7 +65,8 @@ def test_rows_are_as_the_table_has_them(server, db):
 
 
 @pytest.mark.parametrize("kind, default, horizon", [
-    ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"), ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
+    ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"),
+    ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
 def test_a_key_of_a_domain(server, db, kind, default, horizon):
     """As in docs/how-to/json.md. The position may be of the domain, too, or of another one."""
     server.sql(f"""

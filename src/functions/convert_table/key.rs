@@ -58,7 +58,7 @@ const REFERENCES: &str = "
     SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
     FROM referring r JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) r.number";
 
-/// Columns of the caller's without a foreign key whose names look as if they referred to the key, and their types.
+/// Columns of the caller's in the table's schema, without a foreign key, whose names look as if they referred to the key, and their types.
 const LOOKALIKES: &str = "
     SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
     FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
@@ -67,7 +67,8 @@ const LOOKALIKES: &str = "
         pg_catalog.lower(pg_catalog.replace(pg_catalog.concat(pg_catalog.regexp_replace(t.relname, 's$', ''), k.attname), '_', ''))])
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.attrelid AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p'])
     WHERE t.oid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
-      AND pg_catalog.pg_has_role(c.relowner, 'USAGE') AND NOT c.relispartition AND NOT EXISTS (
+      AND pg_catalog.pg_has_role(c.relowner, 'USAGE') AND NOT c.relispartition
+      AND c.relnamespace OPERATOR(pg_catalog.=) t.relnamespace AND NOT EXISTS (
         SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid OPERATOR(pg_catalog.=) a.attrelid
           AND f.contype OPERATOR(pg_catalog.=) 'f' AND a.attnum OPERATOR(pg_catalog.=) ANY (f.conkey))";
 

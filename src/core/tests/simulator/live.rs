@@ -186,7 +186,7 @@ impl Play {
         self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {
-                // Marks of another number, in a database that it looks at again, can take a stretch.
+                // Marks of another number, in a database that it looks at again, can take as long as a window.
                 let first = if self.is_renewed_again() { AHEAD } else { 0 };
                 if self.connects(at, database) && !self.makes_within(at, first) {
                     return self.is_stuck(at, database, "although it has just made some");

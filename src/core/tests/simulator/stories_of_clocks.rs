@@ -235,7 +235,7 @@ fn a_unit_that_reaches_into_used_time() {
 
 /// A tick that was used began before time was granted: what an exit note gives back does not hold it.
 #[test]
-fn a_tick_that_began_before_its_stretch() {
+fn a_tick_that_began_before_its_window() {
     goes_well([on(
         A,
         [
