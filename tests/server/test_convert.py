@@ -329,15 +329,6 @@ def test_who_may(server, db):
         member.execute(undo)
 
 
-def test_on_a_standby(own_servers):
-    primary = own_servers()
-    primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers(standby_of=primary)
-    standby.wait_for_replay(primary)
-    with standby.connect() as db:
-        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value
-        assert "cannot execute flake_convert() during recovery" in str(error)
-
 
 def test_rows_that_a_policy_hides_are_not_overlooked(server, db):
     schema, = db.execute("SELECT current_schema").fetchone()
