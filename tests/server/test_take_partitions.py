@@ -26,8 +26,8 @@ void _PG_init(void);
 void _PG_init(void) { RegisterXactCallback(pause_at, "FILE"); }
 """
 
-# Keeps a table's list of partitions from before a file is there, and takes in the messages until then. PostgreSQL has both when the
-# messages arrive while it makes the list.
+# Keeps a table's list of partitions from before a file is there, and takes in the messages until then. PostgreSQL has both when
+# the messages arrive while it makes the list.
 STALE = """
 #include "postgres.h"
 #include <unistd.h>
