@@ -130,6 +130,35 @@ pub enum Error {
     #[error("a layout must have the option \"definition\" and no other")]
     NotALayout,
 
+    // Public IDs.
+    #[error("key \"{key}\" does not exist")]
+    UnknownKey { key: String },
+    #[error("permission denied for key \"{key}\"")]
+    NoUsage { key: String },
+    /// With the fingerprint of the secret that is there.
+    #[error("secret of key \"{key}\" is missing or has been changed")]
+    NoSecret { key: String, fingerprint: String, found: Option<String> },
+    #[error("options of key \"{key}\" have been changed")]
+    UnreadableKey { key: String },
+    #[error("text is not a public ID of key \"{key}\": \"{text}\"")]
+    NotSealed { text: String, key: String },
+    #[error("invalid name for a key: \"{key}\"")]
+    KeyName { key: String },
+    #[error("key \"{key}\" already exists")]
+    KeyTaken { key: String },
+    #[error("secret belongs to key \"{key}\" already")]
+    SecretTaken { key: String },
+    #[error("secret of a key must have 16 bytes, not {length}")]
+    SecretLength { length: usize },
+    #[error("key \"{key}\" cannot have another secret from ID {from} on")]
+    RotatedBelow { key: String, from: i64, last: i64 },
+    #[error("key \"{key}\" has had too many rotations")]
+    TooManyRotations { key: String },
+    #[error("cannot drop key \"{key}\" because other objects name it")]
+    KeyInUse { key: String, uses: BTreeSet<String> },
+    #[error("options are not those of a key")]
+    NotAKey,
+
     // Converting tables.
     #[error("cannot convert table {table}")]
     NotConvertible { table: String, why: Obstacle },
