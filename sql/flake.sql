@@ -386,7 +386,7 @@ COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or con
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record
-    VOLATILE STRICT PARALLEL RESTRICTED ROWS 7
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 8
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_check';
 COMMENT ON FUNCTION flake_check() IS
     'returns what an operator should know before and after a change; "ok" is NULL where this session cannot tell';

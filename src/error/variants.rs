@@ -140,7 +140,7 @@ pub enum Error {
     NoSecret { key: String, fingerprint: String, found: Option<String> },
     #[error("options of key \"{key}\" have been changed")]
     UnreadableKey { key: String },
-    #[error("text is not a public ID of key \"{key}\": \"{text}\"")]
+    #[error("invalid public ID of key \"{key}\": \"{text}\"")]
     NotSealed { text: String, key: String },
     #[error("invalid name for a key: \"{key}\"")]
     KeyName { key: String },
