@@ -28,4 +28,5 @@ copy() {
     echo "$3/${2##*/}"
 }
 copy 755 lib/flake.so "$lib"
-for file in share/extension/*; do copy 644 "$file" "$extension"; done
+# Without the control file, which comes last, PostgreSQL does not know the extension.
+for file in share/extension/flake--*.sql share/extension/flake.control; do copy 644 "$file" "$extension"; done

@@ -59,7 +59,7 @@ find_postgres() {
 
 need_postgres() {
     find_postgres || die "no PostgreSQL: ${PG_CONFIG:-pg_config} is not a program (set PG_CONFIG, or run 'make setup')"
-    if [ "$major" -lt 15 ] || [ "$major" -gt 18 ]; then die "PostgreSQL $major is not supported, 15 to 18 are"; fi
+    if [ "$major" -lt 15 ] || [ "$major" -gt 19 ]; then die "PostgreSQL $major is not supported, 15 to 19 are"; fi
 }
 
 # The version of the extension: Cargo.toml is the only place that has it.

@@ -1,17 +1,14 @@
 //! The settings `flake.*`.
 #![allow(unsafe_code, reason = "pgrx does not wrap reserved prefixes")]
 
-use std::ffi::CStr;
 use std::time::Duration;
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
-use crate::postgres::recovery;
 use crate::postgres::server_setting::{ServerSetting, setting_hooks};
 
 static NODE_ID: ServerSetting = ServerSetting::new(0);
 static NODE_COUNT: ServerSetting = ServerSetting::new(1);
-static ALLOW_IN_RECOVERY: GucSetting<bool> = GucSetting::<bool>::new(false);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses a misspelt one.
@@ -40,14 +37,6 @@ pub fn define() {
         GucContext::Userset,
         GucFlags::UNIT_MS,
     );
-    GucRegistry::define_bool_guc(
-        c"flake.allow_in_recovery",
-        c"Allows a standby to make IDs.",
-        c"The standby needs a flake.node_id of its own, or it makes the same IDs as its primary.",
-        &ALLOW_IN_RECOVERY,
-        GucContext::Sighup,
-        GucFlags::default(),
-    );
     // SAFETY: _PG_init calls this, with a string that lives as long as the library.
     unsafe {
         pg_sys::MarkGUCPrefixReserved(c"flake".as_ptr());
@@ -66,19 +55,6 @@ pub fn node() -> Option<(u32, u32)> {
 pub fn node_in_background_worker() -> Option<(u32, u32)> {
     let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();
     is_valid.then(|| (NODE_ID.value(), NODE_COUNT.value()))
-}
-
-/// Raises the error that nextval() raises during recovery, unless `flake.allow_in_recovery` is on: a standby could make the
-/// primary's IDs again. `function` is the SQL function that the error names.
-pub fn refuse_in_recovery(function: &CStr) {
-    if !ALLOW_IN_RECOVERY.get() {
-        recovery::refuse(function);
-    }
-}
-
-/// Returns `flake.allow_in_recovery`.
-pub fn allow_in_recovery() -> bool {
-    ALLOW_IN_RECOVERY.get()
 }
 
 /// Returns `flake.max_clock_wait`.

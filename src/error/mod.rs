@@ -3,11 +3,10 @@
 mod obstacle;
 mod privilege;
 mod raise;
-mod table;
+mod row;
 mod variants;
 
 pub use self::obstacle::Obstacle;
 pub use self::privilege::{monitor_only, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave, raise, warn};
-pub use self::table::row;
 pub use self::variants::Error;

@@ -1,6 +1,11 @@
-//! The reasons why a table cannot be converted.
+//! The reasons why a table cannot be converted, each with its SQLSTATE, DETAIL and HINT.
 
 use flake_core::Remedy;
+use pgrx::PgSqlErrorCode::*;
+
+use super::row::{Row, listed};
+
+const WIDEN: &str = "Widen the key and all columns that refer to it first, such as by examples/widen.sql.";
 
 #[derive(Debug)]
 pub enum Obstacle {
@@ -48,4 +53,62 @@ pub enum Obstacle {
         first: i64,
         remedy: Remedy,
     },
+}
+
+impl Obstacle {
+    #[rustfmt::skip]
+    pub fn row(&self) -> Row {
+        use Obstacle::*;
+        match self {
+            Kind { is } => Row::new(ERRCODE_WRONG_OBJECT_TYPE,
+                *is,
+                "flake_convert converts tables, and all partitions with the table that they belong to."),
+            Owner => Row::new(ERRCODE_INSUFFICIENT_PRIVILEGE,
+                "flake_convert alters it as the role that calls, which does not own it.",
+                "Have its owner or a member of that role call it."),
+            NoTimeout => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "While flake_convert waits for its lock, whatever else uses the table waits as well; lock_timeout is 0, so for as long \
+                 as that takes.",
+                "Run SET LOCAL lock_timeout = '2s' before, in the same transaction."),
+            Isolation => Row::new(ERRCODE_INVALID_TRANSACTION_STATE,
+                "A transaction of this isolation level does not see the keys that others have committed since it began.",
+                "Use READ COMMITTED."),
+            NoKey => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "It has no primary key, by whose index the greatest ID could be found.",
+                "Add one, such as by ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
+            Columns { names } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("Its primary key has several columns: {}.", names.join(", ")),
+                "Change the default of one of them by ALTER TABLE; see docs/how-to/convert.md."),
+            Type { column, of, is_narrow } => Row::new(ERRCODE_DATATYPE_MISMATCH,
+                format!("Its key {column} is of type {of}; IDs are of type bigint."),
+                if *is_narrow { WIDEN } else { "IDs of other types are no numbers that new IDs could be above." }),
+            Narrow { columns } => Row::new(ERRCODE_DATATYPE_MISMATCH,
+                format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", ")),
+                WIDEN),
+            Converted { column } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("The default of its key {column} calls flake already."),
+                "Run the statement \"undo\" of the first conversion before you convert to another layout."),
+            NoIndex { tables } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")),
+                "Create a B-tree index there that begins with the key."),
+            OtherDefault { tables } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("The key has another default in: {}.", listed(tables.iter(), "others")),
+                "ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back."),
+            Tag { layout } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("Layout \"{layout}\" has a tag field, for a number of yours."),
+                "Set the default flake_next(layout, tag) by ALTER TABLE."),
+            Unordered { layout } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("IDs of layout \"{layout}\" are not in the order of time, so new ones can be among those of the table."),
+                "Use a layout that has a time in the column \"sortable_until\" of the view flake_layouts."),
+            Above { layout, greatest, first, remedy } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("Its greatest ID is {greatest}, and the next one of layout \"{layout}\" would be {first}."),
+                match remedy {
+                    Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
+                    Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
+                    Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
+                    Remedy::NoRoom => "New keys that are ordered by time can meet random ones; give the rows IDs by their time, \
+                                       as docs/how-to/convert.md does.".to_owned(),
+                }),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, function_name, pg_sys};
 
-use super::table::{Row, row};
+use super::row::Row;
 use super::variants::Error;
 
 /// Ends the statement with this error.
@@ -19,7 +19,7 @@ pub fn warn(error: impl Into<Error>) {
 }
 
 fn report(error: Error, level: PgLogLevel) {
-    let Row { sqlstate, detail, hint } = row(&error);
+    let Row { sqlstate, detail, hint } = error.row();
     let mut report = ErrorReport::new(sqlstate, error.to_string(), function_name!()).set_detail(detail);
     if let Some(hint) = hint {
         report = report.set_hint(hint);
@@ -47,7 +47,7 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
         if !pg_sys::errsave_start(context, std::ptr::null()) {
             return;
         }
-        let Row { sqlstate, detail, .. } = row(&error);
+        let Row { sqlstate, detail, .. } = error.row();
         let text = |text: String| CString::new(text).unwrap_or_default();
         errcode(sqlstate as i32);
         pg_sys::errmsg_internal(c"%s".as_ptr(), text(error.to_string()).as_ptr());

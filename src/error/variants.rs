@@ -1,177 +1,368 @@
-//! The extension's errors: those of the core, and those that only a database can have.
+//! The extension's errors: those of the core, and those that only a database can have, each with its SQLSTATE, DETAIL and HINT.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
+use pgrx::PgSqlErrorCode::*;
 
 use super::obstacle::Obstacle;
+use super::row::{Row, SEE_FIELDS, listed, time};
 
 type Name = Cow<'static, str>;
 
-/// An error of the extension. The texts are primary messages; table.rs has the rest.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Core(#[from] flake_core::Error),
-    #[error(transparent)]
-    Horizon(#[from] Refusal),
-    #[error(transparent)]
-    Mark(#[from] Fault),
+/// Defines the errors. Behind the primary message and the data of each stand its SQLSTATE, its DETAIL, and its HINT, which is empty
+/// where there is none.
+macro_rules! errors {
+    ($(
+        $(#[$attribute:meta])+
+        $name:ident $({ $($field:ident: $type:ty),+ })? => $sqlstate:expr, $detail:expr, $hint:expr;
+    )+) => {
+        /// An error of the extension.
+        #[derive(Debug, thiserror::Error)]
+        pub enum Error {
+            #[error(transparent)]
+            Core(#[from] flake_core::Error),
+            #[error(transparent)]
+            Horizon(#[from] Refusal),
+            #[error(transparent)]
+            Mark(#[from] Fault),
+            #[error("cannot convert table {table}")]
+            NotConvertible { table: String, why: Obstacle },
+            $( $(#[$attribute])+ $name $({ $($field: $type),+ })?, )+
+        }
 
+        impl Error {
+            /// The parts besides the message.
+            #[allow(unused_variables, reason = "not all data are in DETAIL and HINT")]
+            pub fn row(&self) -> Row {
+                match self {
+                    Self::Core(error) => Row::of_core(error),
+                    Self::Horizon(refusal) => Row::of_refusal(*refusal),
+                    Self::Mark(fault) => Row::of_fault(fault),
+                    Self::NotConvertible { why, .. } => why.row(),
+                    $( Self::$name $({ $($field),+ })? => Row::new($sqlstate, $detail, $hint), )+
+                }
+            }
+        }
+    };
+}
+
+errors! {
     // Making IDs.
     #[error("count must not be negative")]
-    BadCount { count: i32 },
+    BadCount { count: i32 } => ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("The count is {count}; the valid range is 0 to {}.", i32::MAX),
+        "";
     #[error("cannot make IDs of layout \"{layout}\"")]
-    ReadOnly { layout: Name },
+    ReadOnly { layout: Name } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "flake only reads IDs of this layout.",
+        "List the layouts that flake makes IDs of: SELECT name FROM flake_layouts WHERE generates.";
     #[error("cannot make IDs in a parallel worker")]
-    InWorker,
+    InWorker => ERRCODE_INVALID_TRANSACTION_STATE,
+        "Horizons would not wait for its IDs: a worker's part of the transaction ends before the transaction does.",
+        "Declare the function that calls flake_next, flake_batch or sno_next PARALLEL RESTRICTED.";
     /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
-    ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration },
+    ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        behind_by(*behind, *max_clock_wait),
+        right_again(*until);
     /// The clock is behind a horizon, up to which nobody makes IDs any more.
     #[error("clock is behind a horizon that was returned")]
-    ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration },
+    ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        behind_by(*behind, *max_clock_wait),
+        right_again(*until);
     /// The session has no IDs before this instant, when the next tick begins.
     #[error("next tick of layout \"{layout}\" is too far away")]
-    LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration },
+    LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("This session has no more IDs in the present tick, which lasts {left:?} longer, until {}, and \
+            flake.max_clock_wait is {max_clock_wait:?}.", time(*until)),
+        "Wait, raise flake.max_clock_wait, or use a layout with a shorter tick.";
 
     // Configuration.
     #[error("could not find shared memory for IDs: {reason}")]
-    NoControlBlock { reason: String },
+    NoControlBlock { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "A session makes IDs only if it shares memory with the others, as no other could know of its IDs.",
+        "Add flake to shared_preload_libraries, which reserves the memory, and restart the server.";
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
     #[error("number of this node is not known")]
-    NodeUnknown { has_run: bool },
+    NodeUnknown { has_run: bool } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("The client, the role or the database has set flake.node_id or flake.node_count, and {}.", if *has_run {
+            "a background worker found no valid ones in the server's configuration"
+        } else {
+            "no background worker could be started to read the server's"
+        }),
+        if *has_run {
+            "Check that flake.node_id is below flake.node_count in the server's configuration, and reload it; see the server's log."
+        } else {
+            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
+             max_worker_processes."
+        };
     /// Nor is anything in force that would replace them, and a session that only reads runs no background worker.
     #[error("number of nodes is not known before the first ID")]
-    NodeNotInForce,
+    NodeNotInForce => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
+         session.",
+        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first.";
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
-    OtherShareRule { found: u32, own: u32 },
+    OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("It divides the IDs of a tick by rule {found}, this version by rule {own}; together they could make the same IDs."),
+        "Restart the server, so that all sessions use the new version.";
     /// A session cannot change what another version of the library keeps in memory.
     #[error("another version of the flake library is in use")]
-    OtherVersion { found: u32 },
+    OtherVersion { found: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("The control block in shared memory has version {found}."),
+        "Restart the server, so that all sessions use the same version.";
     #[error("ID is too far ahead of the clock")]
-    TooFarAhead { by: Duration, until: i64 },
+    TooFarAhead { by: Duration, until: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("Until {}, which is {by:?} from now, no layout could make IDs.", time(*until)),
+        "Check the ID, its layout, and the clock. If this is what you want, pass force => true: no restart, failover or other \
+         flake.node_id takes it back.";
 
     // Horizons.
     #[error("no horizon is known for this snapshot")]
-    NothingPublished,
+    NothingPublished => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "A standby returns horizons that its primary has published; this snapshot is older than those that it has replayed.",
+        "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has replayed that.";
     #[error("cannot ask for a horizon in a parallel worker")]
-    HorizonInWorker,
+    HorizonInWorker => ERRCODE_INVALID_TRANSACTION_STATE,
+        "A statement has one horizon, which its leader asks for.",
+        "Declare functions that call flake_horizon() PARALLEL RESTRICTED.";
     #[error("there is no snapshot of a query to ask for its horizon")]
-    NoQuerySnapshot,
+    NoQuerySnapshot => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "A horizon belongs to the snapshot by which a query reads.",
+        "Ask in the query that reads the rows.";
     #[error("could not find shared memory for this session: {reason}")]
-    NoSlotMemory { reason: String },
+    NoSlotMemory { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "There a session leaves how far it got, and says which of its IDs are not committed yet.",
+        "Add flake to shared_preload_libraries, or check max_connections and the limits of dynamic shared memory, such as the \
+         size of /dev/shm. The next call tries again.";
     /// A horizon up to this instant may have been returned.
     #[error("ID may be below a horizon")]
-    BelowHorizon { id: String, announced: i64 },
+    BelowHorizon { id: String, announced: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("Horizons up to {} may have been returned, and the tick of ID {id} has ended by then.", time(*announced)),
+        "Make a new ID in the transaction that inserts it.";
     /// By the layout that was named; the one that made it is another.
     #[error("ID is too far ahead of the clock")]
-    CoverAhead { id: String, by: Duration },
+    CoverAhead { id: String, by: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("By this layout, ID {id} belongs to a time that is {by:?} from now. Horizons would not wait for it."),
+        "Check the ID, its layout, and the clock.";
     #[error("cannot cover an ID in a parallel worker")]
-    CoverInWorker,
+    CoverInWorker => ERRCODE_INVALID_TRANSACTION_STATE,
+        "A worker's part of the transaction ends before the transaction does.",
+        "Declare functions that call flake_cover() PARALLEL RESTRICTED.";
 
     // Taking rows.
     #[error("argument \"{name}\" must not be null")]
-    NullArgument { name: &'static str, why: &'static str },
+    NullArgument { name: &'static str, why: &'static str } => ERRCODE_NULL_VALUE_NOT_ALLOWED,
+        *why,
+        "";
     #[error("number of rows must be positive")]
-    BadMost { most: i32 },
+    BadMost { most: i32 } => ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("It is {most}; the valid range is 1 to {}.", i32::MAX),
+        "";
     #[error("function that returns a set of rows was called where no set is expected")]
-    NoSetExpected,
+    NoSetExpected => ERRCODE_FEATURE_NOT_SUPPORTED,
+        "It returns any number of rows.",
+        "Call it in FROM.";
     #[error("cannot take rows in a transaction with one snapshot")]
-    TakeByOldSnapshot,
+    TakeByOldSnapshot => ERRCODE_INVALID_TRANSACTION_STATE,
+        "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the turn of this consumer, and than the table.",
+        "Take rows in READ COMMITTED.";
     #[error("rows can be taken from tables only")]
-    NoTable,
+    NoTable => ERRCODE_WRONG_OBJECT_TYPE,
+        "The first argument is NULL of the type of the rows of a table, no view and no foreign table.",
+        "For example: SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100).";
     #[error("row security of table {table} applies to the present role")]
-    RowSecurity { table: String },
+    RowSecurity { table: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "The position would move over rows that it hides.",
+        "Take rows as a role that the policies do not apply to, such as one with BYPASSRLS.";
     #[error("columns of table {table} have changed while the call waited")]
-    OtherColumns { table: String },
+    OtherColumns { table: String } => ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "The query has the columns from when it began.",
+        "Call again, in a new transaction.";
     #[error("table {table} has no key to take its rows by")]
-    NoKey { table: String },
+    NoKey { table: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "The key is the one column of type bigint or sno whose default is flake_next, with the name of a layout, or sno_next, and \
+         that an index of all rows begins with. Its partitions and children, and what it is a partition of, make IDs of no other layout.",
+        "Give it such a default and a primary key; let only one column have both.";
     #[error("column \"{column}\" of positions in {positions} is missing, or has the wrong type")]
-    PositionType { column: &'static str, positions: String, is_sno: bool },
+    PositionType { column: &'static str, positions: String, is_sno: bool } => ERRCODE_DATATYPE_MISMATCH,
+        "The position of a consumer is the key of a row of the table that is its source.",
+        format!("CREATE TABLE positions (name text, source regclass, last {}, PRIMARY KEY (name, source)).",
+            if *is_sno { "sno" } else { "bigint" });
     #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
-    NoPosition { consumer: String, table: String, positions: String },
+    NoPosition { consumer: String, table: String, positions: String } => ERRCODE_UNDEFINED_OBJECT,
+        "It is a row with the name of the consumer, and the table as its source.",
+        "For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox').";
     #[error("position in table {table} is ahead of the clock")]
-    PositionAhead { table: String },
+    PositionAhead { table: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "Rows below it may still come, and would never be taken. It is from another server or of another layout, or \
+         flake_accept_clock has gone below it.",
+        "Set it to the last row that the consumer has taken, or back to the time that flake_accept_clock has returned.";
     #[error("position in {positions} was not moved")]
-    NotMoved { positions: String },
+    NotMoved { positions: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "A trigger, a rule or a policy has kept it, so the rows would come again, or there are several such rows.",
+        "Have a table with a primary key of name and source.";
 
     // Privileges.
     #[error("must be superuser to call {function}")]
-    NotSuperuser { function: &'static str },
+    NotSuperuser { function: &'static str } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "The marks belong to the whole server.",
+        "";
     #[error("must be owner of extension flake to call {function}")]
-    NotOwner { function: &'static str, owner: String },
+    NotOwner { function: &'static str, owner: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("Layouts belong to the owner of the extension, role \"{owner}\", and to its members."),
+        "Have a member of that role call it.";
     #[error("permission denied for {what}")]
-    NotMonitor { what: &'static str },
+    NotMonitor { what: &'static str } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "It shows the whole server to members of pg_monitor.",
+        "Have a superuser GRANT pg_monitor to this role.";
 
     // IDs from their parts.
     #[error("fields must be a JSON object")]
-    FieldsNotAnObject,
+    FieldsNotAnObject => ERRCODE_INVALID_PARAMETER_VALUE,
+        "Its keys are names of fields, its values their numbers.",
+        "For example: {\"worker\": 3, \"sequence\": 7}. Omitted fields are 0.";
     #[error("invalid value for field \"{field}\" of layout \"{layout}\": {value}")]
-    BadNumber { layout: Name, field: String, value: String, is_number: bool },
+    BadNumber { layout: Name, field: String, value: String, is_number: bool } =>
+        if *is_number { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
+        "Fields hold whole numbers that are not negative.",
+        SEE_FIELDS;
     #[error("uuid does not contain a sno")]
-    SnoUuid,
+    SnoUuid => ERRCODE_INVALID_TEXT_REPRESENTATION,
+        "A uuid contains a sno as its 16 characters from 2 to 9 and a to x.",
+        "Only a uuid that was cast from a sno can be cast back.";
 
     // Custom layouts.
     #[error("layout \"{layout}\" already exists")]
-    NameTaken { layout: Name, is_built_in: bool },
+    NameTaken { layout: Name, is_built_in: bool } => ERRCODE_DUPLICATE_OBJECT,
+        if *is_built_in {
+            "It is built in."
+        } else {
+            "Custom layouts are foreign servers; a layout or another foreign server has this name."
+        },
+        if *is_built_in { "Choose another name." } else { "Choose another name, or drop the layout with flake_drop_layout." };
     #[error("cannot drop layout \"{layout}\" because it is built in")]
-    DropBuiltIn { layout: Name },
+    DropBuiltIn { layout: Name } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "Only layouts made by flake_create_layout can be dropped.",
+        "The column \"source\" of the view flake_layouts shows which these are.";
     #[error("cannot drop layout \"{layout}\" because other objects name it")]
-    InUse { layout: Name, uses: BTreeSet<String> },
+    InUse { layout: Name, uses: BTreeSet<String> } => ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("It is named in {}.", listed(uses.iter(), "others")),
+        "Drop or change these objects first; DROP SERVER drops the layout all the same.";
     #[error("layout \"{layout}\" is not the built-in one")]
-    InsteadOfBuiltIn { layout: Name },
+    InsteadOfBuiltIn { layout: Name } => ERRCODE_WARNING,
+        "A custom layout has this name, and keeps its meaning.",
+        "To use the built-in layout, drop the custom one once nothing uses it, or create it under another name.";
     #[error("definition of layout \"{layout}\" has been changed")]
-    Altered { layout: Name },
+    Altered { layout: Name } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "IDs can be read only by the definition that they were made with.",
+        "Undo the change, or create a layout with another name with flake_create_layout.";
     #[error("a layout must have the option \"definition\" and no other")]
-    NotALayout,
+    NotALayout => ERRCODE_INVALID_PARAMETER_VALUE,
+        "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
+        "Create layouts with flake_create_layout.";
 
     // Public IDs.
     #[error("key \"{key}\" does not exist")]
-    UnknownKey { key: String },
+    UnknownKey { key: String } => ERRCODE_UNDEFINED_OBJECT,
+        "Keys are foreign servers of the foreign-data wrapper flake_key.",
+        "Create one with flake_create_key.";
     #[error("permission denied for key \"{key}\"")]
-    NoUsage { key: String },
+    NoUsage { key: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "Public IDs are made and read by roles that have USAGE on the foreign server of this name.",
+        format!("The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {key} TO …");
     /// With the fingerprint of the secret that is there.
     #[error("secret of key \"{key}\" is missing or has been changed")]
-    NoSecret { key: String, fingerprint: String, found: Option<String> },
+    NoSecret { key: String, fingerprint: String, found: Option<String> } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        match found {
+            Some(found) => format!("The secret with the fingerprint {fingerprint} sealed its IDs; the one that is stored has {found}."),
+            None => format!("The secret with the fingerprint {fingerprint} is missing; a dump by a role that may not read it has none."),
+        },
+        "Restore the user mapping of PUBLIC from a dump by the key's owner or a superuser, or call flake_import_key with the secret.";
     #[error("options of key \"{key}\" have been changed")]
-    UnreadableKey { key: String },
+    UnreadableKey { key: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "They say which secret belongs to which IDs, in a form that this version does not know.",
+        "Undo the change by ALTER SERVER, or install the version of flake that was in use.";
     #[error("invalid public ID of key \"{key}\": \"{text}\"")]
-    NotSealed { text: String, key: String },
+    NotSealed { text: String, key: String } => ERRCODE_INVALID_TEXT_REPRESENTATION,
+        "It was not made by flake_seal with this key, or has been changed since.",
+        "flake_unseal returns NULL instead, for conditions.";
     #[error("invalid name for a key: \"{key}\"")]
-    KeyName { key: String },
+    KeyName { key: String } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "A name has up to 63 of the letters a to z, and underscores between them.",
+        "Choose a short name, such as \"usr\": public IDs begin with it.";
     #[error("key \"{key}\" already exists")]
-    KeyTaken { key: String },
+    KeyTaken { key: String } => ERRCODE_DUPLICATE_OBJECT,
+        "Keys are foreign servers; a key, a layout or another foreign server has this name.",
+        "Choose another name.";
     #[error("secret belongs to key \"{key}\" already")]
-    SecretTaken { key: String },
+    SecretTaken { key: String } => ERRCODE_DUPLICATE_OBJECT,
+        "With another name, its public IDs would have two spellings.",
+        "Use that key, or create one with a secret of its own with flake_create_key.";
     #[error("secret of a key must have 16 bytes, not {length}")]
-    SecretLength { length: usize },
+    SecretLength { length: usize } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "It is a key of AES-128.",
+        "flake_create_key makes one from random numbers.";
     #[error("key \"{key}\" cannot have another secret from ID {from} on")]
-    RotatedBelow { key: String, from: i64, last: i64 },
+    RotatedBelow { key: String, from: i64, last: i64 } => ERRCODE_INVALID_PARAMETER_VALUE,
+        match last {
+            &i64::MIN => "Its first secret has to keep some IDs.".to_owned(),
+            last => format!("Its last secret is for the IDs from {last} on, and has to keep some of them."),
+        },
+        "Give an ID above all that have been made, such as flake_min(now() + interval '1 minute').";
     #[error("key \"{key}\" has had too many rotations")]
-    TooManyRotations { key: String },
+    TooManyRotations { key: String } => ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "A key can have four secrets, as each is tried for what was not sealed.",
+        "Create another key for new IDs with flake_create_key.";
     #[error("cannot drop key \"{key}\" because other objects name it")]
-    KeyInUse { key: String, uses: BTreeSet<String> },
+    KeyInUse { key: String, uses: BTreeSet<String> } => ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("It is named in {}.", listed(uses.iter(), "others")),
+        "Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.";
     #[error("options are not those of a key")]
-    NotAKey,
-
-    // Converting tables.
-    #[error("cannot convert table {table}")]
-    NotConvertible { table: String, why: Obstacle },
+    NotAKey => ERRCODE_INVALID_PARAMETER_VALUE,
+        "Foreign servers of the foreign-data wrapper flake_key are keys.",
+        "Create keys with flake_create_key.";
 
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]
-    RowType { name: &'static str },
+    RowType { name: &'static str } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "The function returns the columns that the extension has declared.",
+        "Undo the change, or create the extension again.";
 
     // The mark.
     #[error("could not {operation} file \"flake.mark\": {reason}")]
-    MarkFile { operation: &'static str, reason: String, kind: std::io::ErrorKind },
+    MarkFile { operation: &'static str, reason: String, kind: ErrorKind } =>
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ERRCODE_DISK_FULL,
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
+            _ => ERRCODE_IO_ERROR,
+        },
+        "flake makes IDs only while this file in the data directory can record the time that they use.",
+        "Check that the data directory is writable and its disk is not full.";
     #[error("sequence \"flake_mark\" of extension \"flake\" does not exist")]
-    NoMarkSequence,
+    NoMarkSequence => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "flake makes IDs only while this sequence can record the time that they use.",
+        "Run ALTER EXTENSION flake UPDATE, or create the extension again.";
     #[error("sequence \"flake_mark\" of extension \"flake\" is not logged")]
-    MarkNotLogged,
+    MarkNotLogged => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "Its changes would not reach standbys, nor survive a crash.",
+        "Run ALTER SEQUENCE flake_mark SET LOGGED.";
+}
+
+fn behind_by(behind: Duration, max_clock_wait: Duration) -> String {
+    format!("The clock is {behind:?} behind, and flake.max_clock_wait is {max_clock_wait:?}.")
+}
+
+fn right_again(until: i64) -> String {
+    format!(
+        "IDs can be made again once the clock has reached {}; check its synchronization. If it is right now and was ahead before, \
+         see flake_check().",
+        time(until)
+    )
 }

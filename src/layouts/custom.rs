@@ -41,7 +41,7 @@ pub fn subscribe() {
     }
     // SAFETY: the callback lives as long as the library, which is never unloaded.
     unsafe {
-        let cache = pg_sys::SysCacheIdentifier::FOREIGNSERVEROID as i32;
+        let cache = pg_sys::SysCacheIdentifier::FOREIGNSERVEROID as _;
         pg_sys::CacheRegisterSyscacheCallback(cache, Some(changed), pg_sys::Datum::from(0));
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use flake_core::SHARE_RULE;
 
-use super::control::{CONTROL_SIZE, Control, Counters, FIRST_WITH_ROOM, Header, System, VERSION};
+use super::control::{CONTROL_SIZE, Control, Counters, Header, System, VERSION};
 use super::segment;
 use crate::clock;
 use crate::error::Error;
@@ -17,7 +17,7 @@ pub struct Attachment {
     /// All sessions' control block; one of this session's own where another version of the library has made theirs.
     pub control: &'static Control,
     /// The beginning of all sessions' control block, where another version of the library has made it.
-    pub foreign: Option<&'static Header>,
+    pub other_version: Option<&'static Header>,
 }
 
 thread_local! {
@@ -43,18 +43,12 @@ fn control_block() -> Result<&'static Control, String> {
 
 /// Returns the beginning of the control block, whatever version of the library created it.
 pub fn header() -> Result<&'static Header, Error> {
-    match attach() {
-        Ok(Attachment { control, foreign }) => Ok(foreign.unwrap_or(&control.header)),
-        Err(Error::OtherVersion { .. }) => {
-            Ok(&control_block().map_err(|reason| Error::NoControlBlock { reason })?.header)
-        }
-        Err(error) => Err(error),
-    }
+    attach().map(|Attachment { control, other_version }| other_version.unwrap_or(&control.header))
 }
 
 /// Returns the control block; none where another version of the library has made it, or there is none.
 pub fn control() -> Option<&'static Control> {
-    attach().ok().filter(|attachment| attachment.foreign.is_none()).map(|attachment| attachment.control)
+    attach().ok().filter(|attachment| attachment.other_version.is_none()).map(|attachment| attachment.control)
 }
 
 /// Returns the server's counters.
@@ -83,16 +77,14 @@ pub fn attach() -> Result<Attachment, Error> {
         return Err(Error::OtherShareRule { found: found.share_rule, own: SHARE_RULE });
     }
     let attachment = if found.version == VERSION {
-        Attachment { control, foreign: None }
-    } else if found.version < FIRST_WITH_ROOM {
-        return Err(Error::OtherVersion { found: found.version });
+        Attachment { control, other_version: None }
     } else {
         report::warning(
             "this session makes IDs without the ledger: another version of the library is in use".to_owned(),
             Some("Its IDs start above the present instant, and are unique unless the clock is set back."),
             "Restart the server.",
         );
-        Attachment { control: Box::leak(Box::new(Control::new())), foreign: Some(found) }
+        Attachment { control: Box::leak(Box::new(Control::new())), other_version: Some(found) }
     };
     attachment.control.register_locks();
     ATTACHMENT.set(Some(attachment));

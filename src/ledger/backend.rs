@@ -15,7 +15,7 @@ use super::attach::{Attachment, attach};
 use super::control::Control;
 use super::mark::{file, page};
 use super::node::node;
-use super::{foreign, segment};
+use super::{other_version, segment};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::lwlock::Guard;
@@ -33,7 +33,7 @@ impl Backend {
     /// Finds the ledger, and the memory of this process's slot.
     pub fn with_slot() -> Result<Self, Error> {
         let mut backend = Self::new()?;
-        backend.slot = Some(if backend.attachment.foreign.is_some() {
+        backend.slot = Some(if backend.attachment.other_version.is_some() {
             // Beside another version's ledger nobody else looks at it.
             Box::leak(Box::default())
         } else {
@@ -56,7 +56,7 @@ impl Backend {
     }
 
     /// In whose name the ledger writes marks.
-    fn me(&self) -> Option<flake_core::ledger::marks::Writer> {
+    fn me(&self) -> Option<flake_core::ledger::marks::Author> {
         self.lock(|state| state.ledger.map(|ledger| ledger.me))
     }
 
@@ -108,11 +108,7 @@ impl Host for Backend {
     }
 
     fn untraced(&self) -> i64 {
-        self.attachment.control.header.foreign_floor.load(Ordering::Acquire)
-    }
-
-    fn in_recovery(&self) -> bool {
-        recovery::is_in_progress()
+        self.attachment.control.header.others_floor.load(Ordering::Acquire)
     }
 
     fn wal_timeline(&self) -> u32 {
@@ -121,15 +117,15 @@ impl Host for Backend {
 
     fn page(&mut self) -> Result<Page, Error> {
         let page = page::read()?;
-        Ok(if self.attachment.foreign.is_some() { foreign::page(self.me(), page) } else { page })
+        Ok(if self.attachment.other_version.is_some() { other_version::page(self.me(), page) } else { page })
     }
 
-    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
-        match self.attachment.foreign {
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
+        match self.attachment.other_version {
             None => page::change(change),
             Some(_) => {
                 let me = self.me();
-                page::change(|page| foreign::change(me, page, &mut change))
+                page::change(|page| other_version::change(me, page, change))
             }
         }
     }
@@ -174,7 +170,7 @@ impl HorizonHost for Backend {
     }
 
     fn all_take_part(&self) -> bool {
-        self.control().header.foreign_sessions.load(Ordering::SeqCst) == 0
+        self.control().header.others_sessions.load(Ordering::SeqCst) == 0
     }
 
     fn most_prepared(&self) -> usize {
@@ -235,7 +231,7 @@ impl Deref for FileWriter<'_> {
 impl FileWriter<'_> {
     /// A session beside another version's ledger leaves the file to that.
     const fn is_absent(&self) -> bool {
-        self.backend.attachment.foreign.is_some()
+        self.backend.attachment.other_version.is_some()
     }
 }
 

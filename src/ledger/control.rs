@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "memory that locks guard")]
 
 use std::cell::UnsafeCell;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
@@ -15,9 +16,7 @@ use crate::postgres::lwlock::LwLock;
 /// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
 pub const CONTROL_SIZE: usize = 4096;
 /// The version of [`Control`] and of what it holds.
-pub const VERSION: u32 = 2;
-/// Beside an older version's control block no IDs are made: its sessions would not read the file and the pages.
-pub const FIRST_WITH_ROOM: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// The beginning of the control block, which is the same in all versions of the library.
 #[repr(C)]
@@ -28,9 +27,9 @@ pub struct Header {
     /// The node's number in the lower half, the number of nodes in the upper one; 0 before they are pinned.
     node: AtomicU64,
     /// Sessions of other versions have used only ticks that start before this instant.
-    pub foreign_floor: AtomicI64,
+    pub others_floor: AtomicI64,
     /// How many sessions of other versions there have been.
-    pub foreign_sessions: AtomicU32,
+    pub others_sessions: AtomicU32,
 }
 
 /// The control block.
@@ -106,6 +105,11 @@ impl Header {
     }
 }
 
+/// The names of the locks.
+const LEDGER: &CStr = c"FlakeLedger";
+const MARK: &CStr = c"FlakeMark";
+const HORIZON: &CStr = c"FlakeHorizon";
+
 impl Control {
     pub fn new() -> Self {
         Self {
@@ -113,17 +117,17 @@ impl Control {
                 version: VERSION,
                 share_rule: SHARE_RULE,
                 node: AtomicU64::new(0),
-                foreign_floor: AtomicI64::new(i64::MIN),
-                foreign_sessions: AtomicU32::new(0),
+                others_floor: AtomicI64::new(i64::MIN),
+                others_sessions: AtomicU32::new(0),
             },
-            lock: LwLock::new(),
-            file_lock: LwLock::new(),
+            lock: LwLock::new(LEDGER),
+            file_lock: LwLock::new(MARK),
             segment: AtomicU32::new(0),
             is_preloaded: AtomicBool::new(false),
             shared: Shared::default(),
             guarded: UnsafeCell::default(),
             counters: Counters::default(),
-            prepared_lock: LwLock::new(),
+            prepared_lock: LwLock::new(HORIZON),
             prepared: PreparedUse::default(),
             pages: Pages::default(),
             system: System::default(),
@@ -132,9 +136,9 @@ impl Control {
 
     /// Gives the locks their names in this session.
     pub fn register_locks(&self) {
-        self.lock.register(c"FlakeLedger");
-        self.file_lock.register(c"FlakeMark");
-        self.prepared_lock.register(c"FlakeHorizon");
+        self.lock.register(LEDGER);
+        self.file_lock.register(MARK);
+        self.prepared_lock.register(HORIZON);
     }
 
     /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long. The wait for the lock can be

@@ -46,7 +46,7 @@ pub fn horizon(mut backend: Backend, snapshot: &QuerySnapshot) -> Result<i64, Er
 
 /// Returns whether this session shares the memory in which transactions say that they hold horizons.
 fn check_versions(backend: &Backend) -> Result<(), Error> {
-    if let Some(header) = attached().and_then(|attachment| attachment.foreign) {
+    if let Some(header) = attached().and_then(|attachment| attachment.other_version) {
         return Err(Error::OtherVersion { found: header.version });
     }
     segment(backend.control()).map_err(|reason| Error::NoSlotMemory { reason })?;

@@ -19,7 +19,7 @@ pub fn join() -> Result<Backend, Error> {
         return Ok(backend);
     }
     let mut backend = Backend::with_slot()?;
-    match attached().and_then(|attachment| attachment.foreign) {
+    match attached().and_then(|attachment| attachment.other_version) {
         Some(header) => begin_beside(&backend, header),
         None => protocol::join(&mut backend)?,
     }
@@ -31,11 +31,11 @@ pub fn join() -> Result<Backend, Error> {
 /// `progress` is none when the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
     let Some(mut backend) = transactions::own() else { return };
-    match attached().and_then(|attachment| attachment.foreign) {
+    match attached().and_then(|attachment| attachment.other_version) {
         Some(header) => leave_beside(&backend, header, progress),
         None => {
             // Sessions of other versions take no part in the count, nor in the ledger.
-            let are_all_counted = backend.control().header.foreign_sessions.load(Ordering::Acquire) == 0;
+            let are_all_counted = backend.control().header.others_sessions.load(Ordering::Acquire) == 0;
             protocol::leave(&mut backend, progress, are_all_counted);
         }
     }
@@ -43,17 +43,17 @@ pub fn leave(progress: Option<&[FinalProgress]>) {
 
 /// A session beside another version's ledger begins above the present, and above what others of its kind have used.
 fn begin_beside(backend: &Backend, header: &Header) {
-    header.foreign_sessions.fetch_add(1, Ordering::AcqRel);
-    let floor = header.foreign_floor.load(Ordering::Acquire).max(clock::now());
+    header.others_sessions.fetch_add(1, Ordering::AcqRel);
+    let floor = header.others_floor.load(Ordering::Acquire).max(clock::now());
     backend.lock(|state| state.started_at = Some(floor));
 }
 
 /// It leaves how far it got.
 fn leave_beside(backend: &Backend, header: &Header, progress: Option<&[FinalProgress]>) {
-    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.until));
+    let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.window.until));
     let used_before = match progress {
         Some(all) => all.iter().map(|last| last.progress.free_from()).max().unwrap_or(i64::MIN),
         None => granted.max(clock::now()),
     };
-    header.foreign_floor.fetch_max(used_before, Ordering::AcqRel);
+    header.others_floor.fetch_max(used_before, Ordering::AcqRel);
 }

@@ -5,12 +5,12 @@
 mod attach;
 mod backend;
 mod control;
-mod foreign;
 mod horizon;
 mod mark;
 mod membership;
 mod node;
 mod operator;
+mod other_version;
 mod pages;
 mod segment;
 mod transactions;
@@ -37,7 +37,7 @@ pub use self::mark::page::hold as hold_page;
 pub use self::membership::{join, leave};
 pub use self::node::{node_in_force, node_to_read};
 pub use self::operator::{accept_clock, start_above};
-pub use self::transactions::{admit, admits, cover, end as end_transaction, notice_promotion};
+pub use self::transactions::{admit, admits, cover, end as end_transaction};
 
 /// Returns the error that the file of the marks raises in the first session to make an ID, if it does.
 pub fn file_error() -> Option<Error> {
@@ -67,25 +67,16 @@ pub fn status() -> Option<Status> {
 }
 
 /// Returns the version of the control block if it is that of another version of the library.
-pub fn foreign_version() -> Result<Option<u32>, Error> {
-    match attach::attach() {
-        Ok(attachment) => Ok(attachment.foreign.map(|header| header.version)),
-        Err(Error::OtherVersion { found }) => Ok(Some(found)),
-        Err(error) => Err(error),
-    }
+pub fn other_version() -> Result<Option<u32>, Error> {
+    Ok(attach::attach()?.other_version.map(|header| header.version))
 }
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
-    match attach::attach() {
-        Ok(attachment) if attachment.foreign.is_none() => {}
-        // The extension can be updated before the server is restarted; the first session after that sees to it.
-        Err(Error::OtherVersion { found }) => {
-            crate::error::warn(Error::OtherVersion { found });
-            return Ok(());
-        }
-        attached => return attached.map(|_| ()),
+    // The extension can be updated before the server is restarted; the first session after that sees to it.
+    if attach::attach()?.other_version.is_some() {
+        return Ok(());
     }
     // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
     if node::node().is_err() {

@@ -29,7 +29,7 @@ pub fn node() -> Result<Node, Error> {
 /// Returns the node in force if this session has found that already, which raises no error.
 #[inline]
 pub fn node_in_force() -> Option<Node> {
-    attached().and_then(|Attachment { control, foreign }| foreign.unwrap_or(&control.header).node())
+    attached().and_then(|Attachment { control, other_version }| other_version.unwrap_or(&control.header).node())
 }
 
 /// Returns the node in force without pinning it, for those who only read: before the first ID, the one that it would pin.

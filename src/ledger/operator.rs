@@ -5,28 +5,27 @@ use std::time::Duration;
 
 use flake_core::ledger::host::Server;
 use flake_core::ledger::marks::MARGIN;
-use flake_core::ledger::protocol;
+use flake_core::ledger::protocol::{self, Acceptance};
 use flake_core::ledger::state::AHEAD;
 
 use super::attach::{Attachment, attach};
 use super::backend::Backend;
 use crate::clock;
 use crate::error::{Error, superuser_only};
-use crate::postgres::report;
 use crate::postgres::timestamptz::Timestamptz;
-use crate::settings;
+use crate::postgres::{recovery, report};
 
 /// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
     superuser_only("flake_accept_clock")?;
-    settings::refuse_in_recovery(c"flake_accept_clock()");
+    recovery::refuse(c"flake_accept_clock()");
     let now = clock::now();
-    if let Attachment { foreign: Some(header), .. } = attach()? {
-        return Ok(now.max(header.foreign_floor.load(Ordering::Acquire)));
+    if let Attachment { other_version: Some(header), .. } = attach()? {
+        return Ok(now.max(header.others_floor.load(Ordering::Acquire)));
     }
     let mut backend = Backend::new()?;
     let announced = backend.shared().announced.load(Ordering::Acquire);
-    let (from, is_new, bound) = protocol::accept(&mut backend)?;
+    let Acceptance { from, is_new, bound } = protocol::accept(&mut backend)?;
     if announced.max(bound) > from {
         report::warning(
             "IDs can lie below horizons that were returned before".to_owned(),
@@ -37,12 +36,12 @@ pub fn accept_clock() -> Result<i64, Error> {
     if is_new {
         report::log("flake: the present clock was accepted although later IDs exist".to_owned());
     }
-    let from = from.max(backend.control().header.foreign_floor.load(Ordering::Acquire));
+    let from = from.max(backend.control().header.others_floor.load(Ordering::Acquire));
     if from.saturating_sub(now) > AHEAD + MARGIN {
         report::warning(
             format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
-            Some("The time until then may have been used without a break, as far as this server knows."),
-            "Wait, or restart the server under a free flake.node_id.",
+            Some("The time until then may have been used without a break, or flake_start_above was told so."),
+            "Wait. After flake_start_above nothing else helps; otherwise you can restart the server under a free flake.node_id.",
         );
     }
     Ok(from)
@@ -52,8 +51,8 @@ pub fn accept_clock() -> Result<i64, Error> {
 /// ahead of the clock than a restart may be, it takes `force`. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     superuser_only("flake_start_above")?;
-    settings::refuse_in_recovery(c"flake_start_above()");
-    if let Attachment { foreign: Some(header), .. } = attach()? {
+    recovery::refuse(c"flake_start_above()");
+    if let Attachment { other_version: Some(header), .. } = attach()? {
         return Err(Error::OtherVersion { found: header.version });
     }
     let now = clock::now();

@@ -39,12 +39,7 @@ pub fn admits(now: i64) -> bool {
 
 #[inline(never)]
 fn begin(now: i64) -> bool {
-    OWN.get().is_some_and(|own| with_session(|session| !session.is_promoted(&own) && session.admit(&own, now).is_ok()))
-}
-
-/// Has the ledger begin anew in a session that joined before the server was promoted.
-pub fn notice_promotion(backend: &mut Backend) -> Result<(), Error> {
-    with_session(|session| session.notice_promotion(backend))
+    OWN.get().is_some_and(|own| with_session(|session| session.admit(&own, now).is_ok()))
 }
 
 /// Admits IDs of ticks that end after `now`, a fresh reading of the clock, in the present transaction.

@@ -28,7 +28,7 @@ impl Extension {
 
     /// Returns the type of this name in the extension's schema.
     pub fn type_of_name(self, name: &CStr) -> Option<pg_sys::Oid> {
-        let (cache, none) = (pg_sys::SysCacheIdentifier::TYPENAMENSP as i32, pg_sys::Datum::null());
+        let (cache, none) = (pg_sys::SysCacheIdentifier::TYPENAMENSP as _, pg_sys::Datum::null());
         // SAFETY: it looks the type up in the catalog.
         let found = unsafe {
             let name = name.as_ptr().into();

@@ -21,20 +21,30 @@ pub struct LwLock(UnsafeCell<pg_sys::LWLock>);
 pub struct Guard<'a>(&'a LwLock);
 
 impl LwLock {
-    pub fn new() -> Self {
+    /// `name` is what wait events show. It may raise an error of PostgreSQL since version 19, which keeps the name in shared memory.
+    pub fn new(name: &'static CStr) -> Self {
         // SAFETY: nobody uses the lock before it lies in shared memory.
         unsafe {
             let mut lock = std::mem::zeroed();
-            pg_sys::LWLockInitialize(&mut lock, pg_sys::LWLockNewTrancheId());
+            #[cfg(not(feature = "pg19"))]
+            let (tranche, _) = (pg_sys::LWLockNewTrancheId(), name);
+            #[cfg(feature = "pg19")]
+            let tranche = pg_sys::LWLockNewTrancheId(name.as_ptr());
+            pg_sys::LWLockInitialize(&mut lock, tranche);
             Self(UnsafeCell::new(lock))
         }
     }
 
-    /// Gives the lock its name in this session, which wait events show.
+    /// Gives the lock its name in this session.
+    #[cfg(not(feature = "pg19"))]
     pub fn register(&self, name: &'static CStr) {
         // SAFETY: the lock was initialized with its tranche; the name lives as long as the library.
         unsafe { pg_sys::LWLockRegisterTranche((*self.0.get()).tranche.into(), name.as_ptr()) };
     }
+
+    /// Since version 19, every session knows the name.
+    #[cfg(feature = "pg19")]
+    pub fn register(&self, _name: &'static CStr) {}
 
     /// Takes the lock if it is free.
     pub fn try_take(&self) -> Option<Guard<'_>> {

@@ -5,7 +5,7 @@ use std::slice;
 
 use pgrx::{PgList, is_a, pg_sys};
 
-use super::siblings::operator;
+use super::same_schema::operator;
 
 type Node = *mut pg_sys::Node;
 

@@ -11,7 +11,7 @@ use pgrx::{PgBox, PgList, is_a, pg_sys};
 use super::call::{Argument, Text};
 use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
 use super::nodes::{self, and, copy, elements};
-use super::siblings::{may_call, operator, sibling};
+use super::same_schema::{in_schema_of, may_call, operator};
 
 /// The functions in the schema of `during` that return the ends of the range.
 pub struct Ends {
@@ -97,17 +97,22 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
+        // Also on those of which only the result is in the plan.
+        let depend_on = |function| {
+            if !root.is_null() {
+                pg_sys::record_plan_function_dependency(root, function);
+            }
+        };
         let comparison = |end, strategy| {
-            let (function, operator) = (sibling(call.funcid, end, others)?, operator(key_type, strategy)?);
+            let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
+            depend_on(function);
             let bound = result(root, function, key_type, &span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
-        if !root.is_null() {
-            pg_sys::record_plan_function_dependency(root, call.funcid);
-        }
+        depend_on(call.funcid);
         Some(evaluated_once.select(and(&[lower, upper])))
     }
 }
@@ -142,7 +147,7 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     // SAFETY: the planner's query is complete.
     unsafe {
         let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
-        cfg!(not(feature = "pg18"))
+        cfg!(any(feature = "pg15", feature = "pg16", feature = "pg17"))
             && !query.groupingSets.is_null()
             && expressions::is_sorted_by_call(query.targetList, call.funcid)
     }

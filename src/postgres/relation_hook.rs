@@ -12,9 +12,15 @@ use pgrx::{PgList, is_a, pg_sys};
 use super::quals::each_list;
 use super::time_filter::{Relation, TimeFunction, may_be_filter};
 
+// The hook has another name since version 19.
+#[cfg(feature = "pg19")]
+use pg_sys::{build_simple_rel_hook as HOOK, build_simple_rel_hook_type as Hook};
+#[cfg(not(feature = "pg19"))]
+use pg_sys::{get_relation_info_hook as HOOK, get_relation_info_hook_type as Hook};
+
 struct Subscribed {
     functions: [TimeFunction; 2],
-    previous: pg_sys::get_relation_info_hook_type,
+    previous: Hook,
 }
 
 static SUBSCRIBED: OnceLock<Subscribed> = OnceLock::new();
@@ -22,13 +28,14 @@ static SUBSCRIBED: OnceLock<Subscribed> = OnceLock::new();
 /// Has the planner replace filters by these functions from now on.
 pub fn subscribe(functions: [TimeFunction; 2]) {
     // SAFETY: a variable of this process, which has one thread.
-    let subscribed = Subscribed { functions, previous: unsafe { pg_sys::get_relation_info_hook } };
+    let subscribed = Subscribed { functions, previous: unsafe { HOOK } };
     if SUBSCRIBED.set(subscribed).is_ok() {
         // SAFETY: as above; the library is never unloaded.
-        unsafe { pg_sys::get_relation_info_hook = Some(at_relation) };
+        unsafe { HOOK = Some(at_relation) };
     }
 }
 
+#[cfg(not(feature = "pg19"))]
 unsafe extern "C-unwind" fn at_relation(
     root: *mut pg_sys::PlannerInfo,
     oid: pg_sys::Oid,
@@ -36,12 +43,44 @@ unsafe extern "C-unwind" fn at_relation(
     rel: *mut pg_sys::RelOptInfo,
 ) {
     let Some(Subscribed { functions, previous }) = SUBSCRIBED.get() else { return };
-    // SAFETY: the planner's query and its relation are complete. Most queries have no filter by time, so without a guard, which takes
-    // as long as all of this, only what looks like one is looked for.
+    // SAFETY: the planner's query and its relation are complete.
     unsafe {
         if let Some(previous) = previous {
             previous(root, oid, has_children, rel);
         }
+        look_at(root, oid, has_children, rel, functions);
+    }
+}
+
+#[cfg(feature = "pg19")]
+unsafe extern "C-unwind" fn at_relation(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    let Some(Subscribed { functions, previous }) = SUBSCRIBED.get() else { return };
+    // SAFETY: the planner's query and its relation are complete.
+    unsafe {
+        if let Some(previous) = previous {
+            previous(root, rel, entry);
+        }
+        look_at(root, (*entry).relid, (*entry).inh, rel, functions);
+    }
+}
+
+/// # Safety
+/// The planner's query and its relation must be complete.
+#[inline]
+unsafe fn look_at(
+    root: *mut pg_sys::PlannerInfo,
+    oid: pg_sys::Oid,
+    has_children: bool,
+    rel: *mut pg_sys::RelOptInfo,
+    functions: &[TimeFunction; 2],
+) {
+    // SAFETY: as the caller promises. Most queries have no filter by time, so without a guard, which takes as long as all of this,
+    // only what looks like one is looked for.
+    unsafe {
         let (tree, rel) = ((*(*root).parse).jointree.cast(), &*rel);
         let mut is_meant = false;
         if rel.reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL && rel.rtekind == pg_sys::RTEKind::RTE_RELATION {

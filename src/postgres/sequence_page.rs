@@ -59,7 +59,7 @@ impl SequencePage {
         // SAFETY: once the lock is there, the catalog's row is the newest one and stays so; it is of this catalog.
         unsafe {
             pg_sys::LockRelationOid(oid, LOCK_MODE);
-            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, oid.into());
+            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
             let found = row.as_mut().and_then(|row| {
                 let form = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_class>();
                 let is_it = form.relkind as u8 == pg_sys::RELKIND_SEQUENCE
@@ -110,8 +110,9 @@ impl SequencePage {
     }
 
     /// Has `act` change what the page holds, which is none if the page does not exist yet, and the sequence's last value, none if
-    /// it has none. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk.
-    pub fn change(&self, act: impl FnOnce(Option<Vec<u8>>, Option<i64>) -> Option<(Vec<u8>, i64)>) -> Lsn {
+    /// it has none. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk, and what
+    /// `act` returns besides.
+    pub fn change<R>(&self, act: impl FnOnce(Option<Vec<u8>>, Option<i64>) -> (Option<(Vec<u8>, i64)>, R)) -> (Lsn, R) {
         let relation = Relation::of(self.oid);
         // SAFETY: the relation is open; both buffers are locked, and changed through the copies that the record is made of.
         unsafe {
@@ -127,7 +128,8 @@ impl SequencePage {
             let present = second.content();
             // The bytes of another version may take less room.
             let size = present.as_ref().map(Vec::len);
-            let Some((new, last_value)) = act(present, first.last_value()) else { return second.lsn() };
+            let (new, result) = act(present, first.last_value());
+            let Some((new, last_value)) = new else { return (second.lsn(), result) };
             let is_new = size != Some(new.len());
             let state = pg_sys::GenericXLogStart(relation.0);
             let data = sequence_data(pg_sys::GenericXLogRegisterBuffer(state, first.0, 0));
@@ -140,7 +142,7 @@ impl SequencePage {
             (*data).last_value = last_value;
             (*data).log_cnt = 0;
             (*data).is_called = true;
-            pg_sys::GenericXLogFinish(state)
+            (pg_sys::GenericXLogFinish(state), result)
         }
     }
 }
@@ -213,7 +215,7 @@ impl Buffer {
 
     fn locked(self, mode: u32) -> Self {
         // SAFETY: it is pinned.
-        unsafe { pg_sys::LockBuffer(self.0, mode as i32) };
+        unsafe { pg_sys::LockBuffer(self.0, mode as _) };
         self
     }
 
@@ -223,9 +225,9 @@ impl Buffer {
     }
 
     fn lsn(&self) -> Lsn {
-        // SAFETY: every page begins with this.
-        let lsn = unsafe { (*self.page().cast::<pg_sys::PageHeaderData>()).pd_lsn };
-        Lsn::from(lsn.xlogid) << 32 | Lsn::from(lsn.xrecoff)
+        // SAFETY: every page begins with this, whichever type the version's headers give it.
+        let [upper, lower] = unsafe { *self.page().cast::<[u32; 2]>() };
+        Lsn::from(upper) << 32 | Lsn::from(lower)
     }
 
     /// Returns what the page holds; none if it is new.

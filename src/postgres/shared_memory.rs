@@ -13,7 +13,7 @@ use pgrx::{PgTryBuilder, pg_guard, pg_sys};
 /// The index of `AddinShmemInitLock` among PostgreSQL's named locks (lwlocknames.txt, lwlocklist.h). pgrx does not export
 /// it, so look it up before adding a version here.
 const ADDIN_SHMEM_INIT_LOCK: usize = match pg_sys::PG_MAJORVERSION_NUM {
-    15..=18 => 21,
+    15..=19 => 21,
     _ => panic!("the index of AddinShmemInitLock in this PostgreSQL version has not been looked up"),
 };
 
@@ -21,7 +21,8 @@ const ADDIN_SHMEM_INIT_LOCK: usize = match pg_sys::PG_MAJORVERSION_NUM {
 /// ask fills it with `new`. It lives as long as the server.
 ///
 /// # Safety
-/// Every library that asks for this name must use this size, and a `T` that can read what the others have written.
+/// Every library that asks for this name must use this size, and a `T` that can read what the others have written. It begins with a
+/// number of 32 bits that is not 0.
 pub unsafe fn main_segment_block<T: Sync>(
     name: &'static CStr,
     size: usize,
@@ -35,7 +36,8 @@ pub unsafe fn main_segment_block<T: Sync>(
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
             let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size, &mut found).cast::<T>();
-            if !found {
+            // It is still empty where the session that asked first met an error.
+            if !found || memory.cast::<u32>().read() == 0 {
                 memory.write(new());
             }
             pg_sys::LWLockRelease(lock);

@@ -10,7 +10,7 @@ pub fn numbers() -> (u32, u32) {
     let (number, count) = unsafe {
         #[cfg(any(feature = "pg15", feature = "pg16"))]
         let number = (*pg_sys::MyProc).pgprocno;
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         let number = pg_sys::MyProcNumber;
         (number, pg_sys::MaxBackends)
     };

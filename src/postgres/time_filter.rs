@@ -9,7 +9,7 @@ use pgrx::{PgList, is_a, pg_sys};
 use super::call::{Argument, Function, Text};
 use super::expressions::{bare, calls_with_column, is_cheap};
 use super::relation_uses::is_used;
-use super::siblings::btree_family;
+use super::same_schema::btree_family;
 
 /// A function that returns the time of its first argument, a key.
 pub struct TimeFunction {
@@ -126,9 +126,13 @@ impl<'a> Relation<'a> {
             };
             let function = self.function(time.call.funcid)?;
             let strategy = pg_sys::get_op_opfamily_strategy(operator, btree_family(pg_sys::TIMESTAMPTZOID)) as u32;
+            // Such as an operator of somebody else, which may have no commutator.
+            if strategy == 0 {
+                return None;
+            }
             let (mut time_type, mut instant_type) = Default::default();
             pg_sys::op_input_types(operator, &raw mut time_type, &raw mut instant_type);
-            if strategy == 0 || time_type != pg_sys::TIMESTAMPTZOID {
+            if time_type != pg_sys::TIMESTAMPTZOID {
                 return None;
             }
             let arguments = PgList::<pg_sys::Node>::from_pg(time.call.args);

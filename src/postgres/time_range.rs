@@ -9,7 +9,7 @@ use pgrx::{is_a, pg_sys};
 
 use super::nodes::{and, call, compared, copy, int8, or, relabeled};
 use super::relation_uses::is_foreign;
-use super::siblings::{may_call, sibling};
+use super::same_schema::{in_schema_of, may_call};
 use super::time_filter::{EQUAL, Filter, Relation};
 
 /// The function in the same schema that returns the instant of a local time.
@@ -129,7 +129,7 @@ impl Filter<'_> {
         let (arguments, types): (Vec<_>, Vec<_>) = arguments.iter().copied().unzip();
         // SAFETY: the function is declared with these types.
         unsafe {
-            let function = sibling(self.call.funcid, name, &types)?;
+            let function = in_schema_of(self.call.funcid, name, &types)?;
             pg_sys::record_plan_function_dependency(relation.root, function);
             Some(call(function, result, &arguments, self.call.inputcollid))
         }

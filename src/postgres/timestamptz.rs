@@ -61,22 +61,42 @@ impl From<TimestampWithTimeZone> for Timestamptz {
 
 /// Returns the timestamptz of a timestamp in the session's time zone; an infinite one where there is none.
 pub fn of_timestamp(at: i64) -> Timestamptz {
-    let mut overflow = 0;
+    let mut overflow = overflow();
     // SAFETY: it takes any timestamp.
-    Timestamptz(unsafe { timestamp2timestamptz_opt_overflow(at, &raw mut overflow) })
+    Timestamptz(unsafe { timestamp2timestamptz(at, &raw mut overflow) })
 }
 
 /// Returns the timestamptz at which a date begins in the session's time zone; an infinite one where there is none.
 pub fn of_date(date: i32) -> Timestamptz {
-    let mut overflow = 0;
+    let mut overflow = overflow();
     // SAFETY: it takes any date.
-    Timestamptz(unsafe { date2timestamptz_opt_overflow(date, &raw mut overflow) })
+    Timestamptz(unsafe { date2timestamptz(date, &raw mut overflow) })
+}
+
+/// Where a function tells of an overflow, so that it raises no error.
+#[cfg(not(feature = "pg19"))]
+type Overflow = i32;
+#[cfg(feature = "pg19")]
+type Overflow = pg_sys::ErrorSaveContext;
+
+#[cfg(not(feature = "pg19"))]
+fn overflow() -> Overflow {
+    0
+}
+
+#[cfg(feature = "pg19")]
+fn overflow() -> Overflow {
+    pg_sys::ErrorSaveContext { type_: pg_sys::NodeTag::T_ErrorSaveContext, ..Default::default() }
 }
 
 unsafe extern "C-unwind" {
     /// pgrx's own declarations are guarded. These raise no error if they can tell of an overflow.
-    fn timestamp2timestamptz_opt_overflow(at: i64, overflow: *mut i32) -> i64;
-    fn date2timestamptz_opt_overflow(date: i32, overflow: *mut i32) -> i64;
+    #[cfg_attr(not(feature = "pg19"), link_name = "timestamp2timestamptz_opt_overflow")]
+    #[cfg_attr(feature = "pg19", link_name = "timestamp2timestamptz_safe")]
+    fn timestamp2timestamptz(at: i64, overflow: *mut Overflow) -> i64;
+    #[cfg_attr(not(feature = "pg19"), link_name = "date2timestamptz_opt_overflow")]
+    #[cfg_attr(feature = "pg19", link_name = "date2timestamptz_safe")]
+    fn date2timestamptz(date: i32, overflow: *mut Overflow) -> i64;
 }
 
 /// Returns the instant of an SQL function's argument.

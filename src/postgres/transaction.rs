@@ -100,7 +100,7 @@ impl Transactions for OfServer {
         unsafe {
             #[cfg(any(feature = "pg15", feature = "pg16"))]
             let shared = pg_sys::ShmemVariableCache;
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            #[cfg(not(any(feature = "pg15", feature = "pg16")))]
             let shared = pg_sys::TransamVariables;
             (&raw const (*shared).latestCompletedXid).read_volatile().value
         }

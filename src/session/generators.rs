@@ -124,7 +124,6 @@ impl<S: IdSource> SessionGenerator<S> {
 
     /// Asks the generator, and the ledger for time where it needs any.
     fn ask(&mut self, argument: S::Argument) -> Result<Outcome<S::Id>, Error> {
-        ledger::notice_promotion(&mut self.backend)?;
         let outcome = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
         self.delays.report(self.resumable.issued());
         outcome

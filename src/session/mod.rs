@@ -18,12 +18,12 @@ use flake_core::ledger::state::AHEAD;
 use flake_core::{IdSource, Reason};
 
 use self::generators::Attempt;
-use self::stores::{In, join, with_generator};
+use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::Error;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
-use crate::{clock, ledger, settings};
+use crate::{clock, ledger};
 
 /// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
 #[cold]
@@ -58,7 +58,7 @@ pub fn publish_horizon() -> Result<i64, Error> {
 /// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
 /// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
-    settings::refuse_in_recovery(c"flake_cover()");
+    recovery::refuse(c"flake_cover()");
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }
@@ -75,6 +75,8 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
 /// before: until the transactions have ended that had made IDs by then. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
+    // This session's own transaction goes on, maybe by a reading of the clock from before.
+    forget_readings();
     let mut busy = ledger::making_ids()?;
     let mut has_told = false;
     let mut wait = Wait::default();

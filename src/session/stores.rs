@@ -14,8 +14,8 @@ use super::layout_source::LayoutSource;
 use super::shelf::Shelf;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Backend};
+use crate::postgres::recovery;
 use crate::postgres::transaction;
-use crate::settings;
 
 /// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
 /// destructors run before PostgreSQL's callbacks, which have to find the generators.
@@ -56,7 +56,7 @@ impl<S: IdSource> Store<S> {
 /// Acts on this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     store.with(|Store { function, generators }| {
-        settings::refuse_in_recovery(function);
+        recovery::refuse(function);
         let key = source.key();
         if !generators.borrow().has(key) {
             // No generator is borrowed meanwhile, because the session may exit while it waits for a lock.
@@ -92,10 +92,15 @@ pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) 
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {
-            LAYOUTS.with(Store::forget_readings);
-            SNOS.with(Store::forget_readings);
+            forget_readings();
         }
     });
+}
+
+/// Has all generators of this session read the clock, and see the era, before their next ID.
+pub fn forget_readings() {
+    LAYOUTS.with(Store::forget_readings);
+    SNOS.with(Store::forget_readings);
 }
 
 /// Has this session count as one that uses the ledger until it exits. Then its generators leave their progress to the slot's

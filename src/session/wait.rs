@@ -23,7 +23,7 @@ fn wait_event(_reason: Reason) -> u32 {
 }
 
 /// Returns the wait event that pg_stat_activity shows.
-#[cfg(any(feature = "pg17", feature = "pg18"))]
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
 #[allow(unsafe_code, reason = "registers a name")]
 fn wait_event(reason: Reason) -> u32 {
     static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];

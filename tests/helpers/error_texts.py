@@ -6,9 +6,9 @@ import re
 from conftest import ROOT
 
 FAQ = ROOT / "docs" / "faq.md"
-# Each enumeration whose texts are primary messages: those that src/error/variants.rs has, or passes on.
+# Each enumeration whose texts are primary messages: those that src/error/variants.rs defines, or passes on.
 ENUMERATIONS = [
-    ("src/error/variants.rs", "Error"),
+    ("src/error/variants.rs", None),
     ("src/core/error.rs", "Error"),
     ("src/core/horizon/host.rs", "Refusal"),
     ("src/core/ledger/host.rs", "Fault"),
@@ -18,7 +18,8 @@ ENUMERATIONS = [
 def messages():
     found = []
     for file, name in ENUMERATIONS:
-        body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", (ROOT / file).read_text(), re.M | re.S)[1]
+        source = (ROOT / file).read_text()
+        body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", source, re.M | re.S)[1] if name else source
         texts = re.findall(r'#\[error\("((?:[^"\\]|\\.)*)"', body)
         found += [re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"')) for text in texts]
     return sorted(set(found))

@@ -1,10 +1,12 @@
-"""A version after the present one, made up to test upgrades: its install script, and the script that upgrades to it."""
+"""A made-up next version, to test upgrades: its install script, and the script that upgrades to it."""
 
 import os
 import re
 import subprocess
 
-from conftest import ROOT, pg_config
+import pytest
+
+from conftest import ROOT
 
 VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
 # Tests beside this one may use the same directory, where servers only find extensions that are installed.
@@ -13,12 +15,16 @@ RELEASES = ROOT / "sql"
 
 # The versions that were released.
 RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
+# From which version to which: each release leads to this version, and this version to the next one.
+UPGRADES = [*((version, VERSION) for version in RELEASED if version != VERSION), (VERSION, NEXT)]
+# Each process has another number for the next one.
+each_upgrade = pytest.mark.parametrize(("version", "to"), UPGRADES, ids=[f"from {version}" for version, _ in UPGRADES])
 
 NEW_FUNCTION = """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
                LANGUAGE sql RETURN flake_timestamp(id, 'twitter');"""
 NEW_GRANT = "GRANT EXECUTE ON FUNCTION flake_later(bigint) TO PUBLIC;"
 
-# One change of every kind: what the present script says, what the next one says instead, and how an upgrade gets there.
+# One change of every kind: what the script of this version says, what the next one says instead, and how an upgrade gets there.
 CHANGES = {
     "comment": (
         "IS 'returns the parts of a sno';",
@@ -56,7 +62,8 @@ CHANGES = {
 """,
         """CREATE OR REPLACE VIEW flake_open_transactions AS
                SELECT o.pid, p.gid, o.since, 1 AS more
-               FROM flake_open_transactions() o LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
+               FROM flake_open_transactions() o
+                   LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) o.xid
                WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;""",
     ),
     "new function": ("-- Text ---", f"{NEW_FUNCTION}\n-- Text ---", NEW_FUNCTION),
@@ -89,13 +96,7 @@ def script(*names):
     return made
 
 
-def upgrade(*names):
-    """A script that upgrades to it."""
-    return BEGINNING + "\n".join(CHANGES[name][2] for name in names) + END
-
-
-def extension_directory(server):
-    """Where a server finds scripts."""
-    known = pg_config("--sharedir", server.pg_config) / "extension"
-    own = server.dir / "stage" / known.relative_to("/")
-    return own if own.exists() else known
+def provide(server, of_upgrade=tuple(CHANGES), more=""):
+    """The server finds the next version's scripts from now on. The upgrade makes all of its changes, or these; `more` follows."""
+    server.add_script(NEXT, script(*CHANGES))
+    server.add_script(f"{VERSION}--{NEXT}", BEGINNING + "\n".join(CHANGES[name][2] for name in of_upgrade) + END + more)

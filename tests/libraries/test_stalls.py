@@ -63,3 +63,29 @@ def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
             writer.execute("PREPARE TRANSACTION 'meanwhile'")
         assert asked.result() <= id
         writer.execute("COMMIT PREPARED 'meanwhile'")
+
+
+def test_two_sessions_ask_for_the_first_horizon_at_once(own_servers):
+    """The second one waits until the first one has learned of transactions that were prepared before the start."""
+    server = own_servers("max_prepared_transactions=4")
+    server.sql(OUTBOX)
+    with server.connect() as db:
+        db.execute("BEGIN")
+        id = insert(db)
+        db.execute("PREPARE TRANSACTION 'open'")
+    replace(server, "stalls")
+    server.restart()
+    with server.connect() as first, server.connect() as second, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for db in first, second:
+            db.execute("SELECT flake_next('twitter')")
+        wait_for_next_tick(first, id)
+        with stalls(server, "prepared read") as has_come:
+            asked = [pool.submit(horizon, first)]
+            has_come()
+            asked.append(pool.submit(horizon, second))
+            # The second one comes to the same point and waits there, or it answers too early.
+            with contextlib.suppress(concurrent.futures.TimeoutError):
+                asked[1].result(0.5)
+        assert [answer.result() <= id for answer in asked] == [True, True]
+    server.sql("COMMIT PREPARED 'open'")
+    assert server.value("SELECT id FROM outbox") == id

@@ -56,11 +56,12 @@ class Node:
     def __init__(self, name, number, branch, count):
         self.name, self.clock = name, Clock()
         self.server, self.past, self.up = None, [], False
-        self.maker = Maker(name, object(), branch, number, count, False, 0, 1)
+        self.maker = Maker(name, object(), branch, number, count, False, 1)
         self.stopped, self.broken_disk = threading.Event(), 0.0
         self.parting, self.promoting, self.accepted, self.published, self.consumers = False, False, 0, 0, {}
         self.killed, self.exited, self.disturbed = set(), set(), time.monotonic()
         self.clients = 1  # how many work at present
+        self.above_in = None  # the database whose page alone says it, after a failover
         self.given, self.above = None, (None, None)  # from when on it was told to make IDs, and what it said then, and when
 
     def now_is(self, **what):
@@ -111,7 +112,7 @@ class Cluster:
                 case "b":
                     self.add("b", 0, trunk, standby(of_b), recovers=True)
                 case "c":
-                    own = standby(of_c, "flake.node_id=1", "flake.allow_in_recovery=on")
+                    own = standby(of_c, "flake.node_id=1")
                     self.add("c", 1, trunk, own, recovers=True)
                 case "d":
                     self.set_up(self.add("d", 2, Branch("d1"), of_d).server)

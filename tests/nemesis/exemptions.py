@@ -1,4 +1,5 @@
-"""The cases that the guarantee does not cover, a function each. Nothing else is forgiven.
+"""The cases that the guarantee does not cover, a function each. Nothing else is forgiven. Each says on
+which words of docs/explanation/guarantee.md it rests, which `tests/repository/test_exemptions.py` compares.
 
 `one` is a batch and `its` its server at that time, `other` and `others` those of the second batch with the same ID.
 """
@@ -27,7 +28,7 @@ def parted(its, others):
 
 
 def another_database(one, its, other, others, tick):
-    """After a failover, or the loss of flake.mark, the guarantee holds for each database."""
+    """It rests on "This holds for each database"."""
     *_, first = lineage(its.branch)
     *_, second = lineage(others.branch)
     goes_on = first is second and its.memory is not others.memory
@@ -35,8 +36,8 @@ def another_database(one, its, other, others, tick):
 
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
-    """An old primary goes on after the last WAL that was replayed for longer than IDs stay below the mark, by the clocks. If it
-    had been idle, it goes on for as long after the promotion by the new primary's clock."""
+    """It rests on "Together, the lag of the replication and the time that both run may last 2 seconds; if the old primary was
+    idle, the time that both run and the delay of the new one's clock"."""
     branch = parted(its, others)
     if branch is None or branch.copied or its.number != others.number:
         return False
@@ -45,8 +46,8 @@ def an_old_primary_for_too_long(one, its, other, others, tick):
 
 
 def a_rewound_server(one, its, other, others, tick):
-    """pg_rewind has replaced a server's file, so it knows nothing of the IDs it made after its WAL had parted, and its clock
-    is not above them and their tick."""
+    """It rests on "IDs that a server made after its WAL had parted from the new primary's, once `pg_rewind` or a new copy has
+    replaced its `flake.mark`, if its clock was ahead, or in the rest of their tick"."""
     branch = parted(its, others)
     if branch is None or its.node != others.node or its.number != others.number or its.memory is others.memory:
         return False
@@ -54,7 +55,8 @@ def a_rewound_server(one, its, other, others, tick):
 
 
 def an_earlier_state(one, its, other, others, tick):
-    """Files that were copied are started in place of the original, which has gone on, and the clock is not above that."""
+    """It rests on "a data directory that is restored without recovery, such as a snapshot". The original has gone on, and the clock
+    is not above that."""
     branch = parted(its, others)
     if branch is None or branch.copied != "instead" or its.number != others.number:
         return False
@@ -62,26 +64,20 @@ def an_earlier_state(one, its, other, others, tick):
 
 
 def two_servers_with_one_number(one, its, other, others, tick):
-    """Files that were copied are started beside the original, under its number."""
+    """It rests on "Covered if every server, also every standby, has a number of its own". Files that were copied are started beside
+    the original."""
     doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
     return its.number == others.number and any(one.ended > branch.cut for branch in doubles)
 
 
 def different_node_counts(one, its, other, others, tick):
-    """Two running servers disagree on the number of nodes."""
+    """It rests on "and all have the same `flake.node_count`"."""
     replayed = has_replayed(others, one, its) or has_replayed(its, other, others)
     return its.node != others.node and its.count != others.count and not replayed
 
 
-def a_standby_that_is_lost(one, its, other, others, tick):
-    """A standby cannot write WAL, so another server with its number knows nothing of its IDs; those of its first seconds as
-    a primary, and of the rest of their tick, count with them."""
-    first = its.promoted and one.began < its.promoted + 5 + tick
-    return its.memory is not others.memory and its.number == others.number and bool(its.recovers or first)
-
-
 EXEMPTIONS = [
-    different_node_counts, a_standby_that_is_lost, an_earlier_state, two_servers_with_one_number, an_old_primary_for_too_long,
+    different_node_counts, an_earlier_state, two_servers_with_one_number, an_old_primary_for_too_long,
     a_rewound_server, another_database,
 ]  # fmt: skip
 

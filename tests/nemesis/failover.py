@@ -67,7 +67,11 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     old.clients = new.clients = 3
     new.promoting = True
     branch.promoted_clock = promote(new)
-    new.now_is(branch=branch, recovers=False, promoted=time.monotonic() if new.name == "c" else 0)
+    given, whose = old.above
+    new.now_is(branch=branch, recovers=False)
+    if whose == (old.maker.memory, old.maker.branch):
+        # The standby has replayed the page of the database that it was called in, whatever its number.
+        new.given, new.above, new.above_in = old.given, (given, (new.maker.memory, new.maker.branch)), "postgres"
     new.promoting = False
     if way in ("goes on", "paused"):
         time.sleep(seconds + 0.3)
@@ -137,7 +141,7 @@ def follow(cluster, node, primary):
     if "no rewind required" not in (node.server.dir / "rewind.log").read_text():
         memory = object()
     node.disturbed, node.parting = time.monotonic(), False
-    node.now_is(branch=primary.maker.branch, recovers=True, promoted=0, memory=memory, life=node.maker.life + 1,
+    node.now_is(branch=primary.maker.branch, recovers=True, memory=memory, life=node.maker.life + 1,
                 count=primary.maker.count)  # fmt: skip
     settings = [f"max_connections={MOST_CONNECTIONS}", f"flake.node_count={primary.maker.count}"]
     node.server.launch(*settings)

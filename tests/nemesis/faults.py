@@ -196,7 +196,7 @@ def start_above(cluster, node, seconds):
     with contextlib.suppress(*REFUSED):
         whose = node.maker.memory, node.maker.branch
         (node.given, returned), = node.server.sql(above, seconds)
-        node.above = returned, whose
+        node.above, node.above_in = (returned, whose), None
 
 
 def work(cluster, node, clients, pause):

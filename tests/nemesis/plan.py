@@ -42,6 +42,8 @@ class Plan:
             self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
             self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
             self.follow: (5 if self.standbys else 20) if self.down else 0,
+            self.fail_over_and_restart: 3 if self.standbys else 0, self.in_a_row: 3 if self.standbys else 0,
+            self.start_above_and_renumber: 3 * other,
         })  # fmt: skip
         return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
 
@@ -212,6 +214,28 @@ class Plan:
         elif self.random.random() < 0.8:
             clocks.append(("align", old))
         return [*clocks, step, *(("follow", name, new) for name in others)]
+
+    def fail_over_and_restart(self):
+        """The new primary is restarted in its first two seconds."""
+        steps = self.fail_over()
+        again = self.random.choice([("restart", self.primary, "fast", 0, {}), ("restart", self.primary, "immediate", 0, {}),
+                                    ("kill", self.primary, 0), ("kill_one", self.primary)])  # fmt: skip
+        at = next(at for at, step in enumerate(steps) if step[0] == "fail_over")
+        return [*steps[: at + 1], again, *steps[at + 1 :]]
+
+    def in_a_row(self):
+        """One promotion after the other, as soon as servers can be standbys again."""
+        steps = []
+        for _ in range(self.random.choice([2, 3])):
+            if not self.standbys:
+                steps += self.follow()
+            steps += self.fail_over()
+        return steps
+
+    def start_above_and_renumber(self):
+        """What it was told of counts under each number, whatever the clock says."""
+        seconds, back = self.random.choice([1, 3, 4.5]), self.random.choice([0, -0.5, -3])
+        return [("start_above", "d", seconds), ("clock", "d", back), *self.renumber(), ("load", 0.5), *self.renumber()]
 
     def follow(self):
         """A server that was primary becomes a standby of the present one."""

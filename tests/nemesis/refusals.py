@@ -16,7 +16,7 @@ FULL = {"53100", "42501", "58030"}
 # Two-phase commit of another client's, cursors of a transaction that failed, and what a server refuses of a client's options.
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
 UNTIL = re.compile(r"has reached (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\+00")
-# The other reasons for which a server may say 55000: see src/error/table.rs. The first one ends with the tick.
+# The other reasons for which a server may say 55000: see src/error/variants.rs. The first one ends with the tick.
 USED_UP = "has no more IDs in the present tick"
 NO_WORKER = "no background worker could be"
 CANCELLED = "57014"  # by the client: on a busy machine a statement may last. ending.py has a limit for servers that hang.

@@ -1,6 +1,6 @@
-"""An upgrade as operators live through it, by the steps of the changelog's section "Upgrade" and of docs/how-to/install.md: a
-primary and its standby get this version's package in place of the one before, then that of a made-up next one, while clients
-write and read. In the end the package is removed and purged.
+"""An upgrade as operators live through it, by the steps of docs/how-to/install.md: a primary and its standby get the package of a
+made-up next version in place of this version's, and then that of one which needs a restart, while clients write and read. In the
+end the package is removed and purged.
 
 scripts/package-test makes the machines and the packages."""
 
@@ -16,10 +16,9 @@ from writers import orders
 
 MAJOR = os.environ["FLAKE_MACHINE_MAJOR"]
 MACHINES = os.environ["FLAKE_MACHINES"].split()
-OLD, PRESENT, NEXT = map(pathlib.Path, os.environ["FLAKE_UPGRADE_PACKAGES"].split())
-# Whether the old library and the present one cannot work side by side.
-RESTART = os.environ["FLAKE_UPGRADE_RESTARTS"] == "yes"
-PACKAGE = OLD.name.split("_")[0]
+# The library of the last one cannot work beside the others.
+THIS, NEXT, LAST = map(pathlib.Path, os.environ["FLAKE_UPGRADE_PACKAGES"].split())
+PACKAGE = THIS.name.split("_")[0]
 # The layout of each database's table. The extension of the first is updated before the restart.
 LAYOUTS = {"early": "twitter", "late": "si"}
 READ = """
@@ -40,7 +39,7 @@ class Cluster:
         self.files = [machine.files() for machine in self.machines]
         self.databases = [Database(name, *self.machines) for name in LAYOUTS]
         for machine in self.machines:
-            machine.upgrade(OLD)
+            machine.upgrade(THIS)
         self.primary.ctl("start")
         self.primary.sql("postgres", "CREATE ROLE app LOGIN")
         for name, layout in LAYOUTS.items():
@@ -113,15 +112,15 @@ def test_upgrade():
     cluster = Cluster()
     readers = Readers(Database("early", *cluster.machines, attributes="standby"), READ)
     with Everybody(cluster.databases, readers) as everybody:
-        with everybody.phase(f"version {version(OLD)}"):
+        with everybody.phase(f"version {version(THIS)}"):
             everybody.go_on()
-        upgrade(cluster, everybody, PRESENT, restart=RESTART)
+        upgrade(cluster, everybody, NEXT, restart=False)
         with everybody.phase("switchover", is_of_restart) as phase:
             cluster.switch_over()
         with everybody.phase("after the switchover", is_of_restart):
             everybody.go_on()
         everybody.assert_above(phase)
-        upgrade(cluster, everybody, NEXT, restart=False)
+        upgrade(cluster, everybody, LAST, restart=True)
     assert [len(each.errors) for each in everybody.all()] == everybody.seen
     everybody.report()
     everybody.assert_unique()

@@ -47,19 +47,17 @@ class Crate:
         self.arrows = {(name, path) for name in self.files for path in self.imports(name)}
 
     def imports(self, name):
-        """The files that a file imports from, also by the paths in its macros. A file does not import its own children's names
-        for itself when it only passes them on."""
+        """The files that a file imports from, also by paths in its expressions and macros. A file does not import its own
+        children's names for itself when it only passes them on."""
         source = re.sub(r"^pub(\(crate\))? use .*?;", "", self.files[name], flags=re.M | re.S)
         found = [path for tree in re.findall(r"^\s*use ([^;]*);", source, flags=re.M) for path in paths(" ".join(tree.split()))]
-        found += [("crate", *path.split("::")) for path in re.findall(r"\$?crate::([\w:]+)", source)]
+        found += [tuple(path.split("::")) for path in re.findall(r"\b((?:crate|super|self)(?:::\w+)+)", source)]
         for path in found:
             if path[0] == "crate":
-                path = path[1:]
-                path = (*self.names.get(path[0], ()), *path)
-            elif path[0] == "super":
-                path = (*name[:-1], *path[1:])
-            elif path[0] == "self":
-                path = (*name, *path[1:])
+                path = (*self.names.get(path[1], ()), *path[1:])
+            elif path[0] in ("self", "super"):
+                up = path.count("super")
+                path = (*name[: len(name) - up], *(part for part in path if part not in ("self", "super")))
             else:
                 continue
             while path and path not in self.files:
@@ -87,7 +85,9 @@ def test_imports_go_down_the_list(crate):
 
 def test_no_circle(crate):
     remaining = set(crate.arrows)
-    # Arrows to files that import nothing any more belong to no circle.
-    while ends := {arrow for arrow in remaining if arrow[1] not in {name for name, _ in remaining}}:
-        remaining -= ends
-    assert not remaining
+    # Arrows to files that import nothing any more, or from files that nothing imports, belong to no circle.
+    while kept := {a for a in remaining if a[1] in {name for name, _ in remaining} and a[0] in {name for _, name in remaining}}:
+        if kept == remaining:
+            break
+        remaining = kept
+    assert not kept

@@ -1,6 +1,7 @@
 """Throwaway servers for tests. scripts/cluster makes and removes them; here they get a face in Python."""
 
 import contextlib
+import copy
 import os
 import pathlib
 import shutil
@@ -75,9 +76,11 @@ class Server:
         self, *settings, clock=None, pg_config=None,
         standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, mode="copy",
     ):  # fmt: skip
+        self.client = {"user": "postgres", "dbname": "postgres"}
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]
+        self.scripts = []
         self.dir = self.base / "pg"
         self.environment = os.environ | {"PG_CONFIG": str(self.pg_config)}
         if clock is not None:
@@ -166,7 +169,17 @@ class Server:
         signalled(self.processes()[:1], signal.SIGSTOP)
         return signalled(self.processes(), signal.SIGSTOP)
 
+    def add_script(self, name, text):
+        """Gives this server a script of the extension until its end, in a place that all servers may share."""
+        known = pg_config("--sharedir", self.pg_config) / "extension"
+        own = self.dir / "stage" / known.relative_to("/")
+        self.scripts.append((own if own.exists() else known) / f"flake--{name}.sql")
+        self.scripts[-1].write_text(text)
+        self.scripts[-1].chmod(0o644)
+
     def remove(self):
+        for script in self.scripts:
+            script.unlink(missing_ok=True)
         try:
             self._cluster("remove")
         finally:
@@ -174,11 +187,23 @@ class Server:
 
     @property
     def client_environment(self):
-        named = {"PGHOST": str(self.dir), "PGPORT": "5432", "PGUSER": "postgres", "PGDATABASE": "postgres"}
+        named = {"PGHOST": str(self.dir), "PGPORT": "5432", "PGUSER": self.client["user"], "PGDATABASE": self.client["dbname"]}
+        named["PGOPTIONS"] = self.client.get("options", os.environ.get("PGOPTIONS", ""))
         return os.environ | named | {"PATH": f"{bindir(self.pg_config)}:{os.environ['PATH']}"}
 
+    def of_client(self, user, dbname, options):
+        """The same server, to which clients connect like this."""
+        other = copy.copy(self)
+        other.client = {"user": user, "dbname": dbname, "options": options}
+        return other
+
+    @staticmethod
+    def named(code, language="sql"):
+        """The code with the names that the tables have for its clients."""
+        return code
+
     def connect(self, **options):
-        options = {"host": str(self.dir), "user": "postgres", "dbname": "postgres", "autocommit": True} | options
+        options = {"host": str(self.dir), "autocommit": True} | self.client | options
         deadline = time.monotonic() + 60
         while True:
             try:

@@ -63,7 +63,9 @@ def test_whatever_the_search_path_finds(server):
         db.execute("CREATE FUNCTION evil.count(oid) RETURNS bigint LANGUAGE sql RETURN 1 / 0")
         db.execute("CREATE FUNCTION evil.same(name, name) RETURNS boolean LANGUAGE sql RETURN 1 / 0 = 1")
         db.execute("CREATE OPERATOR evil.= (FUNCTION = evil.same, LEFTARG = name, RIGHTARG = name)")
-        db.execute("SET search_path = evil, pg_catalog, public; SET standard_conforming_strings = off")
+        db.execute("SET search_path = evil, pg_catalog, public")
+        if db.info.server_version < 190000:
+            db.execute("SET standard_conforming_strings = off")
         assert wrong(db) == []
 
 
@@ -110,11 +112,6 @@ def test_the_default_number(servers):
     standby = servers(standby_of=primary)
     wait_until(lambda: primary.value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == 1)
     assert check(primary, "node number") == check(standby, "node number") == alone
-    standby.restart("flake.allow_in_recovery=on")
-    assert check(standby, "node number")[:2] == (
-        False,
-        "This server is node 0 of 1, the default, but it is not alone (it is a standby with flake.allow_in_recovery).",
-    )
     standby.restart("flake.node_id=1", "flake.node_count=2")
     primary.restart("flake.node_count=2")
     for server in [primary, standby]:

@@ -1,28 +1,26 @@
 """flake_convert: a table that exists goes on with IDs, and what was there before comes back."""
 
 import contextlib
-import os
 
 import psycopg
 import pytest
 
-import pages
-from conftest import ROOT
-from waiting import Background, is_busy, wait_until
-
 WIDEN = "Widen the key and all columns that refer to it first, such as by examples/widen.sql."
 COUNTER = iter(range(1000))
-PAGE = ROOT / "docs/how-to/convert.md"
-# Rows that are given IDs of their time. A million in `make soak`.
-ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 
 
-@pytest.fixture
-def db(server):
+@contextlib.contextmanager
+def own_schema(server):
     """A session in a schema of its own."""
     schema = f"s{next(COUNTER)}"
     with server.connect() as db:
         db.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}, public; SET lock_timeout = '2s'")
+        yield db
+
+
+@pytest.fixture
+def db(server):
+    with own_schema(server) as db:
         yield db
 
 
@@ -292,7 +290,7 @@ def test_who_may(server, db):
 def test_on_a_standby(own_servers):
     primary = own_servers()
     primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers("flake.allow_in_recovery=on", standby_of=primary)
+    standby = own_servers(standby_of=primary)
     standby.wait_for_replay(primary)
     with standby.connect() as db:
         error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value
@@ -362,129 +360,3 @@ def test_nothing_is_rewritten(db):
     _, undo = convert(db)
     db.execute(undo)
     assert filenodes(db) == before and db.execute("SELECT ctid::text, xmin::text, * FROM t").fetchall() == rows
-
-
-def test_behind_a_long_query(server, db):
-    """Whatever waits behind it goes on after lock_timeout, and the table is as before."""
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10)")
-    db.execute("SET lock_timeout = '1s'")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    before = described(db)
-    with server.connect() as reader, server.connect() as writer:
-        reader.execute(f"BEGIN; SELECT count(*) FROM {schema}.t")
-        converted = []
-
-        def conversion():
-            converted.append(pytest.raises(psycopg.errors.LockNotAvailable, convert, db))
-
-        with Background(conversion):
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            # It waits for the conversion, and no longer.
-            writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
-        assert len(converted) == 1
-        reader.execute("COMMIT")
-    assert described(db) == before
-    first, _ = convert(db)
-    assert insert(db) >= first
-
-
-def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
-    """Whatever it finds, it says so although the lock cannot be had."""
-    db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (4000000000000000000)")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    with server.connect() as reader:
-        reader.execute(f"BEGIN; SELECT count(*) FROM {schema}.t")
-        refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
-
-
-def test_a_key_that_comes_while_it_waits_for_the_lock(server, db):
-    """It looks again, so that no key is above the first ID."""
-    db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    with server.connect() as writer:
-        writer.execute(f"BEGIN; INSERT INTO {schema}.t VALUES (4000000000000000000)")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            writer.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
-
-
-def test_two_at_once(server, db):
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); SET lock_timeout = '30s'")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    with server.connect() as other:
-        other.execute("BEGIN; SET lock_timeout = '30s'")
-        convert(other, f"{schema}.t")
-
-        def commit():
-            wait_until(lambda: is_busy(server, db, "Lock"))
-            other.execute("COMMIT")
-
-        with Background(commit):
-            refused(db, "55000", "calls flake already", "first conversion")
-
-
-def test_while_others_insert(server, db):
-    """Each row has the number of the sequence or an ID, and those that were made after the switch are all above its first ID."""
-    db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    made = [0] * 4
-    background = Background()
-
-    def writes(number):
-        with server.connect() as writer:
-            while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.t (was_converted) VALUES (EXISTS (SELECT FROM {schema}.first))")
-                made[number] += 1
-
-    for number in range(len(made)):
-        background.add(writes, number)
-    with background:
-        wait_until(lambda: min(made) > 50)
-        db.execute("BEGIN")
-        first, _ = convert(db)
-        db.execute(f"INSERT INTO first VALUES ({first}); COMMIT")
-        before = list(made)
-        wait_until(lambda: all(now > then + 50 for now, then in zip(made, before, strict=True)))
-    counts = "count(*), count(*) FILTER (WHERE was_converted AND id < %s), count(*) FILTER (WHERE id >= %s)"
-    rows = db.execute(f"SELECT {counts} FROM t", (first, first)).fetchone()
-    assert rows[:2] == (sum(made), 0) and rows[2] > 200
-
-
-def test_ids_for_rows_that_exist(server, db):
-    """By the query of the page, twice alike, while others insert: none exists twice, and each is in the tick of its row."""
-    db.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp())")
-    # Some ticks have many rows.
-    at = "timestamptz '2019-01-01Z' + CASE WHEN n % 10 = 0 THEN n % 7 ELSE random() * 2e8 END * interval '1 s'"
-    db.execute(f"INSERT INTO orders (created_at) SELECT {at} FROM generate_series(1, {ROWS}) n")
-    schema, = db.execute("SELECT current_schema").fetchone()
-    query = next(block for block in pages.recipe(PAGE, "IDs for rows that exist") if "CREATE TABLE order_ids" in block)
-    query = query[query.index("CREATE TABLE") :].split(";")[0]
-    background, made = Background(), [0] * 4
-
-    def writes(number):
-        with server.connect() as writer:
-            while not background.ends.is_set():
-                writer.execute(f"INSERT INTO {schema}.orders DEFAULT VALUES")
-                made[number] += 1
-
-    for number in range(len(made)):
-        background.add(writes, number)
-    with background:
-        wait_until(lambda: min(made) > 20)
-        first, _ = convert(db, "orders")
-        for table in ["order_ids", "again"]:
-            db.execute(query.replace("order_ids", table).replace(":first_id", str(first)))
-        before = list(made)
-        wait_until(lambda: all(now > then + 20 for now, then in zip(made, before, strict=True)))
-    assert db.execute("SELECT count(*) FROM (TABLE order_ids EXCEPT ALL TABLE again) d").fetchone() == (0,)
-    count, wrong = db.execute("""SELECT count(*), count(*) FILTER (
-        WHERE flake_timestamp(new_id) <> date_trunc('milliseconds', created_at)
-        OR new_id > flake_max(created_at)) FROM order_ids JOIN orders ON id = old_id""").fetchone()  # fmt: skip
-    assert count >= ROWS and wrong == 0
-    all_ids = f"SELECT new_id FROM order_ids UNION ALL SELECT id FROM orders WHERE id >= {first}"
-    total, different = db.execute(f"SELECT count(*), count(DISTINCT new_id) FROM ({all_ids}) ids").fetchone()
-    assert total == different > count

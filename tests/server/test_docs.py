@@ -14,10 +14,14 @@ import pytest
 
 import arguments
 from conftest import LAYOUTS, LIKE, ROOT
-from pages import PAGES, blocks, compare, named
+from pages import PAGES, blocks, compare, named, normal
+from sessions import other_sessions, without_names
 
 # Their sections are about several servers each; test_runbook.py and tests/engines execute them.
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
+# For operators, who have rights that owners of tables do not have.
+OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
+IN_EVERY_SESSION = [page for page in PAGES if page not in OF_SEVERAL_SERVERS + OF_OPERATORS and blocks(page)]
 MARK = "----- end of block -----"
 
 
@@ -35,14 +39,28 @@ def test_sql(servers, page):
     assert pairs, "a page whose examples are not executed"
     texts = sum(language == "text" for language, _ in blocks(page))
     assert texts == sum(text is not None for _, text in pairs), "output that belongs to no SQL"
-    server = servers(extension=False)
-    script = "SET timezone = 'UTC';\n" + "".join(f"{sql}\\echo {MARK}\n" for sql, _ in pairs)
-    # Errors belong to the output.
-    output = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout
-    outputs = output.split(MARK + "\n")
-    assert len(outputs) == len(pairs) + 1
-    for (sql, text), output in zip(pairs, outputs[:-1], strict=True):
+    outputs = pasted(servers(extension=False), [f"SET timezone = 'UTC';\n{pairs[0][0]}", *(sql for sql, _ in pairs[1:])])
+    for (sql, text), output in zip(pairs, outputs, strict=True):
         compare(page, sql, text, output)
+
+
+def pasted(server, blocks):
+    """What each of the blocks prints, with its errors, in one session of psql."""
+    script = "".join(f"{sql}\\echo {MARK}\n" for sql in blocks)
+    outputs = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout.split(MARK + "\n")
+    assert len(outputs) == len(blocks) + 1
+    return outputs[:-1]
+
+
+@other_sessions
+@pytest.mark.parametrize("page", IN_EVERY_SESSION, ids=named)
+def test_sql_in_other_sessions(server, page, session):
+    """What the pages say for owners of tables prints the same there."""
+    pairs = list(expected_outputs(page))
+    outputs = pasted(session.of(server), [session.named(sql) for sql, _ in pairs])
+    for (sql, text), output in zip(pairs, outputs, strict=True):
+        told, found = (normal(without_names(said or "")) for said in (text, output))
+        assert found == told if text else "error" not in without_names(output), f"{sql}\n{output}\ninstead of\n{text}"
 
 
 def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):

@@ -317,18 +317,6 @@ def test_three_nodes_at_once(servers):
         made.wait_for_more(1000)
 
 
-def test_a_standby_with_a_number_of_its_own(servers):
-    primary = servers("flake.node_count=2", "flake.node_id=0")
-    standby = servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary)
-    made = Made()
-    with Load(primary, made, sessions=4), Load(standby, made, sessions=4):
-        made.wait_for_more(1000)
-        standby.promote()
-        made.wait_for_more(1000)
-    assert standby.value("SELECT (flake_decode(flake_next('twitter'))).worker >= 512")
-    standby.reload("flake.allow_in_recovery=off")
-
-
 def test_backends_that_end_by_exit(servers):
     """Libraries may call libc's exit(). PostgreSQL's callbacks run then too, but after the destructors of this thread."""
     server = servers("max_connections=6", "superuser_reserved_connections=0", "max_wal_senders=0", clock="+0")

@@ -139,59 +139,6 @@ def test_failover(own_servers, number, behind):
     goes_on(standby, announced, -behind, 0, 59, 60)
 
 
-def test_failover_to_a_standby_that_makes_ids(own_servers):
-    """It knows the page from before; what was announced since then counts once it is promoted."""
-    primary = server_at_0(own_servers, "flake.node_count=2")
-    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(-3))
-    attempts(standby, Made())
-    primary.set_clock(at(60))
-    announced = announce(primary)
-    fail_over(primary, standby)
-    goes_on(standby, announced, -3, 0, 59, 60)
-
-
-def test_a_session_that_outlives_the_failover(own_servers):
-    """Time that was granted to it on the standby lies below what the primary has announced."""
-    primary = server_at_0(own_servers, "flake.node_count=2")
-    standby = own_servers("flake.node_id=1", "flake.allow_in_recovery=on", standby_of=primary, clock=at(0))
-    with standby.connect() as lasting:
-        attempt(lasting, Made())
-        standby.set_clock(at(2))
-        make(lasting, Made())
-        primary.set_clock(at(4))
-        announced = announce(primary)
-        fail_over(primary, standby)
-        standby.set_clock(at(3.2))
-        made = Made()
-        assert attempt(lasting, made) == list(KINDS)
-        standby.set_clock(at(12))
-        make(lasting, made)
-    assert below(standby, made, announced) == set()
-
-
-def test_a_session_that_outlives_the_failover_in_another_database(own_servers):
-    """The first to ask the new primary is in a database without horizons, where other numbers of nodes were in force."""
-    primary = server_at_0(own_servers)
-    primary.sql("CREATE DATABASE other TEMPLATE postgres")
-    own = ["flake.node_id=1", "flake.node_count=2", "flake.allow_in_recovery=on"]
-    standby = own_servers(*own, standby_of=primary, clock=at(0))
-    with standby.connect() as lasting:
-        attempt(lasting, Made())
-        standby.set_clock(running(20))
-        make(lasting, Made())
-        primary.set_clock(at(22))
-        make_in_all(primary, Made(), dbname="other")
-        announced = announce(primary)
-        fail_over(primary, standby)
-        standby.set_clock(at(21.2))
-        assert attempts(standby, Made(), dbname="other") == set(KINDS)
-        made = Made()
-        assert attempt(lasting, made) == list(KINDS)
-        standby.set_clock(running(40))
-        make(lasting, made)
-    assert below(standby, made, announced) == set()
-
-
 def test_failover_of_another_database(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)
@@ -256,11 +203,10 @@ def test_accepting_a_clock_that_no_horizon_has_passed_says_nothing(own_servers):
     assert said == []
 
 
-@pytest.mark.parametrize("makes_ids", ["off", "on"])
-def test_standbys_refuse(own_servers, makes_ids):
+def test_standbys_refuse(own_servers):
     """Until the primary has published a horizon; the HINT says what helps."""
     primary = own_servers("flake.node_count=2")
-    standby = own_servers("flake.node_id=1", f"flake.allow_in_recovery={makes_ids}", standby_of=primary)
+    standby = own_servers("flake.node_id=1", standby_of=primary)
     error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, standby.sql, "SELECT flake_horizon()").value.diag
     assert "flake_publish_horizon() on the primary" in error.message_hint
     fail_over(primary, standby)

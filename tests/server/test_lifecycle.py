@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from conftest import ROOT
-from next_release import RELEASED, VERSION
+from next_release import RELEASED, UPGRADES, VERSION, provide
 
 SCHEMA = """
     CREATE TABLE tweets (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
@@ -95,9 +95,10 @@ def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, login, role):
         assert db.execute(WHO).fetchone() == before
         db.execute("DROP EXTENSION flake")
         db.commit()
-        for version in RELEASED:
+        provide(server)
+        for version, to in UPGRADES:
             server.sql(f"CREATE EXTENSION flake VERSION '{version}'")
-            db.execute("ALTER EXTENSION flake UPDATE")
+            db.execute(f"ALTER EXTENSION flake UPDATE TO '{to}'")
             assert db.execute(WHO).fetchone() == before
             db.execute("DROP EXTENSION flake")
             db.commit()

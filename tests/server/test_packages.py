@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -167,6 +168,112 @@ def test_a_tarball_is_for_one_version(tarball, tmp_path, version):
     assert refused.returncode != 0
     assert f"flake: this is for PostgreSQL 15, and {tmp_path}/pg_config is of PostgreSQL {version}" in refused.stderr
     assert not (tmp_path / "a b").exists()
+
+
+def blocked(folder, name):
+    """A file is where a directory has to be made."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("")
+
+
+LACKS = ["lib/flake.so", "share/extension/flake.control", "share/extension"]
+BLOCKED = ["a b/lib", "a b/share/extension"]
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+def test_a_tarball_that_lacks_a_file(tarball, tmp_path, lacks):
+    """Such as one that was cut off. Nothing says that it is installed."""
+    if (tmp_path / lacks).is_dir():
+        shutil.rmtree(tmp_path / lacks)
+    else:
+        (tmp_path / lacks).unlink()
+    done = install(tarball, pg_config(tmp_path, "15.1"))
+    assert done.returncode != 0 and done.stderr
+    assert not (tmp_path / "a b/share/extension/flake.control").exists()
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_a_tarball_where_a_directory_cannot_be_made(tarball, tmp_path, name):
+    blocked(tmp_path, name)
+    done = install(tarball, pg_config(tmp_path, "15.1"))
+    assert done.returncode != 0 and done.stderr and not [*(tmp_path / "a b").rglob("flake*")]
+
+
+@pytest.mark.parametrize("name", ["lib/flake.so", "share/extension/flake.control"])
+def test_a_tarball_where_a_file_cannot_be_copied(tarball, tmp_path, name):
+    """The name of the new file, before it takes the place of an old one, is that of a directory."""
+    new = tmp_path / "a b" / name
+    new.with_name(f".{new.name}.new").mkdir(parents=True)
+    (new.with_name(f".{new.name}.new") / new.name).mkdir()
+    done = install(tarball, pg_config(tmp_path, "15.1"))
+    assert done.returncode != 0 and done.stderr
+    assert not (tmp_path / "a b/share/extension/flake.control").exists()
+
+
+@pytest.fixture
+def stage(tarball, tmp_path):
+    """The laid out files of a build, other ones than the library's, for a PostgreSQL in the folder."""
+    for part in ("lib", "share"):
+        shutil.copytree(tmp_path / part, tmp_path / f"stage{tmp_path}/a b/{part}")
+    return tmp_path / f"stage{tmp_path}/a b"
+
+
+def run(program, folder, **environment):
+    environment |= {"PG_CONFIG": str(pg_config(folder, "15.1"))}
+    return subprocess.run(
+        [program], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=os.environ | environment
+    )
+
+
+def make_install(folder):
+    return run(ROOT / "scripts/install", folder, FLAKE_STAGE=str(folder / "stage"), DESTDIR=str(folder / "there"))
+
+
+def test_a_build_is_installed(stage, tmp_path):
+    assert make_install(tmp_path).returncode == 0
+    files = sorted(path.name for path in (tmp_path / "there").rglob("*") if path.is_file())
+    assert files == sorted(["flake.so", *SHARED])
+
+
+@pytest.mark.parametrize("lacks", LACKS)
+def test_a_build_that_lacks_a_file_is_not_installed(stage, tmp_path, lacks):
+    if (stage / lacks).is_dir():
+        shutil.rmtree(stage / lacks)
+    else:
+        (stage / lacks).unlink()
+    done = make_install(tmp_path)
+    assert done.returncode != 0 and done.stderr
+    assert not [*(tmp_path / "there").rglob("flake.control")]
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_a_build_is_not_installed_where_a_directory_cannot_be_made(stage, tmp_path, name):
+    blocked(tmp_path, f"there{tmp_path}/{name}")
+    done = make_install(tmp_path)
+    assert done.returncode != 0 and "cannot write to" in done.stderr
+    assert not [*(tmp_path / "there").rglob("flake*")]
+
+
+@pytest.mark.parametrize("lacks", ["library", "symbols", "LICENSE"])
+def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks):
+    """Of a copy, whose build makes nothing."""
+    for name in ["scripts", "packaging", "docs", "examples"]:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+    for path in [*ROOT.glob("*.md"), *(ROOT / name for name in ("Cargo.toml", "LICENSE", "flake.control"))]:
+        shutil.copy(path, tmp_path)
+    for name in ["build", "setup"]:
+        (tmp_path / "scripts" / name).write_text("#!/bin/sh\n")
+    stage = tmp_path / f"target/stage-15{tmp_path}/a b"
+    for name in ("lib/flake.so", *(f"share/extension/{name}" for name in SHARED)):
+        (stage / name).parent.mkdir(parents=True, exist_ok=True)
+        (stage / name).write_text(name)
+    library, symbols = stage / "lib/flake.so", tmp_path / "target/stage-15.debug"
+    for path in library, symbols:
+        shutil.copy("/bin/true", path)
+    {"library": library, "symbols": symbols, "LICENSE": tmp_path / "LICENSE"}[lacks].unlink()
+    done = run(tmp_path / "scripts/package", tmp_path, FLAKE_STAGE="", FLAKE_PACKAGE_VERSIONS="", SOURCE_DATE_EPOCH="1")
+    assert done.returncode != 0 and done.stderr
+    assert not [*(tmp_path / "target/dist").iterdir()]
 
 
 def test_the_archive_has_no_tests_of_servers(tmp_path):

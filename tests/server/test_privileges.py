@@ -5,7 +5,7 @@ import psycopg.types.json
 import pytest
 
 from catalog import DEFAULT_PRIVILEGES
-from next_release import RELEASED
+from next_release import UPGRADES, provide
 
 # The privileges of PUBLIC for the objects of the extension, by their kind.
 PUBLIC = {
@@ -71,7 +71,8 @@ OBJECTS = """
     WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
       AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
 
-DATABASES = {"kept": None} | {f"upgraded_{number}": version for number, version in enumerate(RELEASED)}
+# Each with the version that is created and the one that it is upgraded to.
+DATABASES = {"kept": None} | {f"upgraded_{number}": versions for number, versions in enumerate(UPGRADES)}
 EVERYTHING = ["TABLES", "FUNCTIONS", "SEQUENCES"]
 
 
@@ -81,18 +82,20 @@ def create(db, name, **definition):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """A database whose owner, no superuser, has created the extension, others where he has upgraded that of a release and default
-    privileges grant nothing, and the roles."""
+    """A database whose owner, no superuser, has created the extension, others where he has upgraded it and default privileges
+    grant nothing, and the roles."""
     server = servers()
+    provide(server)
     server.sql("""CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE keeper LOGIN;
                   CREATE ROLE deputy LOGIN IN ROLE keeper; CREATE ROLE grantee;
                   CREATE ROLE substitute LOGIN NOINHERIT IN ROLE keeper, pg_monitor""")
-    for database, version in DATABASES.items():
+    for database, versions in DATABASES.items():
         server.sql(f"CREATE DATABASE {database} OWNER keeper")
-        if version:
+        if versions:
             server.connect(dbname=database).execute(DEFAULT_PRIVILEGES)
         with server.connect(dbname=database, user="keeper") as db:
-            db.execute("CREATE EXTENSION flake" + (f" VERSION '{version}'; ALTER EXTENSION flake UPDATE" if version else ""))
+            upgrade = " VERSION '{}'; ALTER EXTENSION flake UPDATE TO '{}'".format(*versions) if versions else ""
+            db.execute(f"CREATE EXTENSION flake{upgrade}")
             create(db, "old", like="twitter")
     return server
 

@@ -15,7 +15,8 @@ import time
 import pytest
 
 import pages
-from conftest import ROOT, SECONDS, bindir, pg_config
+from conftest import ROOT, SECONDS, Server, bindir, pg_config
+from sessions import OTHERS, PLAIN
 from tailing import SLEEP
 from waiting import wait_until
 
@@ -31,26 +32,27 @@ WRITES = [
 ]
 
 
-def recipe(heading, language="sql"):
-    """From the page that has it."""
+def recipe(heading, language="sql", server=Server):
+    """From the page that has it, with the names of the server's tables."""
     page, = (page for page in (PAGE, RECIPES) if f"# {heading}\n" in page.read_text())
-    return pages.recipe(page, heading, language)
+    return [server.named(code, language) for code in pages.recipe(page, heading, language)]
 
 
-def python(heading, name):
+def python(heading, name, server=Server):
     """A function from the page."""
     names = {}
-    exec(recipe(heading, "python")[0], names)
+    exec(recipe(heading, "python", server)[0], names)
     return names[name]
 
 
-@pytest.fixture
-def server(own_servers):
-    return with_outbox(own_servers())
+@pytest.fixture(params=[PLAIN, *OTHERS], ids=str)
+def server(own_servers, request):
+    """As a client in each kind of session sees it."""
+    return with_outbox(request.param.of(own_servers("wal_level=logical"), extension=True))
 
 
 def with_outbox(server):
-    server.sql(re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0])
+    server.sql(server.named(re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]))
     return server
 
 
@@ -60,7 +62,7 @@ def writers(server, table="outbox"):
     scripts = []
     for number, script in enumerate(WRITES):
         path = server.base / f"write {number}.sql"
-        path.write_text(script.format(table))
+        path.write_text(server.named(script.format(table)))
         scripts += ["-f", path]
     process = subprocess.Popen(
         [bindir() / "pgbench", "-n", "-c", "6", "-t", str(100 * SECONDS), *scripts], env=server.client_environment,
@@ -74,7 +76,7 @@ def writers(server, table="outbox"):
 
 
 def wait_until_complete(server, table="outbox"):
-    wait_until(lambda: server.value(f"SELECT COALESCE(max(id) < flake_min(flake_horizon()), true) FROM {table}"))
+    wait_until(lambda: server.value(server.named(f"SELECT COALESCE(max(id) < flake_min(flake_horizon()), true) FROM {table}")))
 
 
 def consume(server, process, step):
@@ -89,7 +91,7 @@ def consume(server, process, step):
 
 
 def written(server, table="outbox"):
-    ids = [id for id, in server.sql(f"SELECT id FROM {table} ORDER BY id")]
+    ids = [id for id, in server.sql(server.named(f"SELECT id FROM {table} ORDER BY id"))]
     assert len(ids) > 10
     return ids
 
@@ -109,7 +111,7 @@ def run(db, code, crashes=0.0):
 
 def test_one_consumer(server):
     """Two processes take turns, and sometimes crash; another consumer reads for itself."""
-    prepare, repeated = recipe("One consumer")
+    prepare, repeated = recipe("One consumer", server=server)
     server.sql(prepare)
     taken = []
 
@@ -138,7 +140,7 @@ def test_one_consumer(server):
 
 
 def test_several_processes_of_one_consumer_wait_for_each_other(server):
-    prepare, repeated = recipe("One consumer")
+    prepare, repeated = recipe("One consumer", server=server)
     server.sql(prepare)
     taken, lock = [], threading.Lock()
 
@@ -154,8 +156,8 @@ def test_several_processes_of_one_consumer_wait_for_each_other(server):
 
 
 def test_consumers_that_share_the_work(server):
-    prepare, repeated = recipe("Several consumers that share the work")
-    server.sql(recipe("One consumer")[0] + prepare)
+    prepare, repeated = recipe("Several consumers that share the work", server=server)
+    server.sql(recipe("One consumer", server=server)[0] + prepare)
     taken, lock = [], threading.Lock()
 
     def worker(process):
@@ -174,13 +176,13 @@ def test_consumers_that_share_the_work(server):
 
 def test_a_projection(server):
     """At every moment, the balances are those of all events below the position."""
-    prepare, repeated = recipe("An event store and its projection")
+    prepare, repeated = recipe("An event store and its projection", server=server)
     server.sql(f"""{prepare}
-        ALTER TABLE events ALTER account SET DEFAULT random() * 9, ALTER amount SET DEFAULT random() * 200 - 100""")
-    same = """
+        ALTER TABLE {server.named("events")} ALTER account SET DEFAULT random() * 9, ALTER amount SET DEFAULT random() * 200 - 100""")
+    same = server.named("""
         SELECT ARRAY(SELECT (account, balance)::text FROM balances ORDER BY account)
              = ARRAY(SELECT (account, sum(amount)::bigint)::text FROM events, projections WHERE id < upto GROUP BY account
-                     ORDER BY account)"""
+                     ORDER BY account)""")
     with writers(server, "events") as process, server.connect() as db, server.connect() as other:
         while process.poll() is None:
             db.execute(repeated)
@@ -188,13 +190,13 @@ def test_a_projection(server):
         wait_until_complete(server, "events")
         db.execute(repeated)
         assert other.execute(same).fetchone() == (True,)
-        both = "SELECT (SELECT sum(balance) FROM balances) = (SELECT sum(amount) FROM events)"
+        both = server.named("SELECT (SELECT sum(balance) FROM balances) = (SELECT sum(amount) FROM events)")
         assert other.execute(both).fetchone() == (True,)
     assert written(server, "events")
 
 
 def test_exports(server):
-    prepare, repeated = recipe("Export what is new")
+    prepare, repeated = recipe("Export what is new", server=server)
     server.sql(prepare)
 
     def export():
@@ -207,8 +209,8 @@ def test_exports(server):
 
 def test_an_export_that_cannot_be_written(server):
     """The next run has the rows."""
-    prepare, repeated = recipe("Export what is new")
-    server.sql(f"{prepare}; INSERT INTO outbox SELECT FROM generate_series(1, 1000)")
+    prepare, repeated = recipe("Export what is new", server=server)
+    server.sql(prepare + server.named("; INSERT INTO outbox SELECT FROM generate_series(1, 1000)"))
     wait_until_complete(server)
     with open("/dev/full", "w") as full, pytest.raises(subprocess.CalledProcessError):
         server.run("psql", "-X", "-q", input=repeated, stdout=full)
@@ -217,15 +219,15 @@ def test_an_export_that_cannot_be_written(server):
 
 def test_being_woken(server):
     """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
-    server.sql(recipe("Being woken")[0])
-    follow = python("Being woken", "follow")
+    server.sql(recipe("Being woken", server=server)[0])
+    follow = python("Being woken", "follow", server)
     taken = []
 
     def end(process):
         process.wait()
         # Longer than the consumer waits for the horizon; it has to be woken.
         time.sleep(1)
-        server.sql("INSERT INTO outbox (event) VALUES ('end')")
+        server.sql(server.named("INSERT INTO outbox (event) VALUES ('end')"))
 
     with server.connect() as db, writers(server) as process:
         threading.Thread(target=end, args=(process,)).start()
@@ -290,21 +292,24 @@ def test_several_nodes(own_servers):
     second.sql("DROP SUBSCRIPTION events")
 
 
-def test_a_mark_in_the_stream_of_changes(own_servers):
+def test_a_mark_in_the_stream_of_changes(server):
     """Consumers that take rows in the order of the stream take some in another order than that of their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():
         pytest.skip("this PostgreSQL has no test_decoding")
     read = python("A mark in the stream of changes", "read_changes")
     mark, = recipe("A mark in the stream of changes")
-    server = with_outbox(own_servers("wal_level=logical"))
+    table = server.value(server.named("""SELECT quote_ident(schemaname) || '.' || quote_ident(relname) FROM pg_stat_user_tables
+        WHERE relid = 'outbox'::regclass"""))
+    server.sql("CREATE TABLE another_table (id bigint DEFAULT flake_next('twitter'))")
     server.sql("SELECT pg_create_logical_replication_slot('changes', 'test_decoding')")
     waiting, came = [], []
     with server.connect() as db, server.connect() as marker, writers(server) as process:
 
         def step():
+            marker.execute("INSERT INTO another_table DEFAULT VALUES")
             marker.execute(mark)
             before = len(waiting)
-            complete = read(db, "changes", waiting)
+            complete = read(db, "changes", table, waiting)
             came.extend(waiting[before:])
             return complete
 
@@ -330,9 +335,9 @@ def asked_by_lines(server, command, **environment):
 
 
 BY_SQLALCHEMY = """
-import json, os, sys
+import json, sys
 from sqlalchemy import create_engine
-engine = create_engine("postgresql+psycopg://postgres@/postgres?host=" + os.environ["PGHOST"])
+engine = create_engine("postgresql+psycopg://")
 for last in sys.stdin:
     with engine.begin() as connection:
         print(json.dumps([list(row) for row in read_by_sqlalchemy(connection, int(last))]), flush=True)
@@ -343,15 +348,16 @@ def test_sqlalchemy(server):
     environment = {"PYTHONPATH": str(CLIENTS / "python")}
     if subprocess.run([sys.executable, "-c", "import sqlalchemy"], check=False, env=environment, capture_output=True).returncode:
         pytest.skip("SQLAlchemy is not there and could not be installed")
-    command = [sys.executable, "-c", recipe("SQLAlchemy", "python")[0] + BY_SQLALCHEMY]
+    code = recipe("SQLAlchemy", "python")[0].replace('"outbox"', '"Outbox"' if server.named("outbox") != "outbox" else '"outbox"')
+    command = [sys.executable, "-c", code + BY_SQLALCHEMY]
     with writers(server) as process, asked_by_lines(server, command, **environment) as read:
         assert read_on(server, process, read) == written(server)
 
 
 def test_an_id_of_another_transaction(server):
     """It is covered, or refused as it is too late; it never comes to a consumer in the wrong order."""
-    code, = recipe("IDs of another transaction")
-    query = "SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id"
+    code, = recipe("IDs of another transaction", server=server)
+    query = server.named("SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id")
     command = [bindir() / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=sqlstate"]
 
     def insert():
@@ -369,4 +375,4 @@ def test_an_id_of_another_transaction(server):
         wait_until_complete(server)
         taken += [id for id, in db.execute(query, (last,)).fetchall()]
     assert len(taken) == sum(job.result() for job in jobs)
-    assert taken == [id for id, in server.sql("SELECT id FROM outbox ORDER BY id")]
+    assert taken == [id for id, in server.sql(server.named("SELECT id FROM outbox ORDER BY id"))]

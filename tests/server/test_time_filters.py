@@ -83,7 +83,7 @@ SHAPES = {
     "now": ("SELECT * FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'",
             r"\(id >= flake_since\(\(now\(\) - '1 day'::interval\), 'twitter'::text\)\)"),
     "sub-query": ("SELECT * FROM ids WHERE flake_timestamp(id) > (SELECT max(at) - interval '1 h' FROM moments)",
-                  r"\(id >= flake_after\(\$0, 'twitter'::text\)\)|\(id >= flake_after\(\(InitPlan 1\)\.col1, "
+                  r"\(id >= flake_after\(\$0, 'twitter'::text\)\)|\(id >= flake_after\(\(InitPlan (?:1|expr_1)\)\.col1, "
                   r"'twitter'::text\)\)"),
     "view": ("SELECT * FROM orders WHERE created_at > now() - interval '1 day'", r"\(id >= flake_after\(\(now\(\) - "),
     "join": ("SELECT * FROM moments m JOIN ids ON flake_timestamp(ids.id) >= m.at AND flake_timestamp(ids.id) < m.at + "

@@ -163,17 +163,6 @@ def test_plans_that_are_kept(db):
     db.execute("DEALLOCATE kept")
 
 
-def test_objects_of_a_release(own_servers):
-    """Until ALTER EXTENSION flake UPDATE, nothing is replaced: the objects of 0.9.0 have no functions for it."""
-    server = own_servers(extension="0.9.0")
-    with server.connect() as db:
-        db.execute("LOAD 'flake'; CREATE TABLE ids (id bigint PRIMARY KEY); CREATE TABLE snos (id sno PRIMARY KEY)")
-        queries = [f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}", f"SELECT * FROM snos WHERE sno_timestamp(id) < {DAY}"]
-        assert ["Filter: (" in plan(db, query) and "_timestamp(id" in plan(db, query) for query in queries] == [True, True]
-        db.execute("ALTER EXTENSION flake UPDATE")
-        assert ["_timestamp(id" in plan(db, query) for query in queries] == [False, False]
-
-
 POSTGRES_FDW = """
     CREATE EXTENSION postgres_fdw;
     CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS (extensions 'flake', host '{0}', dbname 'postgres');

@@ -1,6 +1,6 @@
-"""Databases that were used with the objects of a release: they go on with the present library, whether they are upgraded or not.
+"""Databases that are in use go on when they are upgraded: what is compared is what a database does.
 
-The scripts are those that installations get, and what is compared is what a database does."""
+The scripts are those that installations get, and those of a made-up next version."""
 
 import psycopg
 import pytest
@@ -8,7 +8,7 @@ import pytest
 import horizon
 from catalog import DEFAULT_PRIVILEGES
 from clients import Made
-from next_release import RELEASED, VERSION
+from next_release import each_upgrade, provide
 from standing_clock import (
     SESSIONS,
     at,
@@ -25,9 +25,24 @@ from test_privileges import OBJECTS, PUBLIC
 from test_takeover import part, rewind_and_switch_back
 from used_database import CONTENT, TABLES, USED, members, replaced
 
-pytestmark = pytest.mark.parametrize("version", RELEASED)
-UPGRADE = "ALTER EXTENSION flake UPDATE"
-either_way = pytest.mark.parametrize("upgrade", ["", UPGRADE], ids=["not upgraded", "upgraded"])
+pytestmark = each_upgrade
+
+
+@pytest.fixture
+def make(own_servers, version):
+    """Makes servers with the objects of the earlier version, which find the scripts of the later one."""
+
+    def make(*settings, **options):
+        server = own_servers(*settings, **{"extension": version} | options)
+        provide(server)
+        return server
+
+    return make
+
+
+@pytest.fixture
+def upgrade(to):
+    return f"ALTER EXTENSION flake UPDATE TO '{to}'"
 
 
 def without_privilege(db):
@@ -50,9 +65,9 @@ def use(db, made):
     assert db.execute(wrong).fetchone() == (None,)
 
 
-def test_what_was_there_stays(own_servers, version):
+def test_what_was_there_stays(make, version, to, upgrade):
     """In a database whose owner, who is no superuser, has created the extension, where default privileges grant nothing."""
-    server, made = own_servers(), Made()
+    server, made = make(), Made()
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
     server.sql("CREATE DATABASE kept OWNER keeper")
     server.connect(dbname="kept").execute(DEFAULT_PRIVILEGES)
@@ -65,8 +80,8 @@ def test_what_was_there_stays(own_servers, version):
         other.execute("EXECUTE read")
         content, objects = db.execute(CONTENT).fetchone(), members(db)
         mark = other.execute("SELECT last_value FROM flake_mark").fetchone()
-        db.execute(UPGRADE)
-        assert db.execute("SELECT extversion FROM pg_extension WHERE extname = 'flake'").fetchone() == (VERSION,)
+        db.execute(upgrade)
+        assert db.execute("SELECT extversion FROM pg_extension WHERE extname = 'flake'").fetchone() == (to,)
         assert db.execute(CONTENT).fetchone() == content
         assert replaced(objects, members(db)) == []
         assert without_privilege(db) == []
@@ -84,35 +99,31 @@ def test_what_was_there_stays(own_servers, version):
         new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_generators, flake_open_transactions")
 
 
-@either_way
 @pytest.mark.parametrize("used", [True, False])
-def test_marks_of_other_nodes_stay(own_servers, version, upgrade, used):
+def test_marks_of_other_nodes_stay(make, upgrade, used):
     """The first server comes back after another one, with another number, has upgraded the database, with and without IDs of its
     own before."""
-    first, second, made = part(own_servers, extension=version)
+    first, second, made = part(make)
     if used:
         attempts(second, made)
-    if upgrade:
-        second.sql(upgrade)
+    second.sql(upgrade)
     attempts(second, made)
     rewind_and_switch_back(first, second)
     pass_through(first, made, 3, 40)
 
 
-@either_way
-def test_a_failover_afterwards(own_servers, version, upgrade):
+def test_a_failover_afterwards(make, upgrade):
     """A standby replays the upgrade while it is read; its clock is behind IDs from before and from after."""
-    primary, made = server_at_0(own_servers, extension=version), Made()
+    primary, made = server_at_0(make), Made()
     primary.sql(USED)
-    standby = own_servers(standby_of=primary, clock=at(0))
+    standby = make(standby_of=primary, clock=at(0))
     primary.set_clock(at(60))
     insert(primary, made)
     primary.set_clock(at(0))
     standby.wait_for_replay(primary)
     with standby.connect() as reader:
         before = reader.execute(CONTENT).fetchone()
-        if upgrade:
-            primary.sql(upgrade)
+        primary.sql(upgrade)
         assert "twitter" in attempts(primary, made)
         primary.set_clock(at(61))
         make_in_all(primary, made)
@@ -128,10 +139,9 @@ def test_a_failover_afterwards(own_servers, version, upgrade):
         use(db, made)
 
 
-@either_way
-def test_horizons(own_servers, version, upgrade):
+def test_horizons(make, upgrade):
     """Transactions that have made IDs before go on to hold them, prepared ones too."""
-    server = own_servers("max_prepared_transactions=2", extension=version)
+    server = make("max_prepared_transactions=2")
     server.sql(horizon.OUTBOX)
     with server.connect() as writer, server.connect() as tailer, server.connect() as db:
         db.execute("BEGIN")
@@ -140,11 +150,10 @@ def test_horizons(own_servers, version, upgrade):
         writer.execute("BEGIN")
         id = horizon.insert(writer)
         assert horizon.holds(tailer, prepared)
-        if upgrade:
-            db.execute(upgrade)
+        db.execute(upgrade)
         for asking in [tailer, db]:
             assert horizon.holds(asking, prepared)
-        assert sorted(gid for gid, in tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL")) == ["prepared"]
+        assert tailer.execute("SELECT gid FROM flake_open_transactions WHERE gid IS NOT NULL").fetchall() == [("prepared",)]
         db.execute("COMMIT PREPARED 'prepared'")
         assert horizon.passes(tailer, prepared) and horizon.holds(tailer, id)
         later = horizon.insert(writer)
@@ -152,33 +161,16 @@ def test_horizons(own_servers, version, upgrade):
         assert horizon.passes(tailer, later)
 
 
-@either_way
-@pytest.mark.parametrize("number", ["same number", "another number"])
-def test_horizons_of_before_bind_after_a_failover(own_servers, version, upgrade, number):
-    own = ["flake.node_id=1"] if number == "another number" else []
-    primary = server_at_0(own_servers, "flake.node_count=2", extension=version)
-    standby = own_servers(*own, standby_of=primary, clock=at(0))
-    primary.set_clock(at(60))
-    announced = horizon.announce(primary)
-    primary.set_clock(at(0))
-    if upgrade:
-        primary.sql(upgrade)
-    fail_over(primary, standby)
-    horizon.goes_on(standby, announced, 0, 59, 60)
-
-
-@either_way
-def test_a_promoted_standby_is_upgraded(own_servers, version, upgrade):
+def test_a_promoted_standby_is_upgraded(make, upgrade):
     """Before its first ID, so that it has not looked at the marks; and restored from a crash afterwards."""
-    primary, made = server_at_0(own_servers, extension=version), Made()
-    standby = own_servers(standby_of=primary, clock=at(0))
+    primary, made = server_at_0(make), Made()
+    standby = make(standby_of=primary, clock=at(0))
     primary.set_clock(at(60))
     insert(primary, made)
     primary.set_clock(at(0))
     primary.sql("CREATE TABLE plain ()")
     fail_over(primary, standby)
-    if upgrade:
-        standby.sql(upgrade)
+    standby.sql(upgrade)
     attempts(standby, made)
     standby.restart(mode="immediate")
     attempts(standby, made)

@@ -127,7 +127,7 @@ impl<S: IdSource> Generator<S> {
     #[inline]
     pub fn next(&mut self, now: i64, argument: S::Argument) -> Answer<S::Id> {
         if !self.walk.is_ready(now.wrapping_sub(self.start) as u64)
-            && let Some(answer) = self.begin_run(now)
+            && let Err(answer) = self.begin_run(now)
         {
             return answer;
         }
@@ -177,42 +177,50 @@ impl<S: IdSource> Generator<S> {
         if self.issued == 0 { None } else { Some(self.start) }
     }
 
-    /// Moves to the next run of this tick, or to the tick of `now`. Returns why it cannot, if so.
+    /// Moves to the next run of this tick, or to the tick of `now`; the error is the answer instead of an ID.
     #[cold]
-    fn begin_run(&mut self, now: i64) -> Option<Answer<S::Id>> {
+    fn begin_run(&mut self, now: i64) -> Result<(), Answer<S::Id>> {
         let length = self.ticks.length;
         if now.wrapping_sub(self.start) as u64 >= length as u64 {
-            if now >= self.ticks.end() {
-                return Some(Answer::Exhausted);
-            }
-            // Time before the epoch counts as the first tick.
-            let tick = self.ticks.nearest(now);
-            let start = self.ticks.start_of(tick);
-            if start <= self.start && !S::GOES_BACK {
-                return Some(Answer::ClockBehind { until: self.start });
-            }
-            if start <= self.start && start <= self.stepped_back_from {
-                return Some(Answer::ClockBehind { until: self.start.min(self.stepped_back_from + length) });
-            }
-            if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
-                return Some(Answer::Outside { tick_end: start.saturating_add(length) });
-            }
-            if start < self.start {
-                self.stepped_back_from = self.start;
-                self.drifts += 1;
-            }
-            self.keeps_pace &= start.saturating_sub(self.start) / length <= REST;
-            self.start = start;
-            self.time_bits = self.source.time_bits(tick, self.drifts);
-            self.walk.enter_tick();
+            self.enter_tick(now)?;
         }
-        let until = self.walk.begin_run(now.wrapping_sub(self.start) as u64, self.keeps_pace).err()?;
-        let until = self.start + until as i64;
-        if until < self.start + length {
-            return Some(Answer::Ahead { until });
+        self.walk.begin_run(now.wrapping_sub(self.start) as u64, self.keeps_pace).map_err(|until| {
+            let until = self.start + until as i64;
+            if until < self.start + length {
+                return Answer::Ahead { until };
+            }
+            // Before its first ID, it only waits for the tick to begin.
+            self.keeps_pace |= self.issued > 0;
+            Answer::Wait { until }
+        })
+    }
+
+    /// Moves to the tick of `now`.
+    fn enter_tick(&mut self, now: i64) -> Result<(), Answer<S::Id>> {
+        let length = self.ticks.length;
+        if now >= self.ticks.end() {
+            return Err(Answer::Exhausted);
         }
-        // Before its first ID, it only waits for the tick to begin.
-        self.keeps_pace |= self.issued > 0;
-        Some(Answer::Wait { until })
+        // Time before the epoch counts as the first tick.
+        let tick = self.ticks.nearest(now);
+        let start = self.ticks.start_of(tick);
+        if start <= self.start && !S::GOES_BACK {
+            return Err(Answer::ClockBehind { until: self.start });
+        }
+        if start <= self.start && start <= self.stepped_back_from {
+            return Err(Answer::ClockBehind { until: self.start.min(self.stepped_back_from + length) });
+        }
+        if start.wrapping_sub(self.open_from) as u64 >= self.open_for {
+            return Err(Answer::Outside { tick_end: start.saturating_add(length) });
+        }
+        if start < self.start {
+            self.stepped_back_from = self.start;
+            self.drifts += 1;
+        }
+        self.keeps_pace &= start.saturating_sub(self.start) / length <= REST;
+        self.start = start;
+        self.time_bits = self.source.time_bits(tick, self.drifts);
+        self.walk.enter_tick();
+        Ok(())
     }
 }

@@ -78,6 +78,7 @@ fn learn_prepared<H: HorizonHost>(host: &H) {
     let next = host.next_xid();
     let of = |(xid, bound)| Prepared::new(widened(next, xid), bound, host.database_of(xid));
     let carried: Vec<_> = carried.into_iter().map(of).collect();
+    host.point("prepared read");
     add_prepared(host, &carried);
     are_known.store(true, Ordering::Release);
 }

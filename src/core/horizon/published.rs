@@ -21,23 +21,19 @@ pub fn publish<H: HorizonHost>(
     session: &SessionTransactions,
     snapshot: &impl QuerySnapshot,
 ) -> Result<Option<i64>, H::Error> {
-    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.bound.recalls));
+    let recalls = host.lock(|state| state.ledger.map_or(0, |ledger| ledger.horizons.bound.recalls));
     let new = Published { horizon: ask(host, session, snapshot)?, next: host.next_xid() };
     host.use_up_a_number();
-    let mut outcome = Ok(None);
-    host.change_page(|page| {
+    let published = host.change_page(|page| {
         let mut marks = match marks_of(page) {
             Ok(marks) if marks.bound.recalls == recalls && page.bytes.is_some() => marks,
-            found => {
-                outcome = found.map(|_| None);
-                return Change::Keep;
-            }
+            found => return (Change::Keep, found.map(|_| None)),
         };
         let is_new = add(&mut marks.published, new);
-        outcome = Ok(marks.published.last().map(|one| one.horizon));
-        if is_new { Change::Write(marks.encode(None), marks.last_value()) } else { Change::Keep }
+        let change = if is_new { Change::Write(marks.encode(None), marks.last_value()) } else { Change::Keep };
+        (change, Ok(marks.published.last().map(|one| one.horizon)))
     })?;
-    Ok(outcome?)
+    Ok(published?)
 }
 
 /// Returns the highest horizon that a snapshot which was taken in recovery may use; none if there is none yet.

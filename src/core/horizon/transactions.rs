@@ -10,16 +10,13 @@ use super::NONE;
 use super::entries::add_prepared;
 use super::host::HorizonHost;
 use super::prepared::Prepared;
-use crate::ledger::host::Host;
-use crate::ledger::protocol::{Grant, grant, take_page};
+use crate::ledger::protocol::{Grant, grant};
 
 /// The transactions of a session, as it remembers them.
 #[derive(Debug)]
 pub struct SessionTransactions {
     /// From this instant on, readings of the clock are admitted in the present transaction.
     admitted: Cell<i64>,
-    /// Whether the session joined before the server was promoted, if it was.
-    joined_in_recovery: Cell<bool>,
     /// The era in which this session has asked for time to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
     /// The last horizon of the present transaction, if that has one snapshot, after so many recalls.
@@ -29,12 +26,7 @@ pub struct SessionTransactions {
 impl SessionTransactions {
     /// The transactions of a session that has not joined.
     pub const fn before_joining() -> Self {
-        Self {
-            admitted: Cell::new(NONE),
-            joined_in_recovery: Cell::new(false),
-            covered_in: Cell::new(None),
-            last: Cell::new((0, i64::MIN)),
-        }
+        Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, i64::MIN)) }
     }
 
     /// Has the session's transactions hold horizons from now on.
@@ -42,7 +34,6 @@ impl SessionTransactions {
         if let Some(own) = host.own() {
             own.begin(host.database());
         }
-        self.joined_in_recovery.set(host.in_recovery());
     }
 
     /// Returns whether IDs of ticks that end after `now`, a fresh reading of the clock, were admitted in the present transaction.
@@ -65,25 +56,9 @@ impl SessionTransactions {
         Ok(())
     }
 
-    /// Returns whether the server was promoted since this session joined.
-    pub fn is_promoted<H: Host>(&self, host: &H) -> bool {
-        self.joined_in_recovery.get() && !host.in_recovery()
-    }
-
-    /// Has the ledger begin anew in a session that joined before the server was promoted: the old primary may have announced
-    /// horizons above the time that was granted to the session.
-    pub fn notice_promotion<H: Host>(&self, host: &mut H) -> Result<(), H::Error> {
-        if self.is_promoted(host) {
-            take_page(host)?;
-            self.joined_in_recovery.set(false);
-        }
-        Ok(())
-    }
-
     /// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced: then it
     /// returns the latest that may have been.
     pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Result<(), i64>, H::Error> {
-        self.notice_promotion(host)?;
         let floor = self.floor(host)?;
         if instant < floor {
             return Ok(Err(floor));

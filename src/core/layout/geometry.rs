@@ -35,39 +35,10 @@ impl Geometry {
         if epoch < FIRST_INSTANT {
             return Err(Fault::EarlyEpoch);
         }
-        let mut width = 0;
-        let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);
-        let mut i = 0;
-        while i < fields.len() {
-            if fields[i].bits == 0 {
-                return Err(Fault::EmptyField(i + 1));
-            }
-            width += fields[i].bits as u32;
-            match fields[i].role {
-                Role::Timestamp { .. } => timestamps += 1,
-                Role::Sequence => sequences += 1,
-                Role::Worker { .. } => workers += 1,
-                Role::Tag => tags += 1,
-                Role::Random | Role::Flag | Role::Reserved { .. } => {}
-            }
-            i += 1;
-        }
-        if width > 64 {
-            return Err(Fault::TooWide(width));
-        }
-        if timestamps != 1 {
-            return Err(Fault::Timestamps(timestamps));
-        }
-        if sequences > 1 {
-            return Err(Fault::Sequences(sequences));
-        }
-        if tags > 1 {
-            return Err(Fault::Tags(tags));
-        }
-        if workers > MAX_RUNS {
-            return Err(Fault::Workers { found: workers, most: MAX_RUNS });
-        }
-
+        let width = match width_of(fields) {
+            Ok(width) => width,
+            Err(fault) => return Err(fault),
+        };
         let above = if width == 64 { 0 } else { u64::MAX << width };
         let mut geometry = Self {
             width,
@@ -146,6 +117,43 @@ impl Geometry {
         }
         tick.reverse_bits() >> (64 - self.timestamp.width)
     }
+}
+
+/// The width of an ID with these fields, if there are as many of each role as a layout may have.
+const fn width_of(fields: &[Field]) -> Result<u32, Fault> {
+    let mut width = 0;
+    let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);
+    let mut i = 0;
+    while i < fields.len() {
+        if fields[i].bits == 0 {
+            return Err(Fault::EmptyField(i + 1));
+        }
+        width += fields[i].bits as u32;
+        match fields[i].role {
+            Role::Timestamp { .. } => timestamps += 1,
+            Role::Sequence => sequences += 1,
+            Role::Worker { .. } => workers += 1,
+            Role::Tag => tags += 1,
+            Role::Random | Role::Flag | Role::Reserved { .. } => {}
+        }
+        i += 1;
+    }
+    if width > 64 {
+        return Err(Fault::TooWide(width));
+    }
+    if timestamps != 1 {
+        return Err(Fault::Timestamps(timestamps));
+    }
+    if sequences > 1 {
+        return Err(Fault::Sequences(sequences));
+    }
+    if tags > 1 {
+        return Err(Fault::Tags(tags));
+    }
+    if workers > MAX_RUNS {
+        return Err(Fault::Workers { found: workers, most: MAX_RUNS });
+    }
+    Ok(width)
 }
 
 /// Collects the worker number's bits from its finest field up: the highest rank first, and within a rank the least

@@ -9,32 +9,35 @@
 //! | 16 | 2 + 2 + 1 + 1 | the numbers of marks and gaps; whether there are folded marks and the file's part |
 //! | 24 | 16 | the bound of horizons: recalls, incarnation, instant |
 //! | 40 | 8 | until when folded marks have used time |
-//! | 48 | 72 | the file's part, of which 22 bytes are used |
+//! | 48 | 64 | the file's part, of which 23 bytes are used |
+//! | 112 | 8 | what flake_start_above was told |
 //! | 120 | 8 | the number of published horizons |
 //! | 128 | 16 each | published horizons: the instant, the next number of a transaction |
 //! | 320 | 192 | room for later versions, which others keep as it is |
-//! | 512 | 24 each | marks: node, number of nodes, incarnation, start, until |
-//! | 4112 | 24 each | gaps: the mark's index, whether it is accepted, from, to |
+//! | 512 | 32 each | marks: node, number of nodes, incarnation, start, until when it has used time itself, and until when others had |
+//! | 5312 | 24 each | gaps: the mark's index, whether it is accepted, whether it is in the time of others, from, to |
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::marks::{Bound, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, Writer};
+use super::bound::Bound;
+use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM, Times};
 use super::note::ExitNote;
 use super::used::{Free, Used};
 
 /// Bytes of the form: a page of PostgreSQL has room for it.
 pub const SIZE: usize = 8144;
-/// Bytes that later versions may use.
-pub const ROOM: usize = MARKS_AT - ROOM_AT;
 const PUBLISHED_AT: usize = 128;
 const ROOM_AT: usize = PUBLISHED_AT + MAX_PUBLISHED * 16;
 const MAGIC: [u8; 4] = *b"FLKM";
 const VERSION: u16 = 1;
-const MARKS_AT: usize = 512;
-const GAPS_AT: usize = MARKS_AT + MAX_MARKS * 24;
+const MARKS_AT: usize = ROOM_AT + ROOM;
+const MARK: usize = 32;
+const GAPS_AT: usize = MARKS_AT + MAX_MARKS * MARK;
 const MAX_GAPS: usize = (SIZE - GAPS_AT) / 24;
-/// The owner of folded marks' gaps.
+/// The mark of folded marks' gaps.
 const FOLDED: u16 = u16::MAX;
+/// A mark's index, and whether its gaps are in the time of others.
+type Owner = (u16, bool);
 
 /// The part that only the file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub struct FilePart {
     pub wal_timeline: u32,
     /// Whether the server was waiting for an old primary: after a restart, it waits again.
     pub waits: bool,
+    /// Whether it was looking out for one, in an incarnation's first seconds: after a restart, it does so again.
+    pub watches: bool,
     /// Written by the last session that exited; none while sessions make IDs. It lies behind the block, in bytes of its own.
     pub exit_note: Option<ExitNote>,
 }
@@ -81,7 +86,7 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(get(bytes, at))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(get(bytes, at))
 }
 
@@ -89,7 +94,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(get(bytes, at))
 }
 
-pub(super) fn i64_at(bytes: &[u8], at: usize) -> i64 {
+fn i64_at(bytes: &[u8], at: usize) -> i64 {
     i64::from_le_bytes(get(bytes, at))
 }
 
@@ -113,27 +118,29 @@ impl Marks {
             put(&mut bytes, 56, file.node.0.to_le_bytes());
             put(&mut bytes, 60, file.node.1.to_le_bytes());
             put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
-            put(&mut bytes, 69, [file.waits.into()]);
+            put(&mut bytes, 69, [file.waits.into(), file.watches.into()]);
         }
+        put(&mut bytes, 112, self.above.to_le_bytes());
         put(&mut bytes, 120, (self.published.len() as u64).to_le_bytes());
         for (at, one) in (PUBLISHED_AT..).step_by(16).zip(&self.published) {
             put(&mut bytes, at, one.horizon.to_le_bytes());
             put(&mut bytes, at + 8, one.next.to_le_bytes());
         }
         put(&mut bytes, ROOM_AT, self.room);
-        for (index, Mark { by, used }) in self.listed.iter().enumerate() {
-            let at = MARKS_AT + index * 24;
+        for (index, Mark { by, times }) in self.listed.iter().enumerate() {
+            let at = MARKS_AT + index * MARK;
             for (field, number) in [by.node.0, by.node.1, by.incarnation, by.start].into_iter().enumerate() {
                 put(&mut bytes, at + field * 4, number.to_le_bytes());
             }
-            put(&mut bytes, at + 16, used.until().to_le_bytes());
+            put(&mut bytes, at + 16, times.own.until().to_le_bytes());
+            put(&mut bytes, at + 24, times.inherited.until().to_le_bytes());
         }
         let gaps = self.gaps_with_room();
         put(&mut bytes, 18, (gaps.len() as u16).to_le_bytes());
-        for (index, (owner, gap)) in gaps.into_iter().enumerate() {
+        for (index, ((mark, is_inherited), gap)) in gaps.into_iter().enumerate() {
             let at = GAPS_AT + index * 24;
-            put(&mut bytes, at, owner.to_le_bytes());
-            put(&mut bytes, at + 2, [gap.accepted.into()]);
+            put(&mut bytes, at, mark.to_le_bytes());
+            put(&mut bytes, at + 2, [gap.accepted.into(), is_inherited.into()]);
             put(&mut bytes, at + 8, gap.from.to_le_bytes());
             put(&mut bytes, at + 16, gap.to.to_le_bytes());
         }
@@ -142,10 +149,13 @@ impl Marks {
         bytes
     }
 
-    fn gaps_with_room(&self) -> Vec<(u16, Free)> {
-        let owned = |(owner, used): (u16, &Used)| used.gaps().iter().map(|&gap| (owner, gap)).collect::<Vec<_>>();
-        let listed = self.listed.iter().enumerate().map(|(index, mark)| (index as u16, &mark.used));
-        let mut gaps: Vec<_> = listed.chain(self.folded.iter().map(|used| (FOLDED, used))).flat_map(owned).collect();
+    fn gaps_with_room(&self) -> Vec<(Owner, Free)> {
+        let sets = self.listed.iter().enumerate().flat_map(|(index, mark)| {
+            [((index as u16, false), &mark.times.own), ((index as u16, true), &mark.times.inherited)]
+        });
+        let sets = sets.chain(self.folded.iter().map(|used| ((FOLDED, false), used)));
+        let mut gaps: Vec<_> =
+            sets.flat_map(|(owner, used)| used.gaps().iter().map(move |&gap| (owner, gap))).collect();
         if gaps.len() > MAX_GAPS {
             gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.from));
             gaps.truncate(MAX_GAPS);
@@ -174,34 +184,37 @@ impl Marks {
         let published = (PUBLISHED_AT..).step_by(16).take(published as usize);
         let published =
             published.map(|at| Published { horizon: i64_at(bytes, at), next: u64_at(bytes, at + 8) }).collect();
-        let gaps: Vec<(u16, Free)> = (0..gaps)
+        let gaps: Vec<(Owner, Free)> = (0..gaps)
             .map(|index| {
                 let at = GAPS_AT + index * 24;
                 let gap =
                     Free { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
-                (u16_at(bytes, at), gap)
+                ((u16_at(bytes, at), bytes[at + 3] != 0), gap)
             })
             .collect();
-        let used = |owner: u16, until: i64| {
+        let used = |owner: Owner, until: i64| {
             Used::except(until, gaps.iter().filter(|(of, gap)| *of == owner && gap.to <= until).map(|(_, gap)| *gap))
         };
         let listed = (0..listed)
             .map(|index| {
-                let at = MARKS_AT + index * 24;
+                let at = MARKS_AT + index * MARK;
                 let [id, count, incarnation, start] = [0, 4, 8, 12].map(|field| u32_at(bytes, at + field));
-                let by = Writer { node: (id, count), incarnation, start };
-                Mark { by, used: used(index as u16, i64_at(bytes, at + 16)) }
+                let [own, inherited] =
+                    [16, 24].map(|field| used((index as u16, field == 24), i64_at(bytes, at + field)));
+                Mark { by: Author { node: (id, count), incarnation, start }, times: Times { own, inherited } }
             })
             .collect();
-        let folded = (bytes[20] != 0).then(|| used(FOLDED, i64_at(bytes, 40)));
+        let folded = (bytes[20] != 0).then(|| used((FOLDED, false), i64_at(bytes, 40)));
         let bound = Bound { recalls: u32_at(bytes, 24), incarnation: u32_at(bytes, 28), instant: i64_at(bytes, 32) };
         let file = (bytes[21] != 0).then(|| FilePart {
             number: u64_at(bytes, 48),
             node: (u32_at(bytes, 56), u32_at(bytes, 60)),
             wal_timeline: u32_at(bytes, 64),
             waits: bytes[69] != 0,
+            watches: bytes[70] != 0,
             exit_note: None,
         });
-        Ok((Self { listed, folded, bound, published, room: get(bytes, ROOM_AT) }, file))
+        let above = i64_at(bytes, 112);
+        Ok((Self { listed, folded, above, bound, published, room: get(bytes, ROOM_AT) }, file))
     }
 }

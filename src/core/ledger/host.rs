@@ -20,7 +20,7 @@ pub const FILE: usize = 2 * HALF + NOTE;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shared {
-    /// The open stretch and the era.
+    /// The window and the era.
     pub window: SharedWindow,
     /// The latest present instant that a session has seen.
     pub last_seen: AtomicI64,
@@ -72,7 +72,7 @@ pub struct FileState {
     pub half: usize,
     /// Whether it has an exit note.
     pub has_exit_note: bool,
-    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing, or an earlier version.
+    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing.
     pub is_old: bool,
     /// Whether an acceptance of the clock that could not be written may be in it.
     pub is_in_doubt: bool,
@@ -139,7 +139,7 @@ pub trait Writer: Deref<Target: Server> {
     fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// A session of a server.
+/// A session of a primary: a standby makes no IDs.
 pub trait Host: Server {
     /// Why the server could not do it.
     type Error: From<Fault>;
@@ -154,14 +154,12 @@ pub trait Host: Server {
     fn untraced(&self) -> i64 {
         i64::MIN
     }
-    /// Whether the server is a standby.
-    fn in_recovery(&self) -> bool;
-    /// The timeline of the WAL that the server writes; 0 on a standby.
+    /// The timeline of the WAL that the server writes.
     fn wal_timeline(&self) -> u32;
     /// Reads the page of this session's database, and waits until what was read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
-    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk.
-    fn change_page(&mut self, change: impl FnMut(&Page) -> Change) -> Result<(), Self::Error>;
+    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk. Returns what it says.
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Self::Error>;
     /// Waits for the right to change the ledger.
     fn writer(&mut self) -> Self::Writer<'_>;
     /// Takes it if nobody has it.

@@ -1,7 +1,9 @@
 //! Marks: how much time each node has used, as the file of a server and a page of each database keep it.
 //!
-//! A session that writes one writes the union of what is there and what it knows, so nothing that was used is forgotten.
+//! A session that writes one writes the union of what is there and what it knows, so nothing that was used is forgotten. What is
+//! written has no margins: whoever reads it adds one.
 
+use super::bound::Bound;
 use super::used::Used;
 use crate::share::Node;
 
@@ -9,12 +11,14 @@ use crate::share::Node;
 pub const MAX_MARKS: usize = 150;
 /// How many published horizons a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
+/// Bytes that later versions may use.
+pub const ROOM: usize = 192;
 /// How much later a server may have gone on than another one has heard, in microseconds.
 pub const MARGIN: i64 = 2_000_000;
 
 /// In whose name a mark is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Writer {
+pub struct Author {
     /// The number of the node, and the number of nodes.
     pub node: (u32, u32),
     /// A chance number: a server between a promotion, or the loss of its file, and the next.
@@ -23,37 +27,65 @@ pub struct Writer {
     pub start: u32,
 }
 
+/// The time that an incarnation has used, and what others had used before it. They are kept apart, because the last IDs of others
+/// may not have come across, and those of its own have.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Its own.
+    pub own: Used,
+    /// Of others, as they have said it: without a margin.
+    pub inherited: Used,
+}
+
+impl Times {
+    /// Nothing is used.
+    pub const NONE: Self = Self { own: Used::NONE, inherited: Used::NONE };
+
+    /// Time of its own.
+    pub const fn own(own: Used) -> Self {
+        Self { own, ..Self::NONE }
+    }
+
+    /// Returns what is used as the incarnation itself sees it: a margin is added to what others have said, however many of them
+    /// there were.
+    pub fn used(&self, present: i64) -> Used {
+        self.own.united(&self.inherited.later(MARGIN), present)
+    }
+
+    /// Returns what another incarnation inherits.
+    pub fn all(&self) -> Used {
+        self.own.united(&self.inherited, i64::MIN)
+    }
+
+    /// Returns the union.
+    #[must_use]
+    pub fn united(&self, other: &Self, present: i64) -> Self {
+        Self { own: self.own.united(&other.own, present), inherited: self.inherited.united(&other.inherited, present) }
+    }
+
+    /// Returns whether everything is used here that is used there.
+    pub fn contains(&self, other: &Self) -> bool {
+        self.own.contains(&other.own) && self.inherited.contains(&other.inherited)
+    }
+
+    /// Adds what another incarnation has used.
+    fn inherit(&mut self, other: &Used) {
+        self.inherited = self.inherited.united(other, i64::MIN);
+    }
+
+    fn until(&self) -> i64 {
+        self.own.until().max(self.inherited.until())
+    }
+}
+
 /// The time that a node has used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// In whose name.
-    pub by: Writer,
+    pub by: Author,
     /// The time.
-    pub used: Used,
-}
-
-/// Up to where horizons may have been announced. It binds every node but the one that wrote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
-    /// How often horizons were taken back: what was announced before does not count.
-    pub recalls: u32,
-    /// The instant; [`i64::MIN`] before the first horizon.
-    pub instant: i64,
-    /// The incarnation that announces.
-    pub incarnation: u32,
-}
-
-impl Bound {
-    /// Nothing was announced.
-    pub const NONE: Self = Self { recalls: 0, instant: i64::MIN, incarnation: 0 };
-
-    /// Returns whichever counts.
-    #[must_use]
-    pub const fn united(self, other: Self) -> Self {
-        let other_counts =
-            other.recalls > self.recalls || other.recalls == self.recalls && other.instant > self.instant;
-        if other_counts { other } else { self }
-    }
+    pub times: Times,
 }
 
 /// A horizon of the primary, for the snapshots of standbys. Only pages have them.
@@ -71,18 +103,20 @@ pub struct Marks {
     pub(super) listed: Vec<Mark>,
     /// Counts for every node.
     pub(super) folded: Option<Used>,
+    /// What flake_start_above was told of the data: no node that goes on with it makes an ID in a tick that begins before.
+    pub above: i64,
     /// Horizons.
     pub bound: Bound,
     /// Horizons for standbys, the latest last.
     pub published: Vec<Published>,
     /// Bytes that a later version keeps in the room for it.
-    pub(super) room: [u8; super::block::ROOM],
+    pub(super) room: [u8; ROOM],
 }
 
 impl Default for Marks {
     fn default() -> Self {
-        let room = [0; super::block::ROOM];
-        Self { listed: Vec::new(), folded: None, bound: Bound::NONE, published: Vec::new(), room }
+        let (bound, room) = (Bound::NONE, [0; ROOM]);
+        Self { listed: Vec::new(), folded: None, above: i64::MIN, bound, published: Vec::new(), room }
     }
 }
 
@@ -90,7 +124,7 @@ impl Default for Marks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concern {
     /// The time that it has to count as used.
-    pub used: Used,
+    pub times: Times,
     /// Whether another incarnation has used any of it, which may go on for [`MARGIN`].
     pub is_of_another: bool,
 }
@@ -113,36 +147,42 @@ impl Marks {
 
     /// Returns the end of all time that any node has used.
     pub fn until(&self) -> i64 {
-        self.listed.iter().map(|mark| &mark.used).chain(&self.folded).map(Used::until).max().unwrap_or(i64::MIN)
+        let listed = self.listed.iter().map(|mark| mark.times.until());
+        listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(i64::MIN)
     }
 
-    /// The instant that the sequence's last value repeats: after pg_upgrade, it is all that says of horizons.
+    /// The instant that the sequence's last value repeats: after pg_upgrade, it is all that says of horizons, and of
+    /// flake_start_above.
     pub fn last_value(&self) -> i64 {
-        self.until().max(self.bound.instant)
+        self.until().max(self.bound.instant).max(self.above)
     }
 
     /// Returns what these marks say to a server: its own node's mark, those under another number of nodes, as any worker may have
     /// been this node's, and what is folded. `given_back` is the start whose exit note the server continues from, and all that its
     /// file knew of it.
-    pub fn concern(&self, me: Writer, given_back: &(u32, Used)) -> Concern {
-        let mut concern = Concern { used: Used::NONE, is_of_another: false };
-        let is_known = |start: u32, used: &Used| {
-            start != 0 && (start == me.start || start == given_back.0 && given_back.1.contains(used))
-        };
-        for Mark { by, used } in &self.listed {
+    pub fn concern(&self, me: Author, given_back: &(u32, Used)) -> Concern {
+        let mut concern = Concern { times: Times::NONE, is_of_another: false };
+        for Mark { by, times } in &self.listed {
             let is_own = by.node == me.node;
             if !is_own && by.node.1 == me.node.1 {
                 continue;
             }
             if by.incarnation != me.incarnation {
-                concern.used = concern.used.united(&used.later(MARGIN), i64::MIN);
+                concern.times.inherit(&times.all());
                 concern.is_of_another = true;
-            } else if !(is_own && is_known(by.start, used)) {
-                concern.used = concern.used.united(used, i64::MIN);
+                continue;
+            }
+            let is_of = |start: u32| is_own && start != 0 && by.start == start;
+            if is_of(me.start) {
+                continue;
+            }
+            concern.times.inherit(&times.inherited);
+            if !(is_of(given_back.0) && given_back.1.contains(&times.own)) {
+                concern.times.own = concern.times.own.united(&times.own, i64::MIN);
             }
         }
         if let Some(folded) = &self.folded {
-            concern.used = concern.used.united(&folded.later(MARGIN), i64::MIN);
+            concern.times.inherit(folded);
             concern.is_of_another = true;
         }
         concern
@@ -159,6 +199,7 @@ impl Marks {
         if let Some(folded) = &other.folded {
             self.fold_in(*folded);
         }
+        self.above = self.above.max(other.above);
         self.bind(other.bound);
         self.fold(except);
     }
@@ -180,7 +221,7 @@ impl Marks {
     }
 
     /// Says in whose name a node's mark is, if it is listed.
-    pub fn rename(&mut self, by: Writer) {
+    pub fn rename(&mut self, by: Author) {
         if let Some(mark) = self.listed.iter_mut().find(|mark| mark.by.node == by.node) {
             mark.by = by;
         }
@@ -190,9 +231,9 @@ impl Marks {
     fn fold(&mut self, except: (u32, u32)) {
         while self.listed.len() > MAX_MARKS {
             let others = (0..self.listed.len()).filter(|&at| self.listed[at].by.node != except);
-            let Some(lowest) = others.min_by_key(|&at| self.listed[at].used.until()) else { return };
-            let used = self.listed.remove(lowest).used;
-            self.fold_in(used);
+            let Some(lowest) = others.min_by_key(|&at| self.listed[at].times.until()) else { return };
+            let times = self.listed.remove(lowest).times;
+            self.fold_in(times.all());
         }
     }
 
@@ -203,16 +244,17 @@ impl Marks {
 
 impl Mark {
     /// Adds what another copy of the mark says. Of two starts nobody knows which one the union belongs to; of two incarnations
-    /// the one that came further names it, and the other may have gone on.
+    /// the one that came further names it, and inherits from the other, which may have gone on.
     fn unite(&mut self, other: &Self) {
         let same_incarnation = self.by.incarnation == other.by.incarnation;
         if same_incarnation {
-            self.used = self.used.united(&other.used, i64::MIN);
-        } else if other.used.until() > self.used.until() {
-            self.used = self.used.later(MARGIN).united(&other.used, i64::MIN);
+            self.times = self.times.united(&other.times, i64::MIN);
+        } else if other.times.until() > self.times.until() {
+            let times = std::mem::replace(&mut self.times, other.times);
+            self.times.inherit(&times.all());
             self.by.incarnation = other.by.incarnation;
         } else {
-            self.used = self.used.united(&other.used.later(MARGIN), i64::MIN);
+            self.times.inherit(&other.times.all());
         }
         if !same_incarnation || self.by.start != other.by.start {
             self.by.start = 0;

@@ -5,15 +5,14 @@
 //! [`protocol`] in which order it is written, and a [`host`] does it.
 
 pub mod block;
+pub mod bound;
 pub mod host;
+pub mod lookout;
 pub mod marks;
 pub mod note;
-mod old;
 pub mod protocol;
 pub mod record;
 pub mod slot;
 pub mod state;
 pub mod used;
 pub mod window;
-
-pub use old::PAGE_SIZE as OLD_PAGE_SIZE;

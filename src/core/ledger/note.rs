@@ -13,7 +13,7 @@ pub const WITHDRAWN: [u8; NOTE] = [0; NOTE];
 pub struct ExitNote {
     /// Identifies the run of the operating system.
     pub boot: u64,
-    /// Of the open stretch, time from here on was not used ...
+    /// Of the window, time from here on was not used ...
     pub free_from: i64,
     /// ... up to its end.
     pub until: i64,

@@ -5,7 +5,6 @@ use super::block::{FilePart, Unreadable, checksum};
 use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::note::{ExitNote, WITHDRAWN};
-use super::old;
 use super::state::Ledger;
 
 /// Returns the newest record of a file, and what is to be known of the file to write the next one.
@@ -13,11 +12,6 @@ use super::state::Ledger;
 /// # Errors
 /// The file is damaged, was cut off, or a later version has written it.
 pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
-    if old::is_file(bytes) {
-        let record = old::file(bytes).ok_or(Fault::File(Unreadable::Damaged))?;
-        let state = FileState { number: record.1.number, is_old: true, ..FileState::default() };
-        return Ok((record, state));
-    }
     if bytes.len() != FILE {
         return Err(Fault::File(Unreadable::Damaged));
     }
@@ -49,13 +43,16 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> 
     let exists = known.is_some() && !state.is_old;
     let mut marks = known.unwrap_or_default();
     // An acceptance that could not be written may be there, which has taken back what the ledger has not.
-    marks.bound = ledger.bound;
+    marks.bound = ledger.horizons.bound;
+    marks.above = marks.above.max(ledger.above);
     if let Some(others) = others {
         marks.unite(others, node);
     }
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let file = FilePart { number, node, wal_timeline: ledger.wal_timeline, waits: ledger.waits(), exit_note: None };
+    let (wal_timeline, lookout) = (ledger.wal_timeline, ledger.lookout);
+    let (waits, watches) = (lookout.waits(), lookout.is_on(writer.steady()));
+    let file = FilePart { number, node, wal_timeline, waits, watches, exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let checksum = checksum(&bytes);

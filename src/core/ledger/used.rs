@@ -69,18 +69,18 @@ impl Used {
         self.free().filter(|free| free.accepted && free.from > instant).map(|free| free.from).min().unwrap_or(i64::MAX)
     }
 
-    /// Returns the used stretch that holds an instant: its beginning, and the first free instant after it.
+    /// Returns the used time that holds an instant: its beginning, and the first free instant after it.
     pub fn around(&self, instant: i64) -> (i64, i64) {
         let from = self.free().filter(|free| free.to <= instant).map(|free| free.to).max().unwrap_or(i64::MIN);
         (from, self.free().map(|free| free.from).find(|&free| free > instant).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether an instant in this stretch is used.
+    /// Returns whether an instant between two is used.
     pub fn touches(&self, from: i64, to: i64) -> bool {
         from < to && !self.free().any(|free| free.from <= from && to <= free.to)
     }
 
-    /// Returns whether all of this stretch is used.
+    /// Returns whether all between two instants is used.
     pub fn includes(&self, from: i64, to: i64) -> bool {
         from >= to || !self.free().any(|free| free.from < to && from < free.to)
     }
@@ -127,7 +127,7 @@ impl Used {
         Self::of(both, present)
     }
 
-    /// Returns the set with a stretch used as well. Time left free before it is not accepted.
+    /// Returns the set in which the time between two instants is used as well. Time left free before it is not accepted.
     #[must_use]
     pub fn with(&self, from: i64, to: i64, present: i64) -> Self {
         if from >= to {
@@ -155,7 +155,7 @@ impl Used {
         Self::of(self.free().map(later).collect(), i64::MIN)
     }
 
-    /// Returns the set without the end of a stretch that was granted and not used, from `from` to `to`.
+    /// Returns the set without the end of a window that was granted and not used, from `from` to `to`.
     #[must_use]
     pub fn without(&self, from: i64, to: i64) -> Self {
         if from >= to || !self.includes(from, to) {
@@ -217,7 +217,7 @@ impl Used {
         used
     }
 
-    /// Returns the window of a stretch: it is closed from the next used time on.
+    /// Returns the window between two instants: it is closed from the next used time on.
     pub fn window(&self, from: i64, until: i64) -> Window {
         let end = self.free_at(until).map_or(until, |free| free.to);
         Window { from, until, skip: end }

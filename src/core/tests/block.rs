@@ -1,7 +1,8 @@
 //! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
 
-use flake_core::ledger::block::{FilePart, ROOM, SIZE, Unreadable};
-use flake_core::ledger::marks::{Bound, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, Writer};
+use flake_core::ledger::block::{FilePart, SIZE, Unreadable};
+use flake_core::ledger::bound::Bound;
+use flake_core::ledger::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM, Times};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,8 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 const ROOM_AT: usize = 320;
 
 fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
-    let by = Writer { node: (id, 1000), incarnation: id + 5, start: id + 9 };
-    Mark { by, used: Used::except(until, gaps.iter().copied()) }
+    let by = Author { node: (id, 1000), incarnation: id + 5, start: id + 9 };
+    let inherited =
+        Used::except(until.saturating_sub(500), gaps.iter().copied().map(|gap| Free { to: gap.to - 1, ..gap }));
+    Mark { by, times: Times { own: Used::except(until, gaps.iter().copied()), inherited } }
 }
 
 /// With the checksum that belongs to it.
@@ -28,9 +31,10 @@ fn some() -> (Marks, FilePart) {
         &[Free { from: i64::MIN, to: 10, accepted: false }, Free { from: 20, to: 30, accepted: true }],
     ));
     marks.set(mark(3, i64::MIN, &[]));
+    marks.above = 12345;
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
     marks.published = vec![Published { horizon: -9, next: 1 << 33 }; MAX_PUBLISHED];
-    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, exit_note: None })
+    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, watches: true, exit_note: None })
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn what_a_later_version_keeps_stays() {
     read.set(mark(0, 5000, &[]));
     let again = read.encode(None);
     assert_eq!(again[ROOM_AT..ROOM_AT + ROOM], later[ROOM_AT..ROOM_AT + ROOM]);
-    assert_eq!(Marks::decode(&again).unwrap().0.of((0, 1000)).unwrap().used.until(), 5000);
+    assert_eq!(Marks::decode(&again).unwrap().0.of((0, 1000)).unwrap().times.own.until(), 5000);
 }
 
 #[test]
@@ -99,29 +103,33 @@ fn gaps_without_room_count_as_used() {
         marks.set(mark(id, 1000 + i64::from(id), &gaps));
     }
     let (read, _) = Marks::decode(&marks.encode(None)).unwrap();
-    let kept: usize = read.listed().iter().map(|mark| mark.used.gaps().len()).sum();
-    assert_eq!(kept, (SIZE - 4112) / 24);
+    let kept: usize =
+        read.listed().iter().map(|mark| mark.times.own.gaps().len() + mark.times.inherited.gaps().len()).sum();
+    assert_eq!(kept, (SIZE - 5312) / 24);
     for (before, after) in marks.listed().iter().zip(read.listed()) {
-        assert_eq!((before.by, before.used.until()), (after.by, after.used.until()));
-        assert!(after.used.contains(&before.used));
-        assert!(after.used.gaps().iter().all(|gap| gaps.contains(gap)));
+        assert_eq!((before.by, before.times.all().until()), (after.by, after.times.all().until()));
+        assert!(after.times.contains(&before.times));
+        assert!(after.times.own.gaps().iter().all(|gap| gaps.contains(gap)));
     }
 }
 
 proptest! {
     #[test]
     fn any_marks_are_read_again(
-        nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<i64>()), 0..MAX_MARKS),
+        nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<[i64; 2]>()), 0..MAX_MARKS),
+        above in any::<i64>(),
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
         folded in prop::option::of(any::<i64>()),
         file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>())),
     ) {
         let mut marks = folded.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)));
         for (id, count, incarnation, start, until) in nodes {
-            marks.set(Mark { by: Writer { node: (id, count), incarnation, start }, used: Used::before(until) });
+            let [own, inherited] = until.map(Used::before);
+            marks.set(Mark { by: Author { node: (id, count), incarnation, start }, times: Times { own, inherited } });
         }
+        marks.above = above;
         marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
-        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, exit_note: None });
+        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, watches: count % 2 == 0, exit_note: None });
         prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
     }
 

@@ -110,11 +110,6 @@ fn snos() {
 }
 
 #[test]
-fn records() {
-    holds("record", 10_000, oracles::record);
-}
-
-#[test]
 fn pages() {
     holds("page", 2_000, oracles::page);
 }

@@ -81,7 +81,7 @@ impl One {
 
     fn accept(&self, now: i64) -> i64 {
         self.alone.borrow().at(now);
-        protocol::accept(&mut *self.alone.borrow_mut()).unwrap().0
+        protocol::accept(&mut *self.alone.borrow_mut()).unwrap().from
     }
 
     fn slot<R>(&self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
@@ -197,7 +197,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.session(twitter()), NOON));
     let ledger = server.ledger();
-    server.slot(|slot| slot.abandon(ledger.era, ledger.until));
+    server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
     let mut session = server.session(twitter());
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
     assert!(server.makes(&mut session, NOON + AHEAD));

@@ -1,24 +1,25 @@
 //! Marks: no node may think that it knows less than there is.
 
-use flake_core::ledger::marks::{Bound, MARGIN, MAX_MARKS, Mark, Marks, Writer};
+use flake_core::ledger::bound::Bound;
+use flake_core::ledger::marks::{Author, MARGIN, MAX_MARKS, Mark, Marks, Times};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 
-const fn by(id: u32, count: u32, incarnation: u32, start: u32) -> Writer {
-    Writer { node: (id, count), incarnation, start }
+const fn by(id: u32, count: u32, incarnation: u32, start: u32) -> Author {
+    Author { node: (id, count), incarnation, start }
 }
 
-fn marks(all: impl IntoIterator<Item = (Writer, i64)>) -> Marks {
+fn marks(all: impl IntoIterator<Item = (Author, i64)>) -> Marks {
     let mut marks = Marks::default();
     for (by, until) in all {
-        marks.set(Mark { by, used: Used::before(until) });
+        marks.set(Mark { by, times: Times::own(Used::before(until)) });
     }
     marks
 }
 
-fn concern(marks: &Marks, me: Writer) -> (i64, bool) {
+fn concern(marks: &Marks, me: Author) -> (i64, bool) {
     let concern = marks.concern(me, &(0, Used::NONE));
-    (concern.used.until(), concern.is_of_another)
+    (concern.times.used(i64::MIN).until(), concern.is_of_another)
 }
 
 #[test]
@@ -46,8 +47,8 @@ fn an_exit_note_gives_back_what_the_file_knew() {
     let (me, known) = (by(0, 2, 5, 8), Used::except(1000, [Free { from: 10, to: 500, accepted: true }]));
     let concern = |start, used| {
         let mut marks = Marks::default();
-        marks.set(Mark { by: by(0, 2, 5, start), used });
-        marks.concern(me, &(7, known)).used
+        marks.set(Mark { by: by(0, 2, 5, start), times: Times::own(used) });
+        marks.concern(me, &(7, known)).times.own
     };
     assert_eq!(concern(7, known), Used::NONE);
     assert_eq!(concern(7, known.without(900, 1000)), Used::NONE);
@@ -56,12 +57,26 @@ fn an_exit_note_gives_back_what_the_file_knew() {
     assert_eq!(concern(6, known), known);
 }
 
+/// A restart adds a margin to what its incarnation has inherited, and none to its own time; another one inherits both.
 #[test]
-fn the_margin_is_after_each_stretch() {
+fn a_restart_keeps_inherited_time_apart() {
+    let times = Times { own: Used::before(5 * MARGIN), inherited: Used::before(9 * MARGIN) };
+    let mut marks = Marks::default();
+    marks.set(Mark { by: by(0, 2, 5, 8), times });
+    assert_eq!(marks.concern(by(0, 2, 5, 9), &(0, Used::NONE)).times, times);
+    let another = marks.concern(by(0, 2, 6, 9), &(0, Used::NONE)).times;
+    assert_eq!(another, Times { own: Used::NONE, inherited: Used::before(9 * MARGIN) });
+    assert_eq!([times, another].map(|times| times.used(i64::MIN).until()), [10 * MARGIN; 2], "one margin");
+    // Its exit note gives back time of its own only.
+    assert_eq!(marks.concern(by(0, 2, 5, 9), &(8, times.own)).times, Times { own: Used::NONE, ..times });
+}
+
+#[test]
+fn the_margin_is_after_each_window() {
     let used = Used::except(100 * MARGIN, [Free { from: 10 * MARGIN, to: 20 * MARGIN, accepted: false }]);
     let mut marks = Marks::default();
-    marks.set(Mark { by: by(0, 2, 6, 8), used });
-    let later = marks.concern(by(0, 2, 5, 8), &(0, Used::NONE)).used;
+    marks.set(Mark { by: by(0, 2, 6, 8), times: Times::own(used) });
+    let later = marks.concern(by(0, 2, 5, 8), &(0, Used::NONE)).times.used(i64::MIN);
     assert_eq!((later.until(), later.gaps()[0].from, later.gaps()[0].to), (101 * MARGIN, 11 * MARGIN, 20 * MARGIN));
 }
 
@@ -80,11 +95,11 @@ fn of_two_copies_of_a_mark_nothing_is_forgotten() {
         let mut united = marks([first]);
         united.unite(&marks([second]), (0, 2));
         let mark = united.of((1, 2)).unwrap();
-        assert_eq!((mark.by, mark.used.until()), expected, "{first:?} {second:?}");
+        assert_eq!((mark.by, mark.times.used(i64::MIN).until()), expected, "{first:?} {second:?}");
         // A node's own is its own business.
         let mut own = marks([first]);
         own.unite(&marks([second]), (1, 2));
-        assert_eq!(own.of((1, 2)).unwrap().used.until(), first.1);
+        assert_eq!(own.of((1, 2)).unwrap().times.own.until(), first.1);
     }
 }
 
@@ -95,9 +110,9 @@ fn copies_of_a_mark_are_not_compared() {
         let mut united = marks([(by(1, 2, 5, 8), 1000)]);
         let mut further = Marks::default();
         let used = Used::except(2000, [Free { from: 10, to: 500, accepted: true }]);
-        further.set(Mark { by: by(1, 2, 5, start), used });
+        further.set(Mark { by: by(1, 2, 5, start), times: Times::own(used) });
         united.unite(&further, (0, 2));
-        assert_eq!(united.of((1, 2)).unwrap().used, Used::before(2000));
+        assert_eq!(united.of((1, 2)).unwrap().times.own, Used::before(2000));
     }
 }
 
@@ -106,9 +121,10 @@ fn what_others_know_of_all_nodes_counts() {
     let until = 20 * MARGIN;
     let mut others = Marks::of_all(Used::before(until));
     others.bound = Bound { recalls: 0, instant: 7, incarnation: 2 };
+    others.above = 11;
     let mut united = marks([(by(0, 2, 5, 8), 10 * MARGIN)]);
     united.unite(&others, (0, 2));
-    assert_eq!((united.until(), united.bound), (until, others.bound));
+    assert_eq!((united.until(), united.bound, united.above), (until, others.bound, 11));
     assert_eq!([concern(&united, by(0, 2, 5, 8)), concern(&united, by(1, 2, 6, 3))], [(until + MARGIN, true); 2]);
 }
 
@@ -139,12 +155,12 @@ proptest! {
         let mut known = Marks::default();
         for &(id, until, other_count) in &raised {
             let writer = by(id, count(other_count), 7, 3);
-            let before = known.of(writer.node).map_or(i64::MIN, |mark| mark.used.until());
+            let before = known.of(writer.node).map_or(i64::MIN, |mark| mark.times.own.until());
             let mark = (writer, until.max(before));
             if is_united {
                 known.unite(&marks([mark]), (u32::MAX, 1));
             } else {
-                known.set(Mark { by: mark.0, used: Used::before(mark.1) });
+                known.set(Mark { by: mark.0, times: Times::own(Used::before(mark.1)) });
                 prop_assert!(known.of(writer.node).is_some(), "its own is always listed");
             }
             prop_assert!(known.listed().len() <= MAX_MARKS);

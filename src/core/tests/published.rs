@@ -2,7 +2,8 @@
 
 use flake_core::horizon::Snapshot;
 use flake_core::horizon::published::{add, highest};
-use flake_core::ledger::marks::{Bound, MAX_PUBLISHED, Marks, Published};
+use flake_core::ledger::bound::Bound;
+use flake_core::ledger::marks::{MAX_PUBLISHED, Marks, Published};
 use proptest::prelude::*;
 
 fn one(horizon: i64, next: u64) -> Published {

@@ -1,8 +1,9 @@
 //! The file of a server: what is flushed is not overwritten before the next record is, and nothing is written over a fault.
 
 use flake_core::ledger::block::{SIZE, Unreadable};
+use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
-use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::marks::{Author, MARGIN, Mark, Marks, Times};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, note, store};
@@ -159,28 +160,28 @@ fn a_fault_raises_an_error_and_is_left_alone() {
 #[test]
 fn what_a_page_says_is_on_disk_first() {
     let mut alone = alone();
-    let by = Writer { node: (0, 2), incarnation: 99, start: 9 };
+    let by = Author { node: (0, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::default();
-    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+    marks.set(Mark { by, times: Times::own(Used::before(NOON + HOUR)) });
     alone.page.bytes = Some(marks.encode(None));
     let before = alone.writes.borrow().len();
-    protocol::take_page(&mut alone).unwrap();
-    assert!(matches!(alone.writes.borrow()[before..], [Some(_)]), "{:?}", alone.writes);
+    protocol::begin(&mut alone, 1).unwrap();
+    assert!(alone.writes.borrow().len() > before, "{:?}", alone.writes);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(file.of((0, 2)).unwrap().used.includes(i64::MIN, NOON + HOUR));
+    assert_eq!(file.of((0, 2)).unwrap().times.inherited, Used::before(NOON + HOUR), "without a margin");
 }
 
 /// The page may be lost, with the extension or its database.
 #[test]
 fn the_file_keeps_what_the_page_says_of_other_nodes() {
     let mut alone = alone();
-    let by = Writer { node: (1, 2), incarnation: 99, start: 9 };
+    let by = Author { node: (1, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
-    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+    marks.set(Mark { by, times: Times::own(Used::before(NOON + HOUR)) });
     alone.page.bytes = Some(marks.encode(None));
     grant(&mut alone, 10);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert_eq!(file.of((1, 2)).map(|mark| mark.used), Some(Used::before(NOON + HOUR)));
+    assert_eq!(file.of((1, 2)).map(|mark| mark.times), Some(Times::own(Used::before(NOON + HOUR))));
 }
 
 /// Also while no time can be granted because an old primary may go on.
@@ -190,13 +191,13 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     alone.at(NOON + 10 * SECOND);
     assert_eq!(protocol::bind(&mut alone), Ok(NOON + 10 * SECOND));
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(file.of((0, 2)).unwrap().used.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
+    assert!(file.of((0, 2)).unwrap().times.own.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
     assert!(file.bound.instant > NOON + 10 * SECOND);
 
     let mut new = Alone::new();
     let mut marks = Marks::default();
-    let by = Writer { node: (0, 2), incarnation: 99, start: 9 };
-    marks.set(Mark { by, used: Used::before(NOON - HOUR) });
+    let by = Author { node: (0, 2), incarnation: 99, start: 9 };
+    marks.set(Mark { by, times: Times::own(Used::before(NOON - HOUR)) });
     new.page.bytes = Some(marks.encode(None));
     assert_eq!(protocol::bind(&mut new), Ok(NOON - HOUR + MARGIN));
 }
@@ -210,6 +211,8 @@ fn the_last_value_is_not_below_horizons() {
     alone.page.bytes = Some(marks.encode(None));
     protocol::grant(&mut alone, NOON, NOON + 1, false).unwrap();
     assert_eq!(alone.page.last_value, Some(NOON + HOUR));
+    protocol::start_above(&mut alone, NOON + 2 * HOUR).unwrap();
+    assert_eq!(alone.page.last_value, Some(NOON + 2 * HOUR));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use flake_core::Window;
 use flake_core::ledger::block::FilePart;
-use flake_core::ledger::marks::{Bound, MARGIN, Mark, Marks, Writer};
+use flake_core::ledger::bound::Bound;
+use flake_core::ledger::marks::{Author, MARGIN, Mark, Marks, Times};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::state::{AHEAD, Facts, Ledger};
 use flake_core::ledger::used::Used;
@@ -12,7 +13,7 @@ const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const NOON: i64 = 1_780_000_000 * SECOND;
 const NODE: (u32, u32) = (0, 2);
-const ME: Writer = Writer { node: NODE, incarnation: 5, start: 7 };
+const ME: Author = Author { node: NODE, incarnation: 5, start: 7 };
 
 fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
     Facts {
@@ -21,11 +22,9 @@ fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
         started_at: None,
         node: NODE,
         wal_timeline: 1,
-        in_recovery: false,
         boot: Some(1),
         chance: (50, 60),
         file,
-        era: 3,
     }
 }
 
@@ -34,14 +33,14 @@ fn again(file: &(Marks, FilePart)) -> Facts<'_> {
     Facts { chance: (51, 61), ..facts(Some(file)) }
 }
 
-fn of(by: Writer, used: Used) -> Marks {
+fn of(by: Author, used: Used) -> Marks {
     let mut marks = Marks::default();
-    marks.set(Mark { by, used });
+    marks.set(Mark { by, times: Times::own(used) });
     marks
 }
 
 fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, waits: false, exit_note })
+    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, waits: false, watches: false, exit_note })
 }
 
 /// A ledger that has its file, and has granted time at noon.
@@ -53,13 +52,13 @@ fn open() -> Ledger {
 #[test]
 fn time_is_granted_ahead() {
     let ledger = open();
-    assert_eq!((ledger.era, ledger.floor, ledger.until), (4, NOON - SECOND, NOON + AHEAD));
-    assert_eq!(ledger.window(), Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
+    assert_eq!((ledger.era, ledger.floor, ledger.window.until), (1, NOON - SECOND, NOON + AHEAD));
+    assert_eq!(ledger.window, Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
     let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
-    assert_eq!((later.era, later.until), (4, NOON + SECOND + AHEAD));
+    assert_eq!((later.era, later.window.until), (1, NOON + SECOND + AHEAD));
     // Also after a while, as nothing was used since.
     let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
-    assert_eq!((idle.era, idle.window().from, idle.floor), (4, NOON + HOUR, NOON - SECOND));
+    assert_eq!((idle.era, idle.window.from, idle.floor), (1, NOON + HOUR, NOON - SECOND));
     assert_eq!(idle.used.gaps().len(), 2);
     assert_eq!(ledger.granted(NOON - 1, 100 * SECOND, NOON), Err(NOON), "the clock has gone back");
 }
@@ -89,14 +88,15 @@ fn who_a_server_is() {
     let known = file(of(ME, Used::before(NOON)), None);
     let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me;
     let start = 60;
-    assert_eq!(me(facts(Some(&known))), Writer { node: NODE, incarnation: 5, start });
-    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Writer { node: (1, 2), incarnation: 5, start });
-    assert_eq!(me(facts(None)), Writer { node: NODE, incarnation: 50, start });
+    assert_eq!(me(facts(Some(&known))), Author { node: NODE, incarnation: 5, start });
+    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Author { node: (1, 2), incarnation: 5, start });
+    assert_eq!(me(facts(None)), Author { node: NODE, incarnation: 50, start });
     // A promotion.
     assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
     // It is not the one whose number it takes over, of which its file knows.
     let mut both = known.0;
-    both.set(Mark { by: Writer { node: (1, 2), incarnation: 6, start: 8 }, used: Used::before(NOON) });
+    let by = Author { node: (1, 2), incarnation: 6, start: 8 };
+    both.set(Mark { by, times: Times::own(Used::before(NOON)) });
     let both = file(both, None);
     assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&both)) }).incarnation, 5);
 }
@@ -106,30 +106,33 @@ fn who_a_server_is() {
 fn a_new_incarnation_that_meets_another_waits() {
     let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
-    let met = new.with(&others, NOON, 101 * SECOND);
+    let met = new.having_read(&others, NOON, 101 * SECOND);
     assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
     // A tick that began before the end of the wait is the other one's.
     let after = NOON + SECOND + 500;
     assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor, NOON + SECOND);
     assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor, NOON + 1, "the clock was set back");
-    assert!(new.with(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(), "it is old enough");
+    assert!(
+        new.having_read(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(),
+        "it is old enough"
+    );
     let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
-    let closed = opened.with(&others, NOON, 100 * SECOND);
-    assert!(!closed.is_open && closed.era == opened.era + 1);
-    assert!(opened.with(&of(Writer { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open);
+    let closed = opened.having_read(&others, NOON, 100 * SECOND);
+    assert!(!closed.is_open() && closed.era == opened.era + 1);
+    assert!(opened.having_read(&of(Author { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
 }
 
 #[test]
 fn a_page_that_touches_the_open_stretch_ends_its_era() {
     let ledger = open();
     let meets = |from, to| {
-        ledger.with(&of(Writer { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
+        ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
     };
-    assert!(!meets(NOON + 1, NOON + HOUR).is_open);
-    assert!(!meets(NOON - HOUR, NOON + 1).is_open);
+    assert!(!meets(NOON + 1, NOON + HOUR).is_open());
+    assert!(!meets(NOON - HOUR, NOON + 1).is_open());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
-    assert!(ahead.is_open && ahead.era == ledger.era);
-    assert_eq!(ahead.window().skip, NOON + HOUR, "its end has come nearer");
+    assert!(ahead.is_open() && ahead.era == ledger.era);
+    assert_eq!(ahead.window.skip, NOON + HOUR, "its end has come nearer");
     assert_eq!(ahead.granted(NOON + HOUR - 500, 1 << 41, NOON + HOUR + 1), Err(NOON + HOUR + 1));
 }
 
@@ -139,9 +142,9 @@ fn accepting_the_clock() {
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
     let accepted = ahead.accepted(now);
-    assert!(!accepted.is_open && accepted.era > ahead.era);
+    assert!(!accepted.is_open() && accepted.era > ahead.era);
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
-    assert_eq!((back.window().from, back.window().skip, back.floor), (now, NOON + HOUR, now));
+    assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
     // The clock has left the gap, and goes back: nobody has accepted that.
     let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
@@ -149,7 +152,7 @@ fn accepting_the_clock() {
     assert_eq!(left.granted(later, 1 << 40, later + 1), Err(NOON + 2 * HOUR));
     let known = file(of(left.me, left.used), None);
     let restarted = Ledger::begin(&again(&known));
-    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.until));
+    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.window.until));
     // Generators that have begun above all that was used begin anew, although nothing was open.
     assert!(accepted.accepted(now + SECOND).era > accepted.era);
 }
@@ -160,30 +163,30 @@ fn accepting_the_clock_takes_horizons_back() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
     for ledger in [open(), Ledger::begin(&facts(None))] {
-        let bound = ledger.with(&others, NOON, 100 * SECOND);
-        assert_eq!(bound.announced(), NOON + HOUR);
+        let bound = ledger.having_read(&others, NOON, 100 * SECOND);
+        assert_eq!(bound.horizons.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
-        assert_eq!((accepted.bound.recalls, accepted.announced()), (3, NOON));
-        assert!(!accepted.is_open && accepted.era > bound.era);
-        assert_eq!(accepted.with(&others, NOON, 100 * SECOND).announced(), NOON);
+        assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
+        assert!(!accepted.is_open() && accepted.era > bound.era);
+        assert_eq!(accepted.having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON);
     }
     // Another one's is below this one's, and binds all the same.
     others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
-    assert_eq!(open().binding().with(&others, NOON, 100 * SECOND).announced(), NOON + SECOND);
+    assert_eq!(open().binding().having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON + SECOND);
     let own = open().binding();
-    assert_eq!((own.bound.instant, own.announced()), (NOON + AHEAD, i64::MIN));
+    assert_eq!((own.horizons.bound.instant, own.horizons.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
 /// Wherever horizons are asked for, what is granted is in the file and in the page as a bound.
 #[test]
 fn what_is_granted_binds_other_servers() {
-    let until = |ledger: &Ledger| (ledger.bound.instant, ledger.bound.incarnation);
+    let until = |ledger: &Ledger| (ledger.horizons.bound.instant, ledger.horizons.bound.incarnation);
     let quiet = open();
-    assert_eq!(quiet.bound, Bound::NONE);
+    assert_eq!(quiet.horizons.bound, Bound::NONE);
     let mut page = of(quiet.me, quiet.used);
     assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
-    page.bound = quiet.binding().bound;
+    page.bound = quiet.binding().horizons.bound;
     assert!(quiet.binding().is_in(&page));
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
     let later = quiet.binding().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
@@ -197,20 +200,26 @@ fn what_is_settled_is_bound() {
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
     let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
     let (binding, instant) = closed.settled(NOON);
-    assert_eq!((instant, binding.bound.instant, binding.bound.incarnation), (NOON, NOON + AHEAD, ME.incarnation));
+    assert_eq!(
+        (instant, binding.horizons.bound.instant, binding.horizons.bound.incarnation),
+        (NOON, NOON + AHEAD, ME.incarnation)
+    );
     assert_eq!(binding.settled(NOON + AHEAD), (binding, NOON + AHEAD));
     let (binding, instant) = closed.settled(NOON + 2 * HOUR);
-    assert_eq!((instant, binding.bound.instant), (NOON + HOUR, NOON + HOUR));
+    assert_eq!((instant, binding.horizons.bound.instant), (NOON + HOUR, NOON + HOUR));
 }
 
 #[test]
 fn starting_above() {
-    let above = open().above(NOON + HOUR);
-    assert!(!above.is_open && above.used.includes(i64::MIN, NOON + HOUR));
-    assert_eq!(above.above(NOON + HOUR), above);
+    let above = open().starting_above(NOON + HOUR);
+    assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
+    assert_eq!(above.starting_above(NOON + HOUR), above);
     assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
-    assert!(ahead.above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2), "also below time that was used");
+    assert!(
+        ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2),
+        "also below time that was used"
+    );
 }
 
 #[test]
@@ -265,7 +274,8 @@ proptest! {
     fn no_window_meets_time_that_another_era_has_used(steps in prop::collection::vec(any_step(), 1..80)) {
         let mut ledger = open();
         // All windows that were handed out, with their eras; and what pages said.
-        let mut windows: Vec<(u64, Window)> = vec![(ledger.era, ledger.window())];
+        let era = |ledger: &Ledger| (ledger.me.start, ledger.era);
+        let mut windows: Vec<((u32, u64), Window)> = vec![(era(&ledger), ledger.window)];
         let mut others: Vec<(i64, i64)> = vec![(i64::MIN, NOON - SECOND)];
         for (step, start) in steps.into_iter().zip(100..) {
             let before = ledger.used;
@@ -274,12 +284,12 @@ proptest! {
                 Step::Grant(at) => {
                     if let Ok(new) = ledger.granted(NOON + at, 1 << 40, NOON + at + 1) {
                         ledger = new;
-                        handed_out = Some(ledger.window());
+                        handed_out = Some(ledger.window);
                     }
                 }
                 Step::Accept(at) => ledger = ledger.accepted(NOON + at),
                 Step::GoBack(at) => {
-                    if ledger.is_open && NOON + at < ledger.window().from
+                    if ledger.is_open() && NOON + at < ledger.window.from
                         && let Ok((new, window)) = ledger.gone_back(NOON + at)
                     {
                         ledger = new;
@@ -288,17 +298,17 @@ proptest! {
                 }
                 Step::Take { incarnation, from, length } => {
                     let (from, to) = (NOON + from, NOON + from + length);
-                    let marks = of(Writer { incarnation, start: 1, ..ME }, Used::NONE.with(from, to, from));
-                    ledger = ledger.with(&marks, from, 1 << 40);
+                    let marks = of(Author { incarnation, start: 1, ..ME }, Used::NONE.with(from, to, from));
+                    ledger = ledger.having_read(&marks, from, 1 << 40);
                     others.push((from, to));
                 }
                 Step::Above(at) => {
-                    ledger = ledger.above(NOON + at);
+                    ledger = ledger.starting_above(NOON + at);
                     others.push((i64::MIN, NOON + at));
                 }
                 Step::Restart => {
                     let known = file(of(ledger.me, ledger.used), None);
-                    ledger = Ledger::begin(&Facts { era: ledger.era + 1, chance: (50, start), ..facts(Some(&known)) });
+                    ledger = Ledger::begin(&Facts { chance: (50, start), ..facts(Some(&known)) });
                 }
             }
             prop_assert!(ledger.used.contains(&before), "used time only grows");
@@ -308,14 +318,14 @@ proptest! {
             if let Some(window) = handed_out {
                 let meets = |from: i64, to: i64| window.from.max(from) < window.until.min(to);
                 prop_assert!(ledger.used.includes(window.from, window.until));
-                prop_assert!(window.from >= ledger.floor || window == ledger.window());
-                for &(era, other) in windows.iter().filter(|(era, _)| *era != ledger.era) {
-                    prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {era}");
+                prop_assert!(window.from >= ledger.floor || window == ledger.window);
+                for &(of, other) in windows.iter().filter(|(of, _)| *of != era(&ledger)) {
+                    prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {of:?}");
                 }
                 for &(from, to) in &others {
                     prop_assert!(!meets(from, to), "{window:?} meets {from} to {to}");
                 }
-                windows.push((ledger.era, window));
+                windows.push((era(&ledger), window));
             }
         }
     }

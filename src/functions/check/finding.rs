@@ -1,6 +1,6 @@
 //! The result of a check.
 
-use crate::error::{Error, row};
+use crate::error::Error;
 
 /// A row of flake_check without the name of the check.
 pub struct Finding {
@@ -26,7 +26,7 @@ impl Finding {
 
 impl From<&Error> for Finding {
     fn from(error: &Error) -> Self {
-        let row = row(error);
+        let row = error.row();
         Self { ok: Some(false), detail: row.detail, hint: row.hint }
     }
 }

@@ -30,7 +30,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     }
     let skipped: Vec<_> = ledger
         .used
-        .after(ledger.until.max(now))
+        .after(ledger.window.until.max(now))
         .into_iter()
         .filter(|(_, until)| until - now > AHEAD)
         .map(|(from, until)| format!("{} to {}", time(from), time(until)))
@@ -49,7 +49,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
 
 /// The memory that sessions share.
 pub fn library() -> Finding {
-    match ledger::foreign_version() {
+    match ledger::other_version() {
         Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),
         Ok(Some(version)) => Finding::wrong(
             format!(

@@ -6,8 +6,6 @@ use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
-use crate::postgres::recovery;
-use crate::settings;
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
@@ -40,16 +38,16 @@ pub fn node_number(node: Option<Pair>) -> Finding {
 fn others() -> Vec<String> {
     let query = "
         SELECT pg_catalog.concat('logical replication slots: ', pg_catalog.count(*)) FROM pg_catalog.pg_replication_slots
-        WHERE slot_type OPERATOR(pg_catalog.=) 'logical' HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+        WHERE slot_type OPERATOR(pg_catalog.=) 'logical'
+            AND plugin OPERATOR(pg_catalog.<>) 'pgrepack' -- of REPACK (CONCURRENTLY), since version 19
+        HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
         UNION ALL SELECT pg_catalog.concat('subscriptions: ', pg_catalog.count(s.oid)) FROM pg_catalog.pg_subscription s
         HAVING pg_catalog.count(s.oid) OPERATOR(pg_catalog.>) 0";
-    let makes = recovery::is_in_progress() && settings::allow_in_recovery();
-    let standby = makes.then(|| "it is a standby with flake.allow_in_recovery".to_owned());
     let counted = Spi::connect(|client| {
         client.select(query, None, &[])?.map(|row| row.get(1)).collect::<Result<Vec<Option<String>>, SpiError>>()
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));
-    standby.into_iter().chain(counted.into_iter().flatten()).collect()
+    counted.into_iter().flatten().collect()
 }
 
 /// Settings that wait for a restart, that are not valid, or that this session cannot see.

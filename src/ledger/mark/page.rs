@@ -71,14 +71,14 @@ fn is_sane(last_value: i64) -> bool {
 }
 
 /// Has `change` decide while nobody else changes the page, and waits until the result is on disk.
-pub fn change(mut change: impl FnMut(&Page) -> Change) -> Result<(), Error> {
-    let lsn = open()?.change(|bytes, last_value| {
+pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
+    let (lsn, result) = open()?.change(|bytes, last_value| {
         let last_value = last_value.filter(|&value| bytes.is_none() && is_sane(value));
         match change(&Page { bytes, last_value }) {
-            Change::Keep => None,
-            Change::Write(bytes, last_value) => Some((bytes, last_value)),
+            (Change::Keep, result) => (None, result),
+            (Change::Write(bytes, last_value), result) => (Some((bytes, last_value)), result),
         }
     });
     flush(lsn);
-    Ok(())
+    Ok(result)
 }

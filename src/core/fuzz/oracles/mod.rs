@@ -5,12 +5,10 @@ mod definition;
 mod generators;
 mod layout;
 mod page;
-mod record;
 mod sno;
 mod text;
 
 pub use definition::{built, written};
 pub use page::page;
-pub use record::record;
 pub use sno::sno;
 pub use text::text;

@@ -1,7 +1,8 @@
 //! Marks: whatever bytes they are in, what is read only ever grows.
 
 use flake_core::ledger::block::{FilePart, SIZE};
-use flake_core::ledger::marks::{Mark, Marks, Writer};
+use flake_core::ledger::marks::{Author, Mark, Marks, Times};
+use flake_core::ledger::record::newest;
 use flake_core::ledger::used::Used;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,7 +10,7 @@ use super::choices::Choices;
 
 /// Marks begin with these bytes after the head, with the checksum that nobody guesses; the last of them are decisions.
 pub fn page(data: &[u8]) {
-    let _ = Marks::decode(data);
+    let _ = (Marks::decode(data), newest(data));
     let (bytes, decisions) = data.split_at(data.len().saturating_sub(64));
     let mut page = vec![0; SIZE];
     page[..8].copy_from_slice(b"FLKM\x01\0\x01\0");
@@ -22,19 +23,19 @@ pub fn page(data: &[u8]) {
     while !choices.is_over() {
         let count = choices.pick(&[1, 2, 32, 1024, u32::MAX]);
         let node = (u32::from(choices.byte()) % count, count);
-        let me = Writer { node, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
-        let known = marks.of(node).map_or(Used::NONE, |mark| mark.used);
+        let me = Author { node, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
+        let known = marks.of(node).map_or(Times::NONE, |mark| mark.times);
         let (instant, until) = (choices.instant(&[0]), marks.until());
-        let concern =
-            marks.concern(Writer { incarnation: me.incarnation.wrapping_add(1), ..me }, &(0, Used::NONE)).used;
+        let another = Author { incarnation: me.incarnation.wrapping_add(1), ..me };
+        let concern = marks.concern(another, &(0, Used::NONE)).times;
         let own = marks.of(node).filter(|mark| mark.by.incarnation != me.incarnation.wrapping_add(1));
-        assert!(own.is_none_or(|own| concern.contains(&own.used)));
-        let used = known.united(&Used::before(instant), instant);
-        marks.set(Mark { by: me, used });
-        assert!(marks.of(node).is_some_and(|mark| mark.used.contains(&known)) && marks.until() >= until.max(instant));
+        assert!(own.is_none_or(|own| concern.inherited.contains(&own.times.all())));
+        let times = known.united(&Times::own(Used::before(instant)), instant);
+        marks.set(Mark { by: me, times });
+        assert!(marks.of(node).is_some_and(|mark| mark.times.contains(&known)) && marks.until() >= until.max(instant));
         let part: Option<FilePart> = file.clone().filter(|_| choices.flag());
         let (again, _) = Marks::decode(&marks.encode(part.as_ref())).expect("what is written is read");
-        assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.used.contains(&mark.used)));
+        assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.times.contains(&mark.times)));
         assert_eq!(again.published, marks.published);
         marks = again;
     }

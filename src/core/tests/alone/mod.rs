@@ -36,7 +36,6 @@ pub struct Alone {
     pub page: Page,
     pub node: Node,
     pub wal_timeline: u32,
-    pub in_recovery: bool,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
     /// The slot of the session that asks.
@@ -56,7 +55,6 @@ impl Alone {
             page: Page { bytes: None, last_value: None },
             node: Node::new(0, 2).unwrap(),
             wal_timeline: 1,
-            in_recovery: false,
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
@@ -158,20 +156,18 @@ impl Host for Alone {
     fn node(&self) -> Node {
         self.node
     }
-    fn in_recovery(&self) -> bool {
-        self.in_recovery
-    }
     fn wal_timeline(&self) -> u32 {
         self.wal_timeline
     }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
     }
-    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Trouble> {
-        if let Change::Write(bytes, until) = change(&self.page) {
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
+        let (change, result) = change(&self.page);
+        if let Change::Write(bytes, until) = change {
             self.page = Page { bytes: Some(bytes), last_value: Some(until) };
         }
-        Ok(())
+        Ok(result)
     }
     fn writer(&mut self) -> Right<'_> {
         Right(self)

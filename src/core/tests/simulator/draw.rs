@@ -11,7 +11,7 @@ use crate::wal::DATABASES;
 /// Draws numbers: Vigna's splitmix64.
 pub struct Chance(pub u64);
 
-const NODES: [(u32, u32); 4] = [(0, 2), (1, 2), (0, 1), (0, 2)];
+pub const NODES: [(u32, u32); 4] = [(0, 2), (1, 2), (0, 1), (0, 2)];
 /// Steps in quarters of a second.
 const STEPS: [i64; 12] = [1, 2, 4, 7, 8, 9, 12, 20, 30, 60, 200, 800];
 
@@ -24,29 +24,29 @@ impl Chance {
         mixed ^ mixed >> 31
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    fn is(&mut self, one_in: usize) -> bool {
+    pub fn is(&mut self, one_in: usize) -> bool {
         self.below(one_in) == 0
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// Where a session stops, if it does.
-    fn stop(&mut self) -> Option<u16> {
+    pub fn stop(&mut self) -> Option<u16> {
         let most = if self.is(2) { 8 } else { 64 };
         self.is(6).then(|| 1 + self.below(most) as u16)
     }
 
-    fn slot(&mut self) -> usize {
+    pub fn slot(&mut self) -> usize {
         self.below(SLOTS)
     }
 
-    fn length(&mut self) -> i64 {
+    pub fn length(&mut self) -> i64 {
         match self.below(8) {
             0 => self.below(5000) as i64,
             1 => HOUR / 2 * (1 + self.below(3) as i64),
@@ -54,7 +54,7 @@ impl Chance {
         }
     }
 
-    fn ending(&mut self) -> Ending {
+    pub fn ending(&mut self) -> Ending {
         match self.below(4) {
             0 | 1 => Ending::InOrder,
             2 => Ending::Crash,
@@ -62,7 +62,7 @@ impl Chance {
         }
     }
 
-    fn make(&mut self, slot: usize) -> Event {
+    pub fn make(&mut self, slot: usize) -> Event {
         let kind = match self.below(16) {
             0..8 => 0,
             8 | 9 => 1,
@@ -91,7 +91,7 @@ impl Chance {
     }
 
     /// Something that happens sometimes.
-    fn rare(&mut self) -> Event {
+    pub fn rare(&mut self) -> Event {
         let slot = self.slot();
         match self.below(32) {
             0..3 => Event::Begin { slot },
@@ -122,7 +122,7 @@ impl Chance {
     }
 
     /// Something that those who write rows do, or those who read them by horizons.
-    fn tailing(&mut self) -> Event {
+    pub fn tailing(&mut self) -> Event {
         let slot = self.slot();
         match self.below(24) {
             0..5 => Event::Ask { slot, stop: self.stop() },
@@ -153,7 +153,7 @@ impl Chance {
     }
 
     /// How long ago an ID was made that is covered.
-    fn ago(&mut self) -> i64 {
+    pub fn ago(&mut self) -> i64 {
         match self.below(4) {
             0 => self.length(),
             1 => self.below(100) as i64,
@@ -170,23 +170,24 @@ impl Chance {
         }
     }
 
-    fn follow(&mut self, source: usize) -> Event {
+    pub fn follow(&mut self, source: usize) -> Event {
         let own_number = self.is(3);
         let node = if own_number { self.pick(&NODES) } else { (0, 2) };
-        Event::Follow { source, node, allows: own_number && self.is(2), keeps_file: self.is(3) }
+        Event::Follow { source, node, keeps_file: self.is(3) }
     }
 
     /// Draws a story.
     pub fn story(&mut self) -> Story {
         let mut events = Vec::new();
-        match self.below(6) {
+        match self.below(8) {
+            6 | 7 => self.of_takeovers(&mut events),
             0 => {
                 for _ in 0..10 + self.below(80) {
                     let at = if self.is(2) { 0 } else { self.below(SERVERS) };
                     let event = match self.below(5) {
                         0 => match self.between() {
-                            Event::Follow { node, allows, keeps_file, .. } => {
-                                Event::Follow { source: self.below(SERVERS), node, allows, keeps_file }
+                            Event::Follow { node, keeps_file, .. } => {
+                                Event::Follow { source: self.below(SERVERS), node, keeps_file }
                             }
                             event => event,
                         },
@@ -200,7 +201,8 @@ impl Chance {
             2 => self.of_tailers(&mut events),
             _ => self.of_failovers(&mut events),
         }
-        Story { events }
+        let story = Story { events };
+        if self.is(2) { self.with_some_kinds(story) } else { story }
     }
 
     /// Rows are written and read on one server, which stops now and then.
@@ -218,7 +220,7 @@ impl Chance {
         }
     }
 
-    fn used(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
+    pub fn used(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
         for _ in 0..self.below(most) {
             events.push((at, self.use_of()));
         }

@@ -1,4 +1,5 @@
-//! The cases that docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven.
+//! The cases that docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven. Each says on which words of
+//! that page it rests, which `tests/repository/test_exemptions.py` compares.
 //!
 //! `one` and `other` have made the same ID, in either order.
 
@@ -18,9 +19,9 @@ type Exemption = fn(&Known<'_>, &Made, &Made) -> bool;
 
 pub const ALL: [(&str, Exemption); 6] = [
     ("another database", another_database),
-    ("made in recovery", made_in_recovery),
     ("two servers with one number", two_servers_with_one_number),
     ("a creation that was rolled back", a_creation_that_was_rolled_back),
+    ("a clock that was set", a_clock_that_was_set),
     ("a number that had not come across", a_number_that_had_not_come_across),
     ("an old primary for too long", an_old_primary_for_too_long),
 ];
@@ -53,21 +54,21 @@ impl Known<'_> {
         }
     }
 
-    /// The earlier one, the later one, and the branch that parted.
-    fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Branch)> {
-        let forth = self.continues(other, one).map(|branch| (one, branch));
-        forth.or_else(|| self.continues(one, other).map(|branch| (other, branch)))
+    /// The earlier one, the later one, and the branch that parted, if what the earlier one has written had not come across.
+    fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
+        let forth = self.continues(other, one).map(|branch| (one, other, branch));
+        let parted = forth.or_else(|| self.continues(one, other).map(|branch| (other, one, branch)))?;
+        let (old, _, branch) = parted;
+        branch.parent.is_some_and(|(_, end)| old.record > end).then_some(parted)
     }
 
-    /// Whether one's history has all that the other had written when its transaction committed.
-    fn is_replayed(&self, one: &Made, other: &Made) -> bool {
-        let has = |(old, branch): (&Made, &Branch)| branch.parent.is_some_and(|(_, end)| old.record <= end);
-        one.branch == other.branch || self.parted(one, other).is_some_and(has)
+    /// Whether neither continues the other.
+    fn are_strangers(&self, one: &Made, other: &Made) -> bool {
+        one.branch != other.branch && self.continues(one, other).is_none() && self.continues(other, one).is_none()
     }
 }
 
-/// After a failover, a recovery to a point in time or the loss of the file, the guarantee holds for each database, to which
-/// the rows of its template belong.
+/// It rests on "This holds for each database". The rows of a template belong to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -76,43 +77,47 @@ fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.number != other.number && !is_template(one, other) && !is_template(other, one)
 }
 
-/// A standby cannot write the page, so once its file is lost nobody knows of its IDs.
-fn made_in_recovery(_: &Known<'_>, one: &Made, other: &Made) -> bool {
-    one.in_recovery || other.in_recovery
-}
-
-/// Neither continues the other, so neither knows what the other has used.
+/// It rests on "Covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
+/// what the other has used.
 fn two_servers_with_one_number(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    one.branch != other.branch && known.parted(one, other).is_none()
+    known.are_strangers(one, other)
 }
 
-/// A page that was rolled back with its extension did not travel.
+/// It rests on "IDs of a transaction that has created the extension and was rolled back, after a failover". The page was rolled back
+/// with the extension.
 fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.of_creator && one.record == usize::MAX || other.of_creator && other.record == usize::MAX
 }
 
-/// The old primary had been given another number, or was about to be, when the new one parted from it; or its clock was set.
+/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if that did not come across before a failover".
+fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    known
+        .parted(one, other)
+        .is_some_and(|(old, _, branch)| branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last)
+}
+
+/// It rests on "IDs of an old primary under a number that it was given so shortly before the failover that none of its marks had come
+/// across".
 fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    let is_new = |(old, branch): (&Made, &Branch)| {
-        let is_set = branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last;
-        let is_known = old.node == branch.node && branch.is_known[old.database];
-        one.node != other.node || !is_known || is_set
-    };
-    !known.is_replayed(one, other) && known.parted(one, other).is_some_and(is_new)
+    known.parted(one, other).is_some_and(|(old, _, branch)| {
+        one.node != other.node || old.node != branch.node || !branch.is_known[old.database]
+    })
 }
 
-/// An old primary goes on for longer than its mark is ahead, and longer than a new one waits.
+/// It rests on "Together, the lag of the replication and the time that both run may last 2 seconds; if the old primary was idle, the
+/// time that both run and the delay of the new one's clock".
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    let Some((old, branch)) = known.parted(one, other) else { return false };
-    let new = if std::ptr::eq(old, one) { other } else { one };
-    let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
-    let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
-        && known.last_steps[new.server] < branch.promoted;
-    !known.is_replayed(one, other) && !is_lag && !is_overlap
+    known.parted(one, other).is_some_and(|(old, new, branch)| {
+        let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
+        let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
+            && known.last_steps[new.server] < branch.promoted;
+        !is_lag && !is_overlap
+    })
 }
 
-/// A new primary is bound by what the old one has announced after its last record came across only if it goes on with the old
-/// one's number, whose mark was ahead: for less than two seconds, and where the clocks are as near.
+/// It rests on "the same for readers who have replayed the WAL of that moment". What the old primary has announced since then binds a
+/// new one only if that goes on with the old one's number, whose mark was ahead: for less than two seconds, and where the clocks are
+/// as near.
 pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
     let is_set = old.stepped >= old.last || old.delay.abs() >= MARGIN;
     let database = horizon.database;
@@ -120,18 +125,19 @@ pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Ho
     has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
 }
 
-/// A server whose clock was accepted takes earlier horizons back also where it goes on with the data of another one.
+/// It rests on "IDs can be below earlier horizons, also if this server goes on later with the data of another one".
 pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
 }
 
-/// A server accepts its clock after another one has parted from it, and later goes on with that one's data and its own file, which
-/// counts more acceptances than the other's page: so it takes the other's later horizons for ones that it has taken back.
+/// It rests on "and then below later ones of that one too if its clock was accepted less often". The server's file counts more
+/// acceptances than the other's page.
 pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
 }
 
-/// Only the file knew of a horizon from a transaction that has created the extension, until that commits.
+/// Where it is not so, this rests on "horizons of a transaction that has created the extension, after a failover or the loss of
+/// `flake.mark`". Only the file knew of them.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX
 }

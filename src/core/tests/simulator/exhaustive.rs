@@ -108,7 +108,7 @@ fn every_story_of_one_server() {
 
 #[test]
 fn every_story_of_a_failover() {
-    let follow = |keeps_file, node| Event::Follow { source: 0, node, allows: false, keeps_file };
+    let follow = |keeps_file, node| Event::Follow { source: 0, node, keeps_file };
     let parts: Vec<Vec<(usize, Event)>> = vec![
         vec![(0, make(0))],
         vec![(0, Event::Connect { slot: 0, database: 1 }), (0, make(0))],

@@ -49,8 +49,8 @@ impl Play {
         let began = self.take_horizons_back(at, None);
         self.world().machines[at].accepting += 1;
         let result = self.act((at, slot), stop, |host, _| {
-            let (instant, has_changed, _) = protocol::accept(host)?;
-            from.set((instant, has_changed));
+            let accepted = protocol::accept(host)?;
+            from.set((accepted.from, accepted.is_new));
             Ok(())
         });
         let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get().0) } else { began };
@@ -89,7 +89,7 @@ impl Play {
             let of_database = (!is_private).then_some(Some(session.database));
             for database in [None].into_iter().chain(of_database) {
                 let waits_for = waits_for.clone();
-                machine.promises.push(Promise { instant, database, node: machine.node, record, waits_for });
+                machine.promises.push(Promise { instant, database, record, waits_for });
             }
             Ok(())
         });

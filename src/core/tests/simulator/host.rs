@@ -253,14 +253,9 @@ impl Host for Hosted {
         self.node
     }
 
-    fn in_recovery(&self) -> bool {
-        self.step("asks whether it is a standby");
-        self.with_machine(|machine| machine.recovers())
-    }
-
     fn wal_timeline(&self) -> u32 {
         self.step("asks for the timeline");
-        self.with_machine(|machine| if machine.recovers() { 0 } else { machine.timeline })
+        self.with_machine(|machine| machine.timeline)
     }
 
     fn page(&mut self) -> Result<Page, Trouble> {
@@ -279,15 +274,16 @@ impl Host for Hosted {
         Ok(extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone()))
     }
 
-    fn change_page(&mut self, mut change: impl FnMut(&Page) -> Change) -> Result<(), Trouble> {
+    fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Trouble> {
         self.interruptible();
         self.step("is about to change the page");
         let mut written = None;
-        {
+        let result = {
             let guard = self.wait_for(&self.memory.pages[self.database], Lock::Page(self.database));
             let (extension, _) = self.extension()?;
             let present = extension.map_or(Page { bytes: None, last_value: None }, |page| (*page).clone());
-            if let Change::Write(bytes, until) = change(&present) {
+            let (change, result) = change(&present);
+            if let Change::Write(bytes, until) = change {
                 let new = Arc::new(Page { bytes: Some(bytes), last_value: Some(until) });
                 self.step("changes the page");
                 if self.private.is_some() {
@@ -299,14 +295,15 @@ impl Host for Hosted {
                 }
             }
             drop(guard);
-        }
+            result
+        };
         if let Some(record) = written {
             self.step("flushes the page");
             self.with_machine(|machine| machine.wal.flush(record));
             self.step("has flushed the page");
         }
         self.interruptible();
-        Ok(())
+        Ok(result)
     }
 
     fn writer(&mut self) -> Right<'_> {

@@ -15,7 +15,7 @@ use crate::wal::DATABASES;
 
 /// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
 const KIND: usize = 1;
-/// How long servers may need where nobody has set a clock ahead, and after a promotion or where the file is lost.
+/// How long servers may need where nobody has set a clock ahead, after promotions or where files are lost, however many.
 const USUAL: i64 = 5 * SECOND;
 /// The next tick, and the time that attempts take.
 const TICK: i64 = 3000;
@@ -108,7 +108,7 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            if self.makes_within(at, self.longest()) {
+            if self.makes_within(at, USUAL) {
                 continue;
             }
             let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
@@ -126,11 +126,10 @@ impl Play {
         self.restarts_are_cheap(at);
     }
 
-    /// Each promotion and each file that another one takes the place of, in a row, takes its time.
-    fn longest(&self) -> i64 {
+    /// Whether there were several promotions, or files that another one took the place of.
+    fn is_renewed_again(&self) -> bool {
         let world = self.world();
-        let renewed = world.renewed + world.oracle.branches.len() as i64 - 1;
-        USUAL.max(AHEAD + MARGIN * renewed)
+        world.renewed + world.oracle.branches.len() as i64 > 2
     }
 
     /// The latest reading of a clock by which time was granted.
@@ -174,7 +173,7 @@ impl Play {
     fn is_stuck(&self, at: usize, database: usize, why: &str) {
         let mut world = self.world();
         let used = world.machines[at].memory.state.try_lock().ok().and_then(|state| state.ledger);
-        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.bound));
+        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.horizons.bound));
         let name = world.name(at);
         world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
     }
@@ -188,7 +187,7 @@ impl Play {
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {
                 // Marks of another number, in a database that it looks at again, can take a stretch.
-                let first = if self.longest() > USUAL { AHEAD } else { 0 };
+                let first = if self.is_renewed_again() { AHEAD } else { 0 };
                 if self.connects(at, database) && !self.makes_within(at, first) {
                     return self.is_stuck(at, database, "although it has just made some");
                 }

@@ -57,7 +57,6 @@ pub struct Machine {
     pub wal: Wal,
     /// The server that it is a standby of, and how much of its log it has.
     pub upstream: Option<usize>,
-    pub allow_in_recovery: bool,
     /// The timeline of its WAL.
     pub timeline: u32,
     /// Which history its WAL is of.
@@ -72,7 +71,7 @@ pub struct Machine {
     pub last_step: i64,
     /// In which databases a session has taken in what the page says, in this life.
     pub has_looked: [bool; DATABASES],
-    /// The promises of flake_start_above: an instant, for a database or all of them, and from which record on.
+    /// The promises of flake_start_above: they last as long as the file, or the data of a database.
     pub promises: Vec<Promise>,
     /// Whether its clock was ever ahead of the real time, or IDs were to start above.
     pub may_wait: bool,
@@ -99,7 +98,6 @@ pub struct Promise {
     pub instant: i64,
     /// None for all databases of this server.
     pub database: Option<usize>,
-    pub node: (u32, u32),
     pub record: usize,
     /// The slots of transactions that had begun before.
     pub waits_for: Vec<usize>,
@@ -119,7 +117,6 @@ impl Machine {
             disk_fails: false,
             wal: Wal::default(),
             upstream: None,
-            allow_in_recovery: false,
             timeline: 1,
             branch: 0,
             memory: Memory::new(None),
@@ -159,6 +156,6 @@ impl Machine {
     }
 
     pub fn makes_ids(&self) -> bool {
-        self.is_up && (!self.recovers() || self.allow_in_recovery)
+        self.is_up && !self.recovers()
     }
 }

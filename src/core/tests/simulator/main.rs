@@ -9,6 +9,7 @@
 mod baton;
 mod disk;
 mod draw;
+mod draw_takeovers;
 mod endings;
 mod exemptions;
 mod exhaustive;

@@ -154,7 +154,6 @@ impl Play {
         let machine = &mut world.machines[at];
         if machine.node != node && machine.exists {
             machine.node = node;
-            machine.promises.clear();
             tell!(world, "server {} is now node {} of {}", world.name(at), node.0, node.1);
         }
     }

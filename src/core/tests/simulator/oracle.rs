@@ -24,7 +24,6 @@ pub struct Made {
     pub node: (u32, u32),
     /// A number that lasts as long as nobody but the server changes its file.
     pub life: u64,
-    pub in_recovery: bool,
     pub branch: usize,
     /// The record of the log that it committed with; the greatest number before it has, or if it never does.
     pub record: usize,
@@ -81,10 +80,9 @@ pub fn time(instant: i64) -> String {
 
 impl std::fmt::Display for Made {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let recovery = if self.in_recovery { " in recovery" } else { "" };
         let (kind, clock, (id, count)) = (layouts::name(self.kind), time(self.clock), self.node);
         write!(f, "session {} of server {}, node {id} of {count}, of {kind} ", self.slot, self.name)?;
-        write!(f, "in database {}{recovery} when its clock said {clock} at {}", self.database, time(self.time))
+        write!(f, "in database {} when its clock said {clock} at {}", self.database, time(self.time))
     }
 }
 

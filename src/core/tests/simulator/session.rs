@@ -218,9 +218,7 @@ impl Play {
         session: &mut Session,
         kind: usize,
     ) -> Result<Outcome<Id>, Trouble> {
-        use flake_core::ledger::host::Server;
         self.join(host, session)?;
-        session.past.notice_promotion(host)?;
         session.is_making = true;
         let (node, slot) = (host.node, Slot::new(host.slot as u32, SLOTS as u32).unwrap());
         let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, node, slot), Ok);
@@ -232,11 +230,10 @@ impl Play {
             }
         };
         let past = &session.past;
-        let (read, in_recovery) = (Cell::new((0, 0)), Cell::new(false));
+        let read = Cell::new((0, 0));
         let outcome = own.next(host, kind, |host| {
             let (now, admitted) = host.admit(past);
             read.set((self.time(), now));
-            in_recovery.set(host.lock(|state| state.ledger.is_some_and(|ledger| ledger.in_recovery)));
             (now, admitted)
         });
         session.own[kind] = Some(own);
@@ -246,8 +243,7 @@ impl Play {
             let steps: Vec<i64> = world.machines.iter().map(|machine| machine.last_step).collect();
             let machine = &world.machines[host.at];
             let promise = machine.promises.iter().find(|promise| {
-                promise.node == machine.node
-                    && promise.database.is_none_or(|database| database == session.database)
+                promise.database.is_none_or(|database| database == session.database)
                     && !promise.waits_for.contains(&host.slot)
                     && id.start < promise.instant
             });
@@ -264,7 +260,6 @@ impl Play {
                 number: machine.wal.numbers[session.database],
                 node: machine.node,
                 life: machine.life,
-                in_recovery: in_recovery.get() || machine.recovers(),
                 branch: machine.branch,
                 record: usize::MAX,
                 time,

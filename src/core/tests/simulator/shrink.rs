@@ -106,8 +106,8 @@ fn simpler(event: Event) -> Vec<Event> {
         }
         Event::Start { preloads: true } => vec![Event::Start { preloads: false }],
         Event::Restart { node, preloads: true } => vec![Event::Restart { node, preloads: false }],
-        Event::Follow { source, node, allows, keeps_file: true } => {
-            vec![Event::Follow { source, node, allows, keeps_file: false }]
+        Event::Follow { source, node, keeps_file: true } => {
+            vec![Event::Follow { source, node, keeps_file: false }]
         }
         _ => Vec::new(),
     };

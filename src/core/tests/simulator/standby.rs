@@ -6,6 +6,7 @@ use crate::disk::File;
 use crate::exemptions::{
     horizon_that_an_acceptance_did_not_know, horizon_that_has_come_across, horizon_that_was_taken_back,
 };
+use crate::machine::Promise;
 use crate::operator::Ending;
 use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
@@ -74,7 +75,7 @@ impl Play {
             let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
             let incarnation = old.memory.state.try_lock().ok()?.ledger?.me.incarnation;
             let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
-            Some(mark.used.free_at(last.saturating_add(old.offset())).is_none())
+            Some(mark.times.own.free_at(last.saturating_add(old.offset())).is_none())
         };
         let is_known = |database: usize| {
             let page = new.wal.databases[database].0.as_ref()?;
@@ -94,7 +95,7 @@ impl Play {
         };
         let timeline = old.timeline + 1;
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
-        let promises: Vec<_> = replayed.filter(|promise| promise.node == new.node).cloned().collect();
+        let promises: Vec<_> = replayed.cloned().collect();
         let node = new.node;
         let is_known =
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
@@ -132,7 +133,7 @@ impl Play {
     }
 
     /// A server becomes the standby of another one, from a base backup or by pg_rewind.
-    pub fn follow(self: &Arc<Self>, at: usize, source: usize, node: (u32, u32), allows: bool, keeps_file: bool) {
+    pub fn follow(self: &Arc<Self>, at: usize, source: usize, node: (u32, u32), keeps_file: bool) {
         {
             let world = self.world();
             let upstream = &world.machines[source];
@@ -150,28 +151,26 @@ impl Play {
         wal.crash();
         let file = upstream.file.as_ref().map(|file| File::new(file.bytes().to_vec()));
         let (branch, timeline, taken_back) = (upstream.branch, upstream.timeline, upstream.taken_back.clone());
+        let of_file = |promise: &&Promise| promise.database.is_none();
+        let promises = upstream.promises.iter().filter(of_file).cloned().collect();
         let machine = &mut world.machines[at];
         let keeps_file = keeps_file && machine.exists && machine.file.is_some();
         if !keeps_file {
             machine.file = file;
             machine.taken_back = taken_back;
+            machine.promises = promises;
         }
+        // Those of pages come with what is replayed.
+        machine.promises.retain(|promise| promise.database.is_none());
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
         (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
-        (machine.node, machine.allow_in_recovery, machine.life) = (node, allows, life);
+        (machine.node, machine.life) = (node, life);
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
-        machine.promises.clear();
         machine.horizons.clear();
         machine.replayed.clear();
         let kept = if keeps_file { ", with its own flake.mark" } else { "" };
-        let allowed = if allows { ", and may make IDs in recovery" } else { "" };
         let (name, source) = (world.name(at), world.name(source));
-        tell!(
-            world,
-            "server {name} becomes a standby of server {source}, node {} of {}{kept}{allowed}",
-            node.0,
-            node.1
-        );
+        tell!(world, "server {name} becomes a standby of server {source}, node {} of {}{kept}", node.0, node.1);
     }
 }

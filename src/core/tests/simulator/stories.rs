@@ -13,6 +13,7 @@ pub const SECOND_NODE: (u32, u32) = (1, 2);
 /// Servers.
 pub const A: usize = 0;
 pub const B: usize = 1;
+pub const C: usize = 2;
 
 pub fn make(slot: usize) -> Event {
     Event::Make { slot, kind: 0, count: 1, waits: false, stop: None }
@@ -28,7 +29,7 @@ pub fn connect(database: usize) -> [Event; 2] {
 }
 
 pub fn follow(node: (u32, u32)) -> Event {
-    Event::Follow { source: A, node, allows: false, keeps_file: false }
+    Event::Follow { source: A, node, keeps_file: false }
 }
 
 pub const RESTART: Event = Event::Restart { node: FIRST, preloads: false };

@@ -17,7 +17,7 @@ fn a_horizon_that_was_taken_back_binds_no_other_node() {
     let step = Event::Step { by: HOUR };
     let world = goes_well([
         on(A, [make(0), step, make(0), ask, Event::SetRight, Event::Pass { by: 4 * SECOND }, ACCEPT, wait(0)]),
-        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }, REPLAY]),
         on(B, [Event::Promote, wait(0)]),
     ]);
     let first = world.oracle.made.iter().find(|made| made.server == B).unwrap();

@@ -37,7 +37,7 @@ fn a_creation_that_is_rolled_back() {
             on(B, [Event::Promote, make(0)]),
             on(B, again(0, true)),
         ]);
-        let forgiven = world.oracle.forgiven[3];
+        let forgiven = world.oracle.forgiven[2];
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
     // The server itself knows.
@@ -114,11 +114,11 @@ fn a_page_that_another_session_has_written_meanwhile() {
 fn a_page_that_another_node_has_created_again() {
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight]),
-        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: false, keeps_file: false }, REPLAY]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }, REPLAY]),
         on(A, [CRASH]),
         on(B, [Event::Promote, wait(0), Event::Recreate { slot: 0, stop: None }]),
         on(B, [Event::End { slot: 0, commits: true, stop: None }, wait(0)]),
-        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: false }, REPLAY]),
+        on(A, [Event::Follow { source: B, node: FIRST, keeps_file: false }, REPLAY]),
         on(A, [Event::LoseFile { ending: Ending::InOrder }]),
         on(B, [CRASH]),
         on(A, [Event::Promote]),

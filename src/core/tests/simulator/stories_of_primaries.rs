@@ -1,10 +1,10 @@
 //! Stories of new primaries and new numbers.
 
-use crate::layouts::SECOND;
+use crate::layouts::{HOUR, SECOND};
 use crate::operator::Ending;
 use crate::stories::{
-    A, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well, make,
-    on, wait,
+    A, B, C, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
+    made_on, make, on, wait,
 };
 use crate::story::Event;
 
@@ -114,8 +114,87 @@ fn a_horizon_on_a_new_primary_that_is_restarted() {
 #[test]
 fn a_standby_of_another_number_that_takes_the_old_one_s() {
     goes_well([
-        on(B, [Event::Follow { source: A, node: SECOND_NODE, allows: true, keeps_file: false }]),
+        on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }]),
         on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
         on(B, [Event::Promote, make(0), RESTART, make(1)]),
     ]);
+}
+
+/// flake_start_above is told of IDs that a dump has brought along; then the server gets another number, or its own one back.
+#[test]
+fn what_start_above_was_told_counts_under_another_number() {
+    let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
+    let renumber = |node| Event::Restart { node, preloads: false };
+    for node in [SECOND_NODE, (0, 1)] {
+        let before = [Event::Pass { by: SECOND / 4 }, make(0), above];
+        let world = goes_well([on(A, before), on(A, [renumber(node), make(0), wait(1), renumber(FIRST), make(0)])]);
+        assert_eq!(made_on(&world, A, 0), 1, "the one from before");
+    }
+}
+
+/// The same, and a standby with a number of its own takes over.
+#[test]
+fn what_start_above_was_told_counts_after_a_failover() {
+    let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
+    for node in [FIRST, SECOND_NODE] {
+        let world = goes_well([
+            on(A, [make(0)]),
+            on(B, [follow(node)]),
+            on(A, [above]),
+            on(B, [REPLAY]),
+            on(A, [CRASH]),
+            on(B, [Event::Promote, make(0), wait(1), Event::Restart { node, preloads: false }, make(0)]),
+        ]);
+        assert_eq!(made_on(&world, B, 0), 0);
+    }
+}
+
+/// A new primary is restarted before it has met the old one: that was idle in the other database, where it wakes up.
+#[test]
+fn a_restart_before_a_new_primary_has_met_the_old_one() {
+    for restart in [vec![RESTART], vec![CRASH, START]] {
+        let mut both = Vec::new();
+        for _ in 0..6 {
+            both.extend([(A, make(0)), (B, make(0)), (A, Event::Pass { by: SECOND / 4 })]);
+        }
+        let end = Event::End { slot: 0, commits: true, stop: None };
+        goes_well([
+            on(A, [make(0), Event::Connect { slot: 1, database: 1 }, Event::Drop { database: 1 }]),
+            on(B, [follow(FIRST)]),
+            on(A, [Event::Pass { by: 7 * SECOND }]),
+            on(B, [REPLAY, Event::Promote]),
+            on(B, connect(1)),
+            on(B, [Event::Recreate { slot: 0, stop: None }, end, make(0)]),
+            on(B, restart),
+            on(B, connect(0)),
+            both,
+        ]);
+    }
+}
+
+/// Three promotions in a row, with a horizon asked for after each: the first ID comes as soon as after one. The epilogue looks.
+#[test]
+fn promotions_in_a_row_cost_what_one_costs() {
+    let ask = Event::Ask { slot: 0, stop: None };
+    let takes_over = |at, source| {
+        let follow = Event::Follow { source, node: FIRST, keeps_file: false };
+        on(at, [follow, REPLAY, Event::Promote, ask])
+    };
+    goes_well([on(A, [make(0), ask]), takes_over(B, A), takes_over(C, B), takes_over(A, C), takes_over(B, A)]);
+}
+
+/// After a start, a session learns what was prepared before, and is stopped anywhere, while another one asks for a horizon.
+#[test]
+fn two_sessions_ask_for_the_first_horizon() {
+    let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
+    let ask = |slot, stop| Event::Ask { slot, stop };
+    let finish = Event::Finish { slot: 1, which: 0, commits: true, stop: None };
+    at_each_point(|stop| {
+        goes_well([
+            on(A, prepare),
+            on(A, [CRASH, START, Event::Pass { by: 4 * SECOND }, make(1)]),
+            on(A, [ask(0, Some(stop)), ask(1, None), finish, Event::GoOn { slot: 0, stop: None }]),
+        ])
+        .stops
+    });
 }

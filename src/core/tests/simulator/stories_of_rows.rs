@@ -63,7 +63,7 @@ fn a_horizon_from_before_time_was_open() {
 #[test]
 fn a_session_from_before_the_promotion() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
-    let follow = Event::Follow { source: A, node: SECOND_NODE, allows: true, keeps_file: false };
+    let follow = Event::Follow { source: A, node: SECOND_NODE, keeps_file: false };
     goes_well([
         on(A, [make(0)]),
         on(B, [follow, Event::Step { by: -SECOND }, micro]),
@@ -225,7 +225,7 @@ fn an_acceptance_that_another_primary_did_not_know() {
         on(B, [follow(SECOND_NODE), Event::Promote]),
         on(A, [ask, Event::Step { by: -7 * SECOND }, Event::Accept { slot: 0, stop: None }]),
         on(B, [ask, make(0)]),
-        on(A, [Event::Follow { source: B, node: FIRST, allows: false, keeps_file: true }, Event::Promote, wait(0)]),
+        on(A, [Event::Follow { source: B, node: FIRST, keeps_file: true }, Event::Promote, wait(0)]),
     ]);
 }
 

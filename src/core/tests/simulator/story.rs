@@ -49,7 +49,7 @@ pub enum Event {
     NewDatabase { database: usize },
     Replay { most: usize },
     Promote,
-    Follow { source: usize, node: (u32, u32), allows: bool, keeps_file: bool },
+    Follow { source: usize, node: (u32, u32), keeps_file: bool },
 }
 
 /// Which sessions have to have come to their ends before an event.
@@ -162,7 +162,7 @@ impl Play {
             Event::NewDatabase { database } => self.new_database(at, database),
             Event::Replay { most } => self.replay(at, most),
             Event::Promote => self.promote(at),
-            Event::Follow { source, node, allows, keeps_file } => self.follow(at, source, node, allows, keeps_file),
+            Event::Follow { source, node, keeps_file } => self.follow(at, source, node, keeps_file),
         }
     }
 }

@@ -12,11 +12,11 @@ const PROC_OID: i16 = 1;
 ///
 /// # Safety
 /// It must be called where the catalog can be read.
-pub unsafe fn sibling(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
+pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     // SAFETY: the lookups return an invalid OID for what does not exist.
     unsafe {
         let function = pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as _,
             PROC_OID,
             name.as_ptr().into(),
             pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into(),
@@ -30,9 +30,9 @@ pub unsafe fn sibling(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Op
 /// Returns the operator of a B-tree strategy between values of a type.
 ///
 /// # Safety
-/// As for [`sibling`].
+/// As for [`in_schema_of`].
 pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
-    // SAFETY: as for `sibling`.
+    // SAFETY: as for `in_schema_of`.
     unsafe {
         let operator = pg_sys::get_opfamily_member(btree_family(of), of, of, strategy as i16);
         (operator != pg_sys::InvalidOid).then_some(operator)
@@ -42,7 +42,7 @@ pub unsafe fn operator(of: pg_sys::Oid, strategy: u32) -> Option<pg_sys::Oid> {
 /// Returns the family of operators by which B-trees order a type.
 ///
 /// # Safety
-/// As for [`sibling`].
+/// As for [`in_schema_of`].
 pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: the cache of types has a row for each, which stays.
     unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
@@ -51,7 +51,7 @@ pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
 /// Returns whether the present role may call a function.
 ///
 /// # Safety
-/// As for [`sibling`].
+/// As for [`in_schema_of`].
 pub unsafe fn may_call(function: pg_sys::Oid) -> bool {
     let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
     // SAFETY: it looks the function and the role up in the catalog.

@@ -3,10 +3,10 @@
 //! of whoever wrote there last.
 
 use flake_core::ledger::host::{Change, Page};
-use flake_core::ledger::marks::{Marks, Writer};
+use flake_core::ledger::marks::{Author, Marks};
 
 /// Returns the page with its node's mark in the session's own name.
-pub fn page(me: Option<Writer>, mut page: Page) -> Page {
+pub fn page(me: Option<Author>, mut page: Page) -> Page {
     if let (Some(me), Some(mut marks)) = (me, decoded(page.bytes.as_deref())) {
         marks.rename(me);
         page.bytes = Some(marks.encode(None));
@@ -15,16 +15,17 @@ pub fn page(me: Option<Writer>, mut page: Page) -> Page {
 }
 
 /// Has the page changed, with its node's mark in the name in which it was.
-pub fn change(me: Option<Writer>, present: &Page, change: &mut impl FnMut(&Page) -> Change) -> Change {
+pub fn change<R>(me: Option<Author>, present: &Page, change: impl FnOnce(&Page) -> (Change, R)) -> (Change, R) {
     let by = |node| decoded(present.bytes.as_deref())?.of(node).map(|mark| mark.by);
-    match (change(&page(me, present.clone())), me) {
-        (Change::Write(bytes, until), Some(me)) => {
-            let Some(mut marks) = decoded(Some(&bytes)) else { return Change::Keep };
-            marks.rename(by(me.node).unwrap_or(Writer { incarnation: 0, start: 0, ..me }));
+    let (change, result) = change(&page(me, present.clone()));
+    let renamed = match (change, me) {
+        (Change::Write(bytes, until), Some(me)) => decoded(Some(&bytes)).map(|mut marks| {
+            marks.rename(by(me.node).unwrap_or(Author { incarnation: 0, start: 0, ..me }));
             Change::Write(marks.encode(None), until)
-        }
-        _ => Change::Keep,
-    }
+        }),
+        _ => None,
+    };
+    (renamed.unwrap_or(Change::Keep), result)
 }
 
 fn decoded(bytes: Option<&[u8]>) -> Option<Marks> {

@@ -1,0 +1,41 @@
+//! Horizons bind other servers before they are announced.
+
+use super::page::{look, raise_page};
+use super::time::{Grant, grant};
+use super::{begun, put};
+use crate::ledger::host::{Host, Server, State};
+use crate::ledger::record::store;
+
+/// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
+/// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
+pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
+    let is_binding =
+        |state: &mut State| !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
+    begun(host)?;
+    if !host.lock(is_binding) {
+        // No file names an incarnation before it has looked for an old primary.
+        look(host)?;
+        let writer = host.writer();
+        if let Some(ledger) = writer.lock(|state| state.ledger) {
+            store(&writer, &ledger.binding(), None)?;
+            put(&writer, ledger.binding());
+        }
+    }
+    let now = host.now();
+    if let Grant::Window(..) = grant(host, now, now.saturating_add(1), false)? {
+        return Ok(now);
+    }
+    let page = look(host)?;
+    let settled = {
+        let writer = host.writer();
+        let Some(old) = writer.lock(|state| state.ledger) else { return Ok(i64::MIN) };
+        let (new, settled) = old.settled(now);
+        if new != old {
+            store(&writer, &new, Some(&page.marks))?;
+            put(&writer, new);
+        }
+        settled
+    };
+    raise_page(host, page)?;
+    Ok(settled)
+}

@@ -1,0 +1,123 @@
+//! The page of a session's database: what it says is taken in, and what the ledger says is written into it.
+
+use super::{begun, put};
+use crate::ledger::bound::Bound;
+use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
+use crate::ledger::marks::Marks;
+use crate::ledger::record::{newest, store};
+use crate::ledger::state::Ledger;
+use crate::ledger::used::Used;
+
+/// A page that was looked at.
+pub(super) struct Looked {
+    pub(super) marks: Marks,
+    pub(super) exists: bool,
+}
+
+/// Returns the marks that a page holds.
+///
+/// # Errors
+/// They are unreadable.
+pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
+    match &page.bytes {
+        None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
+        Some(bytes) => Marks::decode(bytes).map(|(marks, _)| marks).map_err(Fault::Page),
+    }
+}
+
+/// Takes in what the page of this session's database says, and returns that.
+pub(super) fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
+    begun(host)?;
+    let page = host.page()?;
+    let marks = marks_of(&page)?;
+    take(host, &marks)?;
+    Ok(Looked { marks, exists: page.bytes.is_some() })
+}
+
+fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
+    let ledger = begun(host)?;
+    let (now, steady) = (host.now(), host.steady());
+    if ledger.having_read(marks, now, steady) == ledger {
+        return Ok(());
+    }
+    let writer = host.writer();
+    let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
+    let new = ledger.having_read(marks, now, steady);
+    if new != ledger {
+        // What the next start's safety rests on is there before anybody relies on it, such as that this one waits.
+        store(&writer, &new, Some(marks))?;
+        put(&writer, new);
+    }
+    Ok(())
+}
+
+/// Sees to it that the page says what the ledger says.
+pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), H::Error> {
+    loop {
+        let Some(ledger) = host.lock(|state| state.ledger) else { return Ok(()) };
+        if page.exists && ledger.is_in(&page.marks) {
+            return Ok(());
+        }
+        // A page that is created anew begins with what the file knows of others.
+        let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
+        let at = (host.now(), host.steady());
+        let unknown = host.change_page(|present| match marks_of(present) {
+            Ok(marks) => raised(&ledger, Looked { marks, exists: present.bytes.is_some() }, of_file, at),
+            Err(fault) => (Change::Keep, Err(fault)),
+        })?;
+        match unknown? {
+            None => return Ok(()),
+            Some(unknown) => {
+                take(host, &unknown.marks)?;
+                page = unknown;
+            }
+        }
+    }
+}
+
+/// Returns the page that says what the ledger says, or the page as it is if the ledger has to take it in before.
+fn raised(
+    ledger: &Ledger,
+    mut page: Looked,
+    of_file: Option<Marks>,
+    (now, steady): (i64, i64),
+) -> (Change, Result<Option<Looked>, Fault>) {
+    let Ledger { me, times, above, .. } = *ledger;
+    let is_known = ledger.having_read(&page.marks, now, steady).times == times && page.marks.above <= above;
+    if !is_known || !page.exists && of_file.is_none() {
+        return (Change::Keep, Ok(Some(page)));
+    }
+    let new = &mut page.marks;
+    if let Some(of_file) = of_file.filter(|_| !page.exists) {
+        new.unite(&of_file, me.node);
+    }
+    let mut mark = ledger.mark();
+    // Another session of this start may know more by now.
+    if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
+        mark.times = mark.times.united(&known.times, now);
+    }
+    new.above = new.above.max(above);
+    new.bind(ledger.horizons.bound);
+    new.set(mark);
+    (Change::Write(new.encode(None), new.last_value()), Ok(None))
+}
+
+/// Returns what the file says, without the bound: the ledger's counts, as an acceptance that could not be written may be there.
+fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
+    Ok(match writer.read()? {
+        Some(bytes) => Marks { bound: Bound::NONE, ..newest(&bytes)?.0.0 },
+        None => Marks::default(),
+    })
+}
+
+/// Writes this server's mark into the page of its database, which may just have been created.
+pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
+    let page = look(host)?;
+    {
+        // No page names an incarnation or a start before the file does.
+        let writer = host.writer();
+        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
+        store(&writer, &ledger, Some(&page.marks))?;
+    }
+    raise_page(host, page)
+}

@@ -1,0 +1,64 @@
+//! Sessions come and go: the last one to exit leaves a note from when on time is free.
+
+use std::sync::atomic::Ordering;
+
+use super::begun;
+use crate::ledger::host::{Host, Server};
+use crate::ledger::record::note;
+use crate::ledger::slot::FinalProgress;
+
+/// Counts this session as one that uses the ledger: the exit note of the last one is withdrawn.
+///
+/// # Errors
+/// The server's; then it is not counted.
+pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
+    begun(host)?;
+    let writer = host.writer();
+    note(&writer, None)?;
+    writer.shared().sessions.fetch_add(1, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Leaves the progress of this session's generators to later ones, at exit, while the slot still belongs to the session.
+/// `progress` is none where it exits in the middle of making an ID. `may_note` says whether all sessions take part in the count.
+pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note: bool) {
+    let Some(ledger) = host.lock(|state| state.ledger) else { return };
+    let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
+    let free_from = match progress {
+        Some(_) => of_this_era().map(|last| last.progress.free_from()).max(),
+        None => Some(ledger.window.until),
+    };
+    host.slot(|slot| match progress {
+        None => slot.abandon(ledger.era, ledger.window.until),
+        Some(all) => all.iter().for_each(|last| slot.store(last)),
+    });
+    let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
+    if present <= host.now() {
+        host.shared().last_seen.fetch_max(present, Ordering::AcqRel);
+    }
+    host.lock(|state| {
+        if state.ledger.is_some_and(|present| present.era == ledger.era) {
+            state.free_from = state.free_from.max(free_from);
+        }
+    });
+    host.point("left");
+    if host.shared().sessions.fetch_sub(1, Ordering::SeqCst) == 1 && may_note {
+        note_exit(host);
+    }
+}
+
+/// Notes from when on time is free, once no session makes IDs any more. Without the note, the next start waits for the end of
+/// the time that was granted.
+fn note_exit<H: Host>(host: &mut H) {
+    // The session that has the right to write makes IDs, and leaves later.
+    let Some(writer) = host.try_writer() else { return };
+    if writer.shared().sessions.load(Ordering::SeqCst) > 0 {
+        return;
+    }
+    let Some(boot) = writer.boot() else { return };
+    let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
+    let free_from = free_from.unwrap_or(i64::MIN).max(writer.shared().announced.load(Ordering::SeqCst));
+    if let Some(left) = ledger.exit_note(boot, free_from) {
+        let _ = note(&writer, Some(left));
+    }
+}

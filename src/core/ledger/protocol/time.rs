@@ -1,0 +1,138 @@
+//! Time is granted: to generators that begin, and to those that ask for more.
+
+use std::sync::atomic::Ordering;
+
+use super::begun;
+use super::page::{look, raise_page};
+use super::put;
+use crate::ledger::host::{Host, Server, Writer};
+use crate::ledger::marks::{MARGIN, Marks};
+use crate::ledger::record::store;
+use crate::ledger::slot::Start;
+use crate::ledger::state::AHEAD;
+use crate::ledger::window::Window;
+
+/// When less than this remains of the time that was granted, one session asks for more while the others go on. In microseconds.
+const RESERVE: i64 = 1_000_000;
+
+/// The beginning of a generator.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning {
+    /// The first unused tick, or the progress to resume from.
+    pub start: Start,
+    /// The latest present instant that earlier sessions have seen.
+    pub last_seen: i64,
+    /// The era in which this holds.
+    pub era: u64,
+    /// The time that the generator may use without asking.
+    pub window: Window,
+}
+
+/// The answer to a request for time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// The generator may use this time, in this era.
+    Window(Window, u64),
+    /// The generator may use no time before this instant.
+    After(i64),
+}
+
+/// Returns the window and the era.
+fn window(server: &impl Server) -> (Window, u64) {
+    server.shared().window.try_read().unwrap_or_else(|| {
+        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window, ledger.era)))
+    })
+}
+
+/// The window without its end, in which sessions ask for more time if there is any.
+fn without_reserve(window: Window) -> Window {
+    if window.until >= window.skip { window } else { Window { until: window.until.saturating_sub(RESERVE), ..window } }
+}
+
+/// Begins a generator, whose progress the slot keeps under this key.
+pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
+    let page = look(host)?;
+    let ledger = begun(host)?;
+    if !ledger.is_open() {
+        let now = host.now();
+        if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
+            // It asks again: what is waited for may be over before the clock gets there. An open window has another era.
+            let start = Start { free_from: i64::MIN, resumed: None };
+            return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
+        }
+        return begin(host, key);
+    }
+    let floor = ledger.floor.max(host.untraced());
+    let start = host.slot(|slot| slot.start(ledger.era, floor, key));
+    // A generator that resumes may go on in its tick without asking for it.
+    let is_in_page = if start.resumed.is_some() {
+        raise_page(host, page)?;
+        true
+    } else {
+        page.exists && ledger.is_in(&page.marks)
+    };
+    let last_seen = host.shared().last_seen.load(Ordering::Acquire);
+    let window = if is_in_page { without_reserve(ledger.window) } else { Window::NONE };
+    Ok(Beginning { start, last_seen, era: ledger.era, window })
+}
+
+/// Grants the time of a tick that holds `now` and ends at `tick_end`. `goes_back` says that the generator can go back in time.
+///
+/// # Errors
+/// The server's; then nothing was granted.
+pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, H::Error> {
+    let page = look(host)?;
+    let (open, era) = window(host);
+    let mut grant = Grant::Window(without_reserve(open), era);
+    if !without_reserve(open).holds(now, tick_end) {
+        // While granted time remains, nobody waits for the session that asks for more.
+        let remains = open.holds(now, tick_end);
+        let writer = if remains { host.try_writer() } else { Some(host.writer()) };
+        grant = match writer.map(|writer| extend(&writer, &page.marks, now, tick_end, goes_back)) {
+            Some(Ok(extended)) => extended,
+            Some(Err(error)) if !remains => return Err(error),
+            // The next attempt may succeed.
+            _ => Grant::Window(open, era),
+        };
+    }
+    if let Grant::Window(..) = grant {
+        raise_page(host, page)?;
+    }
+    Ok(grant)
+}
+
+fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, W::Error> {
+    let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(Grant::After(now)) };
+    let window = without_reserve(ledger.window);
+    if window.holds(now, tick_end) {
+        // Another session was faster.
+        return Ok(Grant::Window(window, ledger.era));
+    }
+    let granted = if goes_back && ledger.is_open() && now < ledger.window.from {
+        ledger.gone_back(now)
+    } else {
+        let granted = ledger.granted(now, writer.steady(), tick_end);
+        granted.map(|new| (new, without_reserve(new.window)))
+    };
+    let (new, window) = match granted {
+        Ok(granted) => granted,
+        Err(until) => return Ok(Grant::After(until)),
+    };
+    if new != ledger {
+        store(writer, &new, Some(page))?;
+        put(writer, new);
+    }
+    writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
+    Ok(Grant::Window(window, new.era))
+}
+
+/// Returns how long, in microseconds, a session has to wait for `until` because of a start or a promotion and not because of the
+/// clock.
+pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
+    let steady = server.steady();
+    let is_due = server.lock(|state| {
+        state.opened_at.is_some_and(|opened_at| until <= opened_at)
+            || state.ledger.is_some_and(|ledger| ledger.lookout.is_waiting(steady))
+    });
+    if is_due { AHEAD + MARGIN } else { 0 }
+}

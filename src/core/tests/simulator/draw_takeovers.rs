@@ -1,0 +1,249 @@
+//! Draws stories of new primaries: several in a row, restarts soon after, and what is done once after each start.
+
+use crate::draw::{Chance, NODES};
+use crate::layouts::SECOND;
+use crate::play::SERVERS;
+use crate::story::{Event, Story};
+use crate::tailing::MICROSECOND;
+use crate::wal::DATABASES;
+
+impl Chance {
+    /// A short while, or none.
+    fn moment(&mut self) -> Event {
+        Event::Pass { by: self.below(6) as i64 * SECOND / 10 }
+    }
+
+    /// A server stops, and starts at once, maybe under another number.
+    fn quick_restart(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
+        let preloads = self.is(4);
+        if self.is(2) {
+            let node = if self.is(2) { (0, 2) } else { self.pick(&NODES) };
+            events.push((at, Event::Restart { node, preloads }));
+        } else {
+            events.extend([(at, Event::Stop { ending: self.ending() }), (at, Event::Start { preloads })]);
+        }
+    }
+
+    /// The first steps after a start, of which one session does not come to the end at once.
+    fn first_steps(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
+        let slot = self.slot();
+        let stop = Some(1 + self.below(40) as u16);
+        let stopped = match self.below(6) {
+            0 | 1 => Event::Ask { slot, stop },
+            2 => Event::Make { slot, kind: 0, count: 1, waits: false, stop },
+            3 => Event::Recreate { slot, stop },
+            4 => Event::StartAbove { slot, ahead: self.below(9) as i64 * SECOND / 4, stop },
+            _ => Event::Accept { slot, stop },
+        };
+        events.push((at, stopped));
+        for _ in 0..1 + self.below(4) {
+            let slot = 1 - slot;
+            let event = match self.below(6) {
+                0..2 => Event::Ask { slot, stop: None },
+                2 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: None },
+                3 => Event::Connect { slot, database: self.below(DATABASES) },
+                _ => self.make(slot),
+            };
+            events.push((at, event));
+        }
+        events.push((at, Event::GoOn { slot, stop: None }));
+    }
+
+    /// A transaction is prepared.
+    fn prepared(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
+        let slot = self.slot();
+        let make = Event::Make { slot, kind: MICROSECOND, count: 1, waits: false, stop: None };
+        events.extend([Event::Begin { slot }, make, Event::Prepare { slot, stop: None }].map(|event| (at, event)));
+    }
+
+    /// What a server that will be followed does: it is used, the page of a database is removed, an operator knows of later IDs.
+    fn before(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
+        self.used(events, at, most);
+        if self.is(3) {
+            events.push((at, Event::Drop { database: self.below(DATABASES) }));
+        }
+        if self.is(4) {
+            let ahead = if self.is(2) { self.length() } else { self.below(9) as i64 * SECOND / 4 };
+            events.push((at, Event::StartAbove { slot: self.slot(), ahead, stop: None }));
+        }
+        if self.is(3) {
+            self.prepared(events, at);
+        }
+        if self.is(2) {
+            events.push((at, Event::Pass { by: 4 * SECOND }));
+        }
+    }
+
+    /// One server after the other is promoted; the ones before may go on, and are asked for something.
+    fn in_a_row(&mut self, events: &mut Vec<(usize, Event)>) {
+        let mut primary = 0;
+        for _ in 0..2 + self.below(3) {
+            let next = (primary + 1 + self.below(SERVERS - 1)) % SERVERS;
+            let follow = self.follow(primary);
+            events.extend([(next, follow), (next, Event::Replay { most: usize::MAX })]);
+            if self.is(4) {
+                let slot = self.slot();
+                events.push((primary, self.make(slot)));
+            }
+            events.push((next, Event::Promote));
+            let slot = self.slot();
+            match self.below(4) {
+                0 | 1 => events.push((next, Event::Ask { slot, stop: None })),
+                2 => events.push((next, self.make(slot))),
+                _ => {}
+            }
+            if self.is(3) {
+                events.push((next, self.moment()));
+            }
+            if self.is(6) {
+                self.quick_restart(events, next);
+            }
+            primary = next;
+        }
+    }
+
+    /// A server is restarted again and again, under other numbers too, and used by two sessions at once.
+    fn of_starts(&mut self, events: &mut Vec<(usize, Event)>) {
+        self.before(events, 0, 10);
+        for _ in 0..1 + self.below(4) {
+            if self.is(2) {
+                self.prepared(events, 0);
+            }
+            self.quick_restart(events, 0);
+            if self.is(2) {
+                self.first_steps(events, 0);
+            }
+            self.before(events, 0, 6);
+        }
+    }
+
+    pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {
+        if self.is(5) {
+            self.used(events, 0, 4);
+            return self.in_a_row(events);
+        }
+        if self.is(5) {
+            return self.of_starts(events);
+        }
+        self.before(events, 0, 8);
+        let same = Event::Follow { source: 0, node: (0, 2), keeps_file: self.is(4) };
+        let follow = if self.is(2) { same } else { self.follow(0) };
+        events.push((1, follow));
+        self.before(events, 0, 6);
+        events.push((1, Event::Replay { most: if self.is(3) { self.below(6) } else { usize::MAX } }));
+        events.push((1, Event::Promote));
+        for _ in 0..3 + self.below(20) {
+            let at = if self.is(4) { 2 } else { self.below(2) };
+            let slot = self.slot();
+            match self.below(24) {
+                0..8 => events.push((at, self.make(slot))),
+                8..11 => events.push((at, Event::Connect { slot, database: self.below(DATABASES) })),
+                11 => events.push((at, Event::Recreate { slot, stop: self.stop() })),
+                12 => {
+                    let end = Event::End { slot, commits: true, stop: None };
+                    events.extend([(at, Event::Recreate { slot, stop: None }), (at, end)]);
+                }
+                13..16 => events.push((at, self.moment())),
+                16 | 17 => self.quick_restart(events, at),
+                18 => self.first_steps(events, at),
+                19 => events.push((at, self.tailing())),
+                20 => events.push((at, self.rare())),
+                21 => {
+                    let source = self.below(2);
+                    let follow = self.follow(source);
+                    events.extend([(2, follow), (2, Event::Replay { most: usize::MAX })]);
+                }
+                22 => events.extend([(2, Event::Replay { most: usize::MAX }), (2, Event::Promote)]),
+                _ => events.push((at, Event::MakeOfMany { slot })),
+            }
+        }
+    }
+
+    /// Events of three kinds, whichever they are, come into the story now and then: so each kind meets each other one.
+    pub fn with_some_kinds(&mut self, story: Story) -> Story {
+        let kinds = [0; 3].map(|_| self.below(KINDS_OF_EVENTS));
+        let mut events = Vec::new();
+        for (at, event) in story.events {
+            events.push((at, event));
+            // Often some of them in a row.
+            while self.is(3) {
+                let kind = self.pick(&kinds);
+                let at = if self.is(3) { self.below(SERVERS) } else { at };
+                events.push((at, self.of_kind(kind)));
+            }
+        }
+        Story { events }
+    }
+
+    /// An event of each kind.
+    pub fn of_kind(&mut self, kind: usize) -> Event {
+        let slot = self.slot();
+        let database = self.below(DATABASES);
+        let to = if self.is(2) { self.length() } else { -self.length() };
+        match kind {
+            0 => self.make(slot),
+            1 => Event::MakeOfMany { slot },
+            2 => Event::GoOn { slot, stop: self.stop() },
+            3 => Event::Connect { slot, database },
+            4 => Event::Exit { slot, stop: self.stop() },
+            5 => Event::Kill { slot },
+            6 => Event::Begin { slot },
+            7 => Event::End { slot, commits: !self.is(4), stop: self.stop() },
+            8 => Event::Write { slot },
+            9 => Event::Look { slot },
+            10 => Event::Prepare { slot, stop: self.stop() },
+            11 => Event::Finish { slot, which: self.below(2), commits: !self.is(4), stop: self.stop() },
+            12 => Event::Cover { slot, ago: self.ago(), stop: self.stop() },
+            13 => Event::Churn { slot, count: 1 + self.below(3) },
+            14 => Event::Recreate { slot, stop: self.stop() },
+            15 => Event::Drop { database },
+            16 => Event::Accept { slot, stop: self.stop() },
+            17 => Event::StartAbove { slot, ahead: to, stop: self.stop() },
+            18 => Event::Ask { slot, stop: self.stop() },
+            19 => Event::Publish { slot, stop: self.stop() },
+            20 => self.moment(),
+            21 => Event::Step { by: to },
+            22 => Event::SetRight,
+            23 => Event::ToUsed { which: self.below(20), by: -1, waits: self.is(2) },
+            24 => Event::Stop { ending: self.ending() },
+            25 => Event::Start { preloads: self.is(3) },
+            26 => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            27 => Event::DiskFails(self.is(2)),
+            28 => Event::SaveFile,
+            29 => Event::RestoreFile,
+            30 => Event::LoseFile { ending: self.ending() },
+            31 => Event::Upgrade,
+            32 => Event::NewDatabase { database },
+            33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
+            34 => Event::Promote,
+            _ => {
+                let source = self.below(SERVERS);
+                self.follow(source)
+            }
+        }
+    }
+}
+
+pub const KINDS_OF_EVENTS: usize = 36;
+
+/// Which pairs and triples of events that follow each other are drawn, and how often: none may be missing for long.
+#[test]
+fn every_pair_of_events_is_drawn() {
+    let mut chance = Chance(1);
+    let kinds: Vec<_> = (0..KINDS_OF_EVENTS).map(|kind| std::mem::discriminant(&chance.of_kind(kind))).collect();
+    let number = |event: &Event| kinds.iter().position(|kind| *kind == std::mem::discriminant(event)).unwrap();
+    let mut pairs = vec![0u32; KINDS_OF_EVENTS.pow(2)];
+    let mut triples = vec![0u32; KINDS_OF_EVENTS.pow(3)];
+    for seed in 0..20_000 {
+        let events: Vec<usize> = Chance(seed).story().events.iter().map(|(_, event)| number(event)).collect();
+        events.windows(2).for_each(|two| pairs[two[0] * KINDS_OF_EVENTS + two[1]] += 1);
+        events.windows(3).for_each(|three| {
+            triples[(three[0] * KINDS_OF_EVENTS + three[1]) * KINDS_OF_EVENTS + three[2]] += 1;
+        });
+    }
+    let rarest = pairs.iter().min().unwrap();
+    let missing = triples.iter().filter(|&&count| count == 0).count();
+    println!("the rarest pair of events is drawn {rarest} times; of {} triples {missing} are not drawn", triples.len());
+    assert!(*rarest >= 40, "a pair is drawn {rarest} times");
+    assert!(missing * 10 <= triples.len(), "{missing} triples are not drawn");
+}

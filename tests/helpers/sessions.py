@@ -1,0 +1,65 @@
+"""The sessions in which recipes are pasted: one as the pages show it, and those of an ordinary role that owns its database, in
+other time zones, with another order of day and month, another search_path, and names that need quotes."""
+
+import dataclasses
+import itertools
+import re
+
+import pytest
+
+OWNER, SCHEMA = "Shop owner", "My Shop"
+databases = itertools.count()
+# The tables of the pages that get another name there.
+TABLES = re.compile(r'(?<![\w"])(orders|events|outbox|customers|readings)(?![\w"])')
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+    timezone: str | None = None
+
+    def __str__(self):
+        return self.timezone or "as it is written"
+
+    @property
+    def is_plain(self):
+        return self.timezone is None
+
+    def of(self, server, extension=False):
+        """The server as a client of such a session sees it, in a database of its own unless it is as the pages show it."""
+        if self.is_plain:
+            return server
+        database = f"Tea & Co {next(databases)}"
+        if not server.sql("SELECT FROM pg_roles WHERE rolname = %s", OWNER):
+            # Slots of logical replication are no right of every owner.
+            server.sql(f'CREATE ROLE "{OWNER}" LOGIN REPLICATION')
+        server.sql(f'CREATE DATABASE "{database}" OWNER "{OWNER}"')
+        options = {"timezone": self.timezone, "datestyle": "SQL,DMY", "search_path": f'"{SCHEMA}"'.replace(" ", r"\ ")}
+        client = server.of_client(OWNER, database, " ".join(f"-c {name}={value}" for name, value in options.items()))
+        client.named = self.named
+        client.sql(f'CREATE SCHEMA "{SCHEMA}"')
+        if extension:
+            client.sql("CREATE EXTENSION flake")
+        return client
+
+    def named(self, code, language="sql"):
+        """The code with the names of its tables there."""
+        if self.is_plain:
+            return code
+        # Within the quotes of Python or of a shell.
+        inside = re.compile(r".*" if language == "python" else r"^\\!.*", re.M)
+        code = TABLES.sub(lambda found: f'"{found[1].capitalize()}"', code)
+        return inside.sub(lambda line: re.sub(r'"(Orders|Events|Outbox|Customers|Readings)"', r'\\"\1\\"', line[0]), code)
+
+
+def without_names(output):
+    """The part of an output that is the same in all of these sessions."""
+    output = re.sub(r"\d\d[/-]\d\d[/-]\d{4}( \d\d:\d\d:\d\d(\.\d+)?( [A-Z]+| [+-]\d\d(:?\d\d)?)?)?", "2026-01-01 00:00:00+00", output)
+    output = re.sub(r"\b\d{4}-\d\d-\d\d\b(?!.\d\d:)", "2026-01-01 00:00:00+00", output)
+    output = re.sub(r"\d{4}-\d\d-\d\d(T| )\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d(:\d\d)?)", "2026-01-01 00:00:00+00", output)
+    return re.sub(r"\b(my shop|public)\.", "", output.replace('"', "").lower())
+
+
+PLAIN = Session()
+OTHERS = [Session("America/New_York"), Session("Australia/Lord_Howe")]
+every_session = pytest.mark.parametrize("session", [PLAIN, *OTHERS], ids=str)
+other_sessions = pytest.mark.parametrize("session", OTHERS, ids=str)

@@ -1,0 +1,119 @@
+"""Promises about a server hold in each of its databases, whichever of them the server is changed in.
+
+Horizons of one database and prepared transactions of another are in test_horizon.py, test_horizon_prepared.py and
+test_horizon_restarts.py; marks in test_mark.py; a standby's horizons in test_horizon_standby.py."""
+
+import contextlib
+
+import psycopg
+import pytest
+
+from clients import KINDS, Made
+from horizon import OUTBOX, horizon, insert
+from standing_clock import at, attempt, cancelled, make, server_at_0, sessions
+
+DATABASES = ["postgres", "other"]
+# From the session that changes the server, and from the other database.
+either = pytest.mark.parametrize("database", DATABASES)
+
+
+@pytest.fixture
+def server(own_servers):
+    """Its clock stands still."""
+    server = server_at_0(own_servers)
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    return server
+
+
+@contextlib.contextmanager
+def session_of_each(server):
+    with server.connect() as one, server.connect(dbname="other") as other:
+        yield {"postgres": one, "other": other}
+
+
+def test_their_ids_differ(server):
+    """At the same instants, and in slots that the other database's sessions have used."""
+    made = Made()
+    for seconds in [0, 2]:
+        server.set_clock(at(seconds))
+        with sessions(server) as dbs:
+            for db in dbs:
+                make(db, made)
+        with sessions(server, dbname="other") as dbs:
+            for db in dbs:
+                attempt(db, made)
+    with session_of_each(server) as dbs:
+        server.set_clock(at(4))
+        for db in dbs.values():
+            make(db, made)
+
+
+@either
+def test_start_above_waits_for_open_transactions(own_servers, database):
+    """A statement that goes on may return lower IDs, and it does not return before these have ended."""
+    server = own_servers()
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    with server.connect(dbname=database) as db, server.connect() as operator:
+        db.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 200); FETCH 1 FROM ids")
+        id, = operator.execute("SELECT flake_max(clock_timestamp(), 'twitter')").fetchone()
+        with cancelled(operator), pytest.raises(psycopg.errors.QueryCanceled):
+            operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
+        db.execute("COMMIT")
+        operator.execute("SELECT flake_start_above(%s, 'twitter')", (id,))
+
+
+@either
+def test_ids_start_above(own_servers, database):
+    server = own_servers()
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    with session_of_each(server) as dbs:
+        for db in dbs.values():
+            db.execute("SELECT flake_batch('twitter', 10)")
+        id, = dbs[database].execute("SELECT flake_max(clock_timestamp() + interval '0.5 s', 'twitter')").fetchone()
+        dbs[database].execute("SELECT flake_start_above(%s, 'twitter')", (id,))
+        for name, db in [*dbs.items(), *((name, server.connect(dbname=name)) for name in DATABASES)]:
+            assert db.execute("SELECT flake_next('twitter')").fetchone()[0] > id, name
+
+
+@either
+def test_a_clock_is_accepted(server, database):
+    """Sessions of both go on, with IDs that neither has made, and no horizon is above them."""
+    made = Made()
+    with session_of_each(server) as dbs:
+        for db in dbs.values():
+            db.execute(OUTBOX)
+        server.set_clock(at(3600))
+        for db in dbs.values():
+            make(db, made)
+            horizon(db)
+        server.set_clock(at(0.5))
+        assert [attempt(db, made) for db in dbs.values()] == [list(KINDS)] * 2
+        dbs[database].execute("SELECT flake_accept_clock()")
+        server.set_clock(at(10))
+        for db in dbs.values():
+            make(db, made)
+            db.execute("BEGIN")
+        ids = {name: insert(db) for name, db in dbs.items()}
+        server.set_clock(at(11))
+        for name in DATABASES:
+            with server.connect(dbname=name) as tailer:
+                assert horizon(tailer) <= ids[name]
+
+
+def test_statistics_and_findings(own_servers):
+    """They are those of the server."""
+    server = own_servers("flake.node_id=1", "flake.node_count=4")
+    server.sql("CREATE DATABASE other TEMPLATE postgres")
+    stats = "SELECT ledger, node_id, node_count, sessions, issued, clock_changes, floor, skipped FROM flake_stats"
+    checks = "SELECT name, ok, detail FROM flake_check() WHERE name IN ('node number', 'settings', 'shares', 'marks', 'library')"
+    for name in DATABASES:
+        with server.session(dbname=name) as db:
+            db.execute("SELECT count(flake_next('twitter')) FROM generate_series(1, 100)")
+    with session_of_each(server) as dbs:
+        for db in dbs.values():
+            db.execute("SELECT flake_next('twitter')")
+        told = [db.execute(stats).fetchall() for db in dbs.values()]
+        (*ledger, opened, issued, _, _, _), = told[0]
+        assert told[0] == told[1] and ledger == ["open", 1, 4] and opened == 2 and issued >= 200
+        found = [db.execute(checks).fetchall() for db in dbs.values()]
+        assert found[0] == found[1] and len(found[0]) == 5

@@ -1,0 +1,130 @@
+"""REVOKE and CREATE OR REPLACE reach plans that are kept: for each function in what a filter was replaced by, and for the filter
+itself, also where it came into the query by a function in SQL that the planner has inlined."""
+
+import psycopg
+import pytest
+
+# The filters by time, with a test of them that holds for all rows; and the end of their ranges of IDs.
+FILTERS = {
+    "flake_timestamp": "flake_timestamp(id) >= '2026-01-01Z'", "flake_during": "flake_during(id, '[2026-01-01Z,infinity)')",
+    "sno_timestamp": "sno_timestamp(sno) >= '2026-01-01Z'", "sno_during": "sno_during(sno, '[2026-01-01Z,infinity)')",
+}  # fmt: skip
+# Filters whose ranges are made by these functions.
+ENDS = {
+    "flake_since": "flake_timestamp(id) >= {}", "flake_after": "flake_timestamp(id) > {}",
+    "flake_until": "flake_timestamp(id) <= {}", "flake_before": "flake_timestamp(id) < {}",
+    "flake_first": "flake_during(id, tstzrange({}, 'infinity'))",
+    "flake_last": "flake_during(id, tstzrange('-infinity', {}))", "flake_instant": "flake_timestamp(id) >= {}::timestamp",
+    "sno_since": "sno_timestamp(sno) >= {}", "sno_after": "sno_timestamp(sno) > {}", "sno_until": "sno_timestamp(sno) <= {}",
+    "sno_before": "sno_timestamp(sno) < {}", "sno_first": "sno_during(sno, tstzrange({}, 'infinity'))",
+    "sno_last": "sno_during(sno, tstzrange('-infinity', {}))",
+}  # fmt: skip
+instants = pytest.mark.parametrize("instant", ["'2026-02-01Z'::timestamptz", "('2026-02-01Z'::timestamptz + (now() - now()))"],
+                                   ids=["constant", "stable"])  # fmt: skip
+FORMS = ["written", "inlined", "inlined twice", "a view"]
+# CREATE OR REPLACE needs the arguments as they are, and their defaults.
+SIGNATURES = """
+    SELECT p.oid::regprocedure,
+           format('%%I(%%s) RETURNS %%s', proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
+    FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
+    WHERE proname = %s"""
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    server = servers()
+    server.sql("""
+        CREATE TABLE ids (id bigint PRIMARY KEY, sno sno UNIQUE);
+        INSERT INTO ids SELECT flake_min(at), sno_min(at) FROM generate_series('2026-01-01Z', '2026-03-01Z', interval '1 h') at;
+        CREATE ROLE caller; GRANT SELECT ON ids TO caller""")
+    return server
+
+
+@pytest.fixture
+def db(server):
+    with server.connect(options="-c timezone=UTC -c enable_seqscan=off") as db, db.transaction(force_rollback=True):
+        yield db
+
+
+def plan(db):
+    return "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) EXECUTE kept"))
+
+
+def keep(db, condition, form="written"):
+    """Prepares a query with this condition on the rows of ids, whose plan is kept."""
+    source = "ids"
+    if form == "a view":
+        db.execute(f"CREATE VIEW filtered AS SELECT * FROM ids WHERE {condition}; GRANT SELECT ON filtered TO caller")
+        source, condition = "filtered", "true"
+    elif form != "written":
+        db.execute(f"""
+            CREATE FUNCTION meets(id bigint, sno sno) RETURNS boolean LANGUAGE sql AS $$ SELECT {condition} $$;
+            CREATE FUNCTION meets_it(bigint, sno) RETURNS boolean LANGUAGE sql AS 'SELECT meets($1, $2)'""")
+        condition = "meets(id, sno)" if form == "inlined" else "meets_it(id, sno)"
+    db.execute(f"SET LOCAL plan_cache_mode = force_generic_plan; PREPARE kept AS SELECT count(*) FROM {source} WHERE {condition}")
+    assert "Index" in plan(db) and "Cond: " in plan(db), "the filter was not replaced"
+    return db.execute("EXECUTE kept").fetchone()
+
+
+@pytest.fixture(autouse=True)
+def forget(db):
+    """Prepared statements outlast the transaction."""
+    yield
+    db.execute("DEALLOCATE ALL")
+
+
+def functions(db, name):
+    found = db.execute(SIGNATURES, (name,)).fetchall()
+    assert found
+    return found
+
+
+def revoke(db, name):
+    for function, _ in functions(db, name):
+        db.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")
+    db.execute("SET LOCAL ROLE caller")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_role_that_may_not_call_the_filter(db, name, form):
+    assert keep(db, FILTERS[name], form)[0] > 0
+    revoke(db, name)
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"function {name}"), db.transaction():
+        db.execute("EXECUTE kept")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_that_somebody_replaces(db, name, form):
+    """The new one is not flake's, and no row is in its range."""
+    assert keep(db, FILTERS[name], form)[0] > 0
+    value = "false" if name.endswith("during") else "timestamptz '-infinity'"
+    for _, signature in functions(db, name):
+        db.execute(f"CREATE OR REPLACE FUNCTION {signature} IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN {value}; END $$")
+    assert db.execute("EXECUTE kept").fetchone() == (0,)
+
+
+@instants
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ENDS)
+def test_a_role_that_may_not_call_an_end(db, name, form, instant):
+    """The filter stays one, with the same rows."""
+    rows = keep(db, ENDS[name].format(instant), form)
+    assert 0 < rows[0] < 1417
+    revoke(db, name)
+    assert "Cond: " not in plan(db)
+    assert db.execute("EXECUTE kept").fetchone() == rows
+
+
+@instants
+@pytest.mark.parametrize("name", ENDS)
+def test_an_end_that_somebody_replaces(db, name, instant):
+    """The plan has the new one, although only its result was in the old one. No row is in the range that it makes."""
+    assert keep(db, ENDS[name].format(instant))[0] > 0
+    least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)
+    values = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}
+    value = values.get(name.partition("_")[2], most)
+    for _, signature in functions(db, name):
+        db.execute(f"CREATE OR REPLACE FUNCTION {signature} IMMUTABLE LANGUAGE sql AS $$ SELECT {value} $$")
+    assert db.execute("EXECUTE kept").fetchone() == (0,)
