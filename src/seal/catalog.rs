@@ -106,7 +106,8 @@ unsafe fn options(cache: SysCacheIdentifier::Type, row: pg_sys::HeapTuple, colum
 
 /// Reads options as PostgreSQL stores them: a name, `=`, and a value.
 pub fn read_options<'a>(options: impl Iterator<Item = &'a [u8]>) -> Options {
-    let read = |option| String::from_utf8_lossy(option).split_once('=').map(|(name, value)| (name.into(), value.into()));
+    let read =
+        |option| String::from_utf8_lossy(option).split_once('=').map(|(name, value)| (name.into(), value.into()));
     options.filter_map(read).collect()
 }
 

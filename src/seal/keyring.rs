@@ -7,8 +7,8 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flake_core::seal::Ranges;
-use pgrx::pg_sys::{self, Oid, SysCacheIdentifier::*};
 use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Oid, SysCacheIdentifier::*};
 
 use super::{find, unknown};
 use crate::error::{Error, OrRaise};

@@ -5,11 +5,11 @@
 use std::ffi::{CString, c_char};
 
 use flake_core::seal::Secret;
-use pgrx::pg_sys::{self, DefElemAction, NodeTag, RoleSpecType};
 use pgrx::PgList;
+use pgrx::pg_sys::{self, DefElemAction, NodeTag, RoleSpecType};
 
 use super::catalog::{option_name, write_secret};
-use super::{find, Key};
+use super::{Key, find};
 
 /// Returns a new secret.
 pub fn random() -> Secret {
@@ -26,7 +26,8 @@ pub fn store(key: &str, number: usize, secret: &Secret) {
     let Some(Key { secrets, .. }) = find(key) else { return };
     // SAFETY: the statements are as the parser makes them, of strings that live as long as the memory context of the call.
     unsafe {
-        let option = pg_sys::makeDefElem(copy(&option_name(number)), pg_sys::makeString(copy(&write_secret(secret))).cast(), -1);
+        let option =
+            pg_sys::makeDefElem(copy(&option_name(number)), pg_sys::makeString(copy(&write_secret(secret))).cast(), -1);
         let mut public = pg_sys::RoleSpec {
             type_: NodeTag::T_RoleSpec,
             roletype: RoleSpecType::ROLESPEC_PUBLIC,

@@ -46,7 +46,8 @@ impl Ranges {
     /// Creates the ranges of a key; none unless the first has all IDs, and each other one begins above the one before.
     pub fn new(ranges: Vec<(i64, Cipher)>) -> Option<Self> {
         let is_whole = ranges.first().is_some_and(|&(from, _)| from == i64::MIN);
-        (is_whole && ranges.len() <= MOST_RANGES && ranges.is_sorted_by(|one, other| one.0 < other.0)).then_some(Self(ranges))
+        (is_whole && ranges.len() <= MOST_RANGES && ranges.is_sorted_by(|one, other| one.0 < other.0))
+            .then_some(Self(ranges))
     }
 
     /// Returns the UUID that stands for an ID.

@@ -201,7 +201,9 @@ fn what_is_shown_of_a_secret() {
     assert_eq!(range.to_string(), format!("aes128-uuid8 -5 {}", fingerprint(&SECRET)));
     assert_eq!(Range::read(&range.to_string()), Some(range));
     assert_ne!(fingerprint(&SECRET), fingerprint(b"b secret of test"));
-    for text in ["", "aes128-uuid8", "aes256-uuid8 0 00", "aes128-uuid8 x 00", "aes128-uuid8 0 00 ", "aes128-uuid8 +1 00"] {
+    for text in
+        ["", "aes128-uuid8", "aes256-uuid8 0 00", "aes128-uuid8 x 00", "aes128-uuid8 0 00 ", "aes128-uuid8 +1 00"]
+    {
         assert_eq!(Range::read(text), None, "{text}");
     }
 }
