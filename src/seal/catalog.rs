@@ -98,7 +98,7 @@ unsafe fn options(cache: SysCacheIdentifier::Type, row: pg_sys::HeapTuple, colum
     let mut is_null = false;
     // SAFETY: the column is one of texts.
     let options = unsafe {
-        let value = pg_sys::SysCacheGetAttr(cache as i32, row, column as AttrNumber, &raw mut is_null);
+        let value = pg_sys::SysCacheGetAttr(cache as _, row, column as AttrNumber, &raw mut is_null);
         Array::<&[u8]>::from_datum(value, is_null)
     };
     options.map(|options| read_options(options.iter().flatten())).unwrap_or_default()

@@ -37,7 +37,7 @@ pub fn subscribe() {
     }
     for cache in [FOREIGNSERVEROID, FOREIGNDATAWRAPPEROID, USERMAPPINGOID, AUTHOID, AUTHMEMMEMROLE] {
         // SAFETY: the callback lives as long as the library, which is never unloaded.
-        unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(changed), pg_sys::Datum::from(0)) };
+        unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as _, Some(changed), pg_sys::Datum::from(0)) };
     }
 }
 
@@ -77,7 +77,7 @@ fn look_up(name: &[u8], role: Oid) -> Result<Known, Error> {
 }
 
 fn may_use(server: Oid, role: Oid) -> bool {
-    let usage = pg_sys::ACL_USAGE.into();
+    let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
     // SAFETY: it looks the privilege up in the catalog.
     let result = unsafe {
         #[cfg(feature = "pg15")]
