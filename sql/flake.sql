@@ -246,7 +246,7 @@ COMMENT ON FUNCTION flake_unseal_or_error(text, text) IS
 
 CREATE FUNCTION flake_unseal_or_error(sealed uuid, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_uuid_or_error';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_or_error_uuid';
 COMMENT ON FUNCTION flake_unseal_or_error(uuid, text) IS
     'returns the ID of a public ID, for what is written; raises an error if it was not sealed with this key';
 

@@ -1,5 +1,7 @@
 //! The keys of public IDs: flake_create_key, flake_import_key, flake_rotate_key, flake_drop_key.
 
+use std::ffi::CStr;
+
 use flake_core::seal::{LONGEST_NAME, MOST_RANGES, Range, Secret, fingerprint, is_name};
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
@@ -9,19 +11,20 @@ use crate::error::{Error, OrRaise, owner_only, raise};
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::{is_name_taken, lock};
+use crate::postgres::recovery::forbid_if_read_only;
 use crate::postgres::role::{act_as, present};
 use crate::seal::{self, Key, mapping, option_name, read_options, read_ranges, read_secret};
 
 #[pg_extern(sql = "")]
 fn flake_create_key(name: &[u8]) {
-    let owner = owner_only("flake_create_key").or_raise().unwrap_or_else(present);
+    let owner = writer("flake_create_key", c"flake_create_key()");
     create(owner, name, &mapping::random());
 }
 
 /// Stores a secret that was made elsewhere. One that a key shows the fingerprint of, and lacks, is put back.
 #[pg_extern(sql = "")]
 fn flake_import_key(name: &[u8], secret: &[u8]) {
-    let owner = owner_only("flake_import_key").or_raise().unwrap_or_else(present);
+    let owner = writer("flake_import_key", c"flake_import_key()");
     let Ok(secret) = Secret::try_from(secret) else { raise(Error::SecretLength { length: secret.len() }) };
     let fingerprint = fingerprint(&secret);
     for key in seal::names().iter().filter_map(|name| seal::find(name)) {
@@ -55,7 +58,7 @@ fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
 /// Has another secret for the IDs from this one on; others keep theirs, so that an ID has one public name for ever.
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8], from_id: i64) {
-    owner_only("flake_rotate_key").or_raise();
+    writer("flake_rotate_key", c"flake_rotate_key()");
     let server = known(name).server;
     // Rotations of a key come one after the other.
     lock(server);
@@ -80,7 +83,7 @@ fn flake_rotate_key(name: &[u8], from_id: i64) {
 
 #[pg_extern(sql = "")]
 fn flake_drop_key(name: &[u8]) {
-    owner_only("flake_drop_key").or_raise();
+    writer("flake_drop_key", c"flake_drop_key()");
     let key = known(name);
     let uses = layout_uses::of(&key.name);
     if !uses.is_empty() {
@@ -91,6 +94,14 @@ fn flake_drop_key(name: &[u8]) {
         execute(&format!("DROP USER MAPPING IF EXISTS FOR PUBLIC SERVER {server}"));
         execute(&format!("DROP SERVER {server}"));
     });
+}
+
+/// Returns the owner of the extension, as whom keys are written.
+fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
+    let owner = owner_only(function).or_raise();
+    // Nothing else looks where a mapping alone is changed.
+    forbid_if_read_only(command);
+    owner.unwrap_or_else(present)
 }
 
 fn execute(command: &str) {

@@ -40,7 +40,7 @@ fn flake_unseal_or_error(sealed: &[u8], key: &[u8]) -> i64 {
 }
 
 #[pg_extern(sql = "")]
-fn flake_unseal_uuid_or_error(sealed: Uuid, key: &[u8]) -> i64 {
+fn flake_unseal_or_error_uuid(sealed: Uuid, key: &[u8]) -> i64 {
     flake_unseal_uuid(sealed, key).unwrap_or_else(|| not_sealed(sealed.to_string(), key))
 }
 
@@ -54,5 +54,5 @@ c_symbol!(
     flake_unseal,
     flake_unseal_uuid,
     flake_unseal_or_error,
-    flake_unseal_uuid_or_error,
+    flake_unseal_or_error_uuid,
 );

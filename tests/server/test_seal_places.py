@@ -30,23 +30,24 @@ def restored(server, name, dump):
     return {"dbname": name, "user": "keeper"}
 
 
-@pytest.mark.parametrize("role", ["postgres", "keeper", "reader"])
+@pytest.mark.parametrize("role", ["postgres", "keeper"])
 def test_a_dump_by_a_role_that_may_read_secrets_has_them(server, role):
-    dump = server.run("pg_dump", "-U", role, "--schema-only" if role == "reader" else "--no-comments", "kept").stdout
+    dump = server.run("pg_dump", "-U", role, "--schema-only", "kept").stdout
     there = restored(server, f"by_{role}", dump)
     expected = sealed(server, dbname="kept", user="keeper")
     assert sealed(server, **there) == expected and len(set(expected)) == 10
     assert sealed(server, dbname=there["dbname"], user="app") == expected
 
 
-def test_a_dump_by_another_role_lacks_them_which_is_noticed(server):
-    """pg_dump succeeds."""
+@pytest.mark.parametrize("role", ["app", "reader"])
+def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
+    """pg_dump succeeds. Members of pg_read_all_data read the catalog, but pg_dump asks a view that hides the secrets from them."""
     with server.connect(dbname="kept") as db:
         secrets = db.execute("SELECT unnest(umoptions) FROM pg_user_mapping").fetchall()
         db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app")
-    dump = server.run("pg_dump", "-U", "app", "kept").stdout
+    dump = server.run("pg_dump", "-U", role, "kept").stdout
     assert "CREATE USER MAPPING FOR public SERVER usr" in dump
-    there = restored(server, "without", dump)
+    there = restored(server, f"without_{role}", dump)
     with server.connect(**there) as db:
         error = pytest.raises(psycopg.Error, db.execute, SEALED).value
         assert error.sqlstate == "55000" and "flake_import_key" in error.diag.message_hint
@@ -98,7 +99,9 @@ def test_a_standby_and_what_it_becomes(servers):
 
 def test_an_upgrade_of_the_server(servers):
     old = servers()
-    old.sql("SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5)")
+    old.sql("SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5); SELECT flake_next('twitter')")
     expected = sealed(old)
     old.stop()
-    assert sealed(servers(upgrade_of=old)) == expected
+    new = servers(upgrade_of=old)
+    new.launch()
+    assert sealed(new) == expected

@@ -30,7 +30,7 @@ SELECT flake_unseal(:'sealed', 'vectorsx'), flake_unseal(:'sealed', 'usr') AS of
 SELECT flake_unseal_or_error('vectorsx_75ddtqrrhdhagam34yy93n037h', 'vectorsx');
 SELECT flake_unseal_or_error('00000000-0000-8000-8000-000000000000'::uuid, 'vectorsx');
 
--- An index serves a public ID that is a constant, a parameter or a column of another table.
+-- An index serves a public ID that is a constant or a parameter.
 CREATE TABLE users (id bigint PRIMARY KEY, name text);
 INSERT INTO users SELECT g, 'user ' || g FROM generate_series(1, 10000) g;
 ANALYZE users;
