@@ -30,7 +30,7 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
     for key in seal::names().iter().filter_map(|name| seal::find(name)) {
         let Ok(shown) = key.shown() else { continue };
         let Some(number) = shown.iter().position(|range| range.fingerprint == fingerprint) else { continue };
-        // What was sealed would get another prefix.
+        // With another name, all its public IDs would get another prefix.
         if key.name.as_bytes() != name || key.secret(number) == Some(secret) {
             raise(Error::SecretTaken { key: key.name });
         }
@@ -55,7 +55,7 @@ fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
     });
 }
 
-/// Has another secret for the IDs from this one on; others keep theirs, so that an ID has one public name for ever.
+/// Gives the key another secret for the IDs from this one on. Lower IDs keep theirs, so an ID has one public name for ever.
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8], from_id: i64) {
     writer("flake_rotate_key", c"flake_rotate_key()");
@@ -113,8 +113,8 @@ fn known(name: &[u8]) -> Key {
 }
 
 /// PostgreSQL calls this for the options of servers and mappings, including those that pg_dump has written. Anyone may use the
-/// wrapper, so that a dump restores, but only the owner of the extension may make keys. What a role that may not read secrets has
-/// dumped has none.
+/// wrapper, so that a dump restores, but only the owner of the extension may make keys. A dump by a role that
+/// may not read secrets has mappings without options.
 #[pg_extern(sql = "")]
 fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let options = read_options(options.iter().flatten());

@@ -22,7 +22,7 @@ fn flake_seal_uuid(id: i64, key: &[u8]) -> Uuid {
     Uuid::from_bytes(keyring::with(key, |_, ranges| ranges.seal(id)).to_be_bytes())
 }
 
-/// What was not sealed with this key is NULL, so that this can stand in a WHERE.
+/// It returns NULL for a text that was not sealed with this key, so that it can stand in a WHERE.
 #[pg_extern(sql = "")]
 fn flake_unseal(sealed: &[u8], key: &[u8]) -> Option<i64> {
     keyring::with(key, |name, ranges| ranges.open(read(name, sealed)?))

@@ -1,7 +1,7 @@
 //! The keys of public IDs.
 //!
 //! A key is a foreign server of the foreign-data wrapper `flake_key`. Its secrets are options of PUBLIC's user mapping, which
-//! PostgreSQL hides; its options, which everybody sees, say of which IDs each secret is, and have its fingerprint. Whoever has
+//! PostgreSQL hides; its options, which everybody sees, say which IDs each secret is for, and have its fingerprint. Roles that have
 //! USAGE on the server may seal and open. A table would be exposed by GRANT ON ALL TABLES and FOR ALL TABLES.
 
 mod catalog;

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 SECRETS = "SELECT unnest(umoptions) FROM pg_user_mapping"
-# What a role reads of each table and view of these schemas, where it may.
+# The rows that a role reads of each table and view of these schemas, where it may.
 EVERYTHING = """
     SELECT format('SELECT string_agg(t::text, E''\\n'') FROM %s t', c.oid::regclass) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname IN ('pg_catalog', 'information_schema', 'public') AND relkind IN ('r', 'v') AND relname <> 'pg_proc'"""
@@ -28,7 +28,7 @@ def spellings(secret):
 
 
 def seen(db):
-    """What a session can read, as one text."""
+    """All that a session can read, as one text."""
     found = []
     for (query,) in db.execute(EVERYTHING).fetchall():
         try:
@@ -145,7 +145,7 @@ def test_usage_decides(server, keys):
             keys.execute(gives)
             assert sealer.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
     with server.connect() as db:
-        # What a session with more rights has used is not there for one with fewer.
+        # A role with fewer rights does not get a key that the session has used with more.
         assert db.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
         db.execute("SET ROLE other")
         assert refused(db, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
@@ -210,7 +210,7 @@ def test_workers_of_parallel_plans_seal_alike(server, keys):
 
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
 def test_rotation_under_load(server, many):
-    """What was sealed while the secret changed opens, and an ID has one public name, also in a statement that began before."""
+    """Public IDs that were sealed while the secret changed open, and an ID has one public name, also in a statement that began before."""
     server.sql("""DROP SERVER IF EXISTS load CASCADE; DROP TABLE IF EXISTS loaded;
                   SELECT flake_create_key('load'); CREATE TABLE loaded (id bigint, sealed text)""")
     row = "INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM (SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0) s"

@@ -5,7 +5,7 @@ use super::{Cipher, Secret, fingerprint};
 /// How many secrets a key may have. A text that was not sealed is deciphered by each.
 pub const MOST_RANGES: usize = 4;
 
-/// What is written before everything else, for readers of later versions.
+/// It begins the text form of a range, so that a version that does not know an algorithm refuses it.
 const ALGORITHM: &str = "aes128-uuid8";
 
 /// A range of IDs, as it can be shown: it lasts up to the next one.

@@ -181,7 +181,7 @@ fn ranges_are_whole_and_in_order() {
     assert!(ranges(&[i64::MIN, 1, 2, 3, 4]).is_none(), "there are {MOST_RANGES} at most");
 }
 
-/// What the secret of another range has sealed is no second name of an ID.
+/// A block that the secret of another range has sealed is not a second name of an ID.
 #[test]
 fn an_id_has_one_name() {
     let from = [i64::MIN, 0, 1_000];

@@ -7,7 +7,7 @@ SELECT count(DISTINCT sealed), bool_and(flake_unseal(sealed, 'usr') = id) AS ope
 FROM (SELECT id, flake_seal(id, 'usr') AS sealed, flake_seal_uuid(id, 'usr') AS uuid
       FROM (SELECT hashint8extended(g, 1) >> (g % 64) AS id FROM generate_series(1, 2000) g) ids) s;
 
--- What another implementation has sealed, by keys that are made elsewhere; and what it refuses.
+-- IDs that another implementation has sealed, by keys that are made elsewhere; and texts that it refuses.
 CREATE TEMPORARY TABLE vectors (secret text, id bigint, uuid uuid, text text);
 \getenv srcdir PG_ABS_SRCDIR
 \set load '\\copy vectors FROM ''' :srcdir '/../vectors/seal.csv'' WITH (FORMAT csv, HEADER)'
@@ -20,7 +20,7 @@ SELECT count(*) FILTER (WHERE v.id IS NOT NULL) AS sealed, count(*) FILTER (WHER
 FROM vectors v JOIN (SELECT secret, 'vectors' || repeat('x', row_number() OVER (ORDER BY secret)::int) FROM vectors GROUP BY secret)
     k(secret, name) USING (secret);
 
--- What was not sealed with a key is NULL, or an error.
+-- A text that was not sealed with a key is NULL, or an error.
 SELECT flake_seal(42, 'vectorsx') AS sealed \gset
 SELECT wrong, flake_unseal(wrong, 'vectorsx') FROM (VALUES (''), ('42'), ('vectorsx_'), (upper(:'sealed')), (:'sealed' || '0'),
     (' ' || :'sealed'), (replace(:'sealed', 'vectorsx_', '')), (replace(:'sealed', 'vectorsx', 'vectorsxx')),
