@@ -76,7 +76,7 @@ impl Chance {
     }
 
     /// Something that happens on a server that is used.
-    fn use_of(&mut self) -> Event {
+    pub fn use_of(&mut self) -> Event {
         let slot = self.slot();
         match self.below(40) {
             0..16 => self.make(slot),

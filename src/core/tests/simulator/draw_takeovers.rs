@@ -2,6 +2,7 @@
 
 use crate::draw::{Chance, NODES};
 use crate::layouts::SECOND;
+use crate::machine::SLOTS;
 use crate::play::SERVERS;
 use crate::story::{Event, Story};
 use crate::tailing::MICROSECOND;
@@ -117,13 +118,58 @@ impl Chance {
         }
     }
 
-    pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {
-        if self.is(5) {
-            self.used(events, 0, 4);
-            return self.in_a_row(events);
+    /// A primary that was idle in one database wakes up there beside a new one, whose first IDs are in the other database, where
+    /// the extension is created again: its page knows no other server. The new one is restarted at once.
+    fn beside_an_idle_primary(&mut self, events: &mut Vec<(usize, Event)>) {
+        let (created, other) = if self.is(2) { (0, 1) } else { (1, 0) };
+        let slot = self.slot();
+        self.comes_to(events, 0, other);
+        events.push((0, self.make(slot)));
+        events.push((0, Event::Drop { database: created }));
+        if self.is(3) {
+            self.before(events, 0, 4);
         }
-        if self.is(5) {
-            return self.of_starts(events);
+        let node = if self.is(4) { self.pick(&NODES) } else { (0, 2) };
+        events.push((1, Event::Follow { source: 0, node, keeps_file: false }));
+        events.push((0, Event::Pass { by: (1 + self.below(8) as i64) * SECOND }));
+        events.extend([(1, Event::Replay { most: usize::MAX }), (1, Event::Promote)]);
+        self.comes_to(events, 1, created);
+        let recreate = Event::Recreate { slot, stop: if self.is(2) { None } else { self.stop() } };
+        events.extend([recreate, Event::End { slot, commits: true, stop: None }].map(|event| (1, event)));
+        let first = if self.is(4) { Event::Ask { slot, stop: None } } else { self.make(slot) };
+        events.push((1, first));
+        if self.is(3) {
+            events.push((1, self.moment()));
+        }
+        self.quick_restart(events, 1);
+        self.comes_to(events, 1, other);
+        for _ in 0..2 + self.below(10) {
+            let at = self.below(2);
+            let slot = self.slot();
+            let event = match self.below(12) {
+                0..8 => self.make(slot),
+                8 | 9 => self.moment(),
+                10 => self.use_of(),
+                _ => Event::Connect { slot, database: self.below(DATABASES) },
+            };
+            events.push((at, event));
+        }
+    }
+
+    /// All sessions of a server come to a database.
+    fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
+        events.extend((0..SLOTS).map(|slot| (at, Event::Connect { slot, database })));
+    }
+
+    pub fn of_takeovers(&mut self, events: &mut Vec<(usize, Event)>) {
+        match self.below(25) {
+            0..5 => {
+                self.used(events, 0, 4);
+                return self.in_a_row(events);
+            }
+            5..9 => return self.of_starts(events),
+            9..13 => return self.beside_an_idle_primary(events),
+            _ => {}
         }
         self.before(events, 0, 8);
         let same = Event::Follow { source: 0, node: (0, 2), keeps_file: self.is(4) };
