@@ -28,7 +28,8 @@ SELF_EXPLAINING = {
         "function that returns a set of rows was called where no set is expected",
     ],
     "a key, and DETAIL and HINT say what to do": [
-        'key "…" does not exist', 'permission denied for key "…"', 'invalid public ID of key "…": "…"', 'invalid name for a key: "…"',
+        'key "…" does not exist', 'permission denied for key "…"', 'invalid public ID of key "…": "…"',
+        'invalid name for a key: "…"',
         "secret of a key must have 16 bytes, not …", "options are not those of a key",
     ],
     "the role that is needed": [

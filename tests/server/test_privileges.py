@@ -211,7 +211,7 @@ def test_an_error_leaves_the_caller_who_he_was(server):
 
 
 def test_the_wrapper_in_a_database_with_citus(server):
-    """PUBLIC has no right on them, which Citus would take for a role. Here Citus is a name; tests/engines/test_citus.py has it."""
+    """PUBLIC has no right on them, because Citus would take it for a role. Here Citus is only a name: see tests/engines."""
     server.sql("CREATE DATABASE sharded")
     with server.connect(dbname="sharded") as db:
         db.execute("UPDATE pg_extension SET extname = 'citus' WHERE extname = 'plpgsql'")

@@ -10,7 +10,8 @@ import pytest
 SECRETS = "SELECT unnest(umoptions) FROM pg_user_mapping"
 # The rows that a role reads of each table and view of these schemas, where it may.
 EVERYTHING = """
-    SELECT format('SELECT string_agg(t::text, E''\\n'') FROM %s t', c.oid::regclass) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+    SELECT format('SELECT string_agg(t::text, E''\\n'') FROM %s t', c.oid::regclass)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE nspname IN ('pg_catalog', 'information_schema', 'public') AND relkind IN ('r', 'v') AND relname <> 'pg_proc'"""
 
 
@@ -41,7 +42,8 @@ def seen(db):
 
 def text_of(error):
     diag = error.diag
-    return "\n".join(filter(None, [diag.message_primary, diag.message_detail, diag.message_hint, diag.context, diag.internal_query]))
+    parts = [diag.message_primary, diag.message_detail, diag.message_hint, diag.context, diag.internal_query]
+    return "\n".join(filter(None, parts))
 
 
 def refused(db, query, *parameters):
@@ -52,9 +54,10 @@ def refused(db, query, *parameters):
 
 def test_no_secret_is_shown(servers):
     server = servers(
-        "shared_preload_libraries=flake,pg_stat_statements", "pg_stat_statements.track=all", "pg_stat_statements.track_utility=on",
+        "shared_preload_libraries=flake,pg_stat_statements", "pg_stat_statements.track=all",
+        "pg_stat_statements.track_utility=on", "track_functions=all",
         "log_min_messages=debug5", "log_min_duration_statement=0", "log_statement=all", "log_error_verbosity=verbose",
-        "log_parameter_max_length=0", "debug_print_parse=on", "debug_print_rewritten=on", "debug_print_plan=on", "track_functions=all",
+        "log_parameter_max_length=0", "debug_print_parse=on", "debug_print_rewritten=on", "debug_print_plan=on",
     )  # fmt: skip
     imported = bytes(range(16, 32))
     server.sql("""CREATE EXTENSION pg_stat_statements; CREATE EXTENSION dblink; CREATE ROLE snoop LOGIN;
