@@ -232,20 +232,20 @@ def test_rotation_under_load(server, many):
     for writer in writers:
         writer.start()
     for _ in range(2):
-        server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '0.7 s'))")
-        time.sleep(1)
+        server.sql("SELECT flake_rotate_key('load', flake_min(clock_timestamp() + interval '2 s'))")
+        time.sleep(2.3)
     done.set()
     for writer in writers:
         writer.join()
     count, of_one_name, opened = server.sql("""
-        SELECT count(*), count(*) FILTER (WHERE flake_seal(id, 'load') = sealed), count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
+        SELECT count(*), count(*) FILTER (WHERE flake_seal(id, 'load') = sealed),
+               count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
         FROM loaded""")[0]
     starts = server.value("""SELECT count(DISTINCT width_bucket(id, bounds)) FROM loaded, (
         SELECT array_agg(split_part(o, ' ', 2)::bigint ORDER BY split_part(o, ' ', 2)::bigint) AS bounds
         FROM pg_foreign_server, unnest(srvoptions) o WHERE srvname = 'load') b""")
     assert starts == 3, "rows were written with each secret"
     assert (of_one_name, opened) == (count, count)
-    
 
 
 def test_two_rotations_at_a_time(server, keys):

@@ -41,7 +41,7 @@ def test_a_dump_by_a_role_that_may_read_secrets_has_them(server, role):
 
 @pytest.mark.parametrize("role", ["app", "reader"])
 def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
-    """pg_dump succeeds. Members of pg_read_all_data read the catalog, but pg_dump asks a view that hides the secrets from them."""
+    """pg_dump succeeds. Members of pg_read_all_data can read the catalog, but pg_dump asks a view that hides the secrets."""
     with server.connect(dbname="kept") as db:
         secrets = db.execute("SELECT unnest(umoptions) FROM pg_user_mapping").fetchall()
         db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app")
