@@ -182,7 +182,8 @@ def test_a_mapping_of_ones_own_changes_nothing(server, keys):
 def test_a_server_of_another_wrapper_is_no_key(server):
     with server.connect() as db:
         db.execute("""CREATE FOREIGN DATA WRAPPER other_wrapper;
-                      CREATE SERVER lookalike FOREIGN DATA WRAPPER other_wrapper OPTIONS (key1 'aes128-uuid8 -9223372036854775808 569239f16f90456a');
+                      CREATE SERVER lookalike FOREIGN DATA WRAPPER other_wrapper
+                          OPTIONS (key1 'aes128-uuid8 -9223372036854775808 569239f16f90456a');
                       CREATE USER MAPPING FOR PUBLIC SERVER lookalike OPTIONS (key1 '00112233445566778899aabbccddeeff')""")
         assert refused(db, "SELECT flake_seal(1, 'lookalike')").sqlstate == "42704"
         assert refused(db, "SELECT flake_drop_key('lookalike')").sqlstate == "42704"
@@ -213,10 +214,12 @@ def test_workers_of_parallel_plans_seal_alike(server, keys):
 
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
 def test_rotation_under_load(server, many):
-    """Public IDs that were sealed while the secret changed open, and an ID has one public name, also in a statement that began before."""
+    """Public IDs that were sealed while the secret changed can be opened, and an ID has one public name, also in a statement that
+    began before."""
     server.sql("""DROP SERVER IF EXISTS load CASCADE; DROP TABLE IF EXISTS loaded;
                   SELECT flake_create_key('load'); CREATE TABLE loaded (id bigint, sealed text)""")
-    row = "INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM (SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0) s"
+    ids = "SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0"
+    row = f"INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM ({ids}) s"
     done = threading.Event()
 
     def write():
