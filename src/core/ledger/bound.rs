@@ -78,9 +78,10 @@ impl Horizons {
         }
     }
 
-    /// From now on, what is granted binds other servers.
-    pub(super) const fn ask(&mut self) {
+    /// From now on, what is granted binds other servers, and so does what binds this one, as readers may be told that.
+    pub(super) fn ask(&mut self) {
         self.binds = true;
+        self.bind_upto(self.announced());
     }
 
     /// Whether horizons are asked for here.

@@ -108,8 +108,7 @@ fn nothing_is_made_in_the_tick_of_the_start() {
     let server = One { alone: RefCell::new(Alone::new()), made: RefCell::default() };
     server.alone.borrow().at(NOON + 100);
     let mut session = server.session(twitter());
-    assert!(!server.makes(&mut session, NOON + 200));
-    assert!(server.makes(&mut session, NOON + 1000));
+    assert!(!server.makes(&mut session, NOON + 200) && server.makes(&mut session, NOON + 1000));
 }
 
 #[test]
@@ -130,8 +129,7 @@ fn a_new_session_waits_for_the_clock_that_earlier_ones_saw() {
     let server = One::at_noon();
     server.alone.borrow().shared().last_seen.store(NOON + SECOND, Ordering::SeqCst);
     let mut session = server.session(twitter());
-    assert!(!server.makes(&mut session, NOON + SECOND / 2));
-    assert!(server.makes(&mut session, NOON + SECOND));
+    assert!(!server.makes(&mut session, NOON + SECOND / 2) && server.makes(&mut session, NOON + SECOND));
 }
 
 #[test]
@@ -235,8 +233,7 @@ fn snos_do_not_go_back_below_the_floor() {
     let server = server.restarted();
     let mut session = server.of_sno(7);
     assert!(server.makes(&mut session, NOON + AHEAD));
-    assert!(!server.makes(&mut session, NOON));
-    assert!(!server.makes(&mut session, NOON + AHEAD - 4000));
+    assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 4000));
 }
 
 /// IDs that a session of the slot made after a step back are below the slot's floor, once there is no room for its progress.
@@ -252,8 +249,7 @@ fn snos_do_not_go_back_below_the_floor_of_the_slot() {
         server.exit(&other);
     }
     let mut again = server.of_sno(0);
-    assert!(server.makes(&mut again, NOON + 200_000));
-    assert!(!server.makes(&mut again, NOON));
+    assert!(server.makes(&mut again, NOON + 200_000) && !server.makes(&mut again, NOON));
 }
 
 #[test]
@@ -354,8 +350,7 @@ fn a_tick_that_reaches_into_skipped_time_is_closed() {
     let (server, mut session) = after_a_clock_that_was_ahead(&minutes);
     // The time that is granted here is not that of the next tick.
     assert!(server.makes(&mut session, NOON + HOUR - 2 * SECOND));
-    assert!(!server.makes(&mut session, NOON + HOUR + SECOND / 2));
-    assert!(!server.makes(&mut session, NOON + HOUR + 9 * SECOND));
+    assert!([SECOND / 2, 9 * SECOND].iter().all(|after| !server.makes(&mut session, NOON + HOUR + after)));
 }
 
 #[test]
@@ -389,8 +384,7 @@ fn what_a_sno_goes_back_to_is_used() {
     }
     assert_eq!(server.accept(past), past + AHEAD);
     let mut session = server.of_sno(7);
-    assert!(server.makes(&mut session, past + 60 * SECOND));
-    assert!(!server.makes(&mut session, past));
+    assert!(server.makes(&mut session, past + 60 * SECOND) && !server.makes(&mut session, past));
 }
 
 #[test]

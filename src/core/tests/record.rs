@@ -230,6 +230,20 @@ fn a_disk_that_fails_grants_nothing() {
     assert!(matches!(protocol::grant(&mut alone, now, now + 1, false), Ok(Grant::Window(..))));
 }
 
+/// As the guarantee says. While it is renewed, others have a second in which they need not wait.
+#[test]
+fn time_is_renewed_when_a_second_is_left() {
+    let mut alone = alone();
+    let until = |alone: &Alone| alone.lock(|state| state.ledger).unwrap().window.until;
+    let first = until(&alone);
+    for (left, is_renewed) in [(SECOND + 1, false), (SECOND, true)] {
+        let now = first - left;
+        alone.at(now);
+        protocol::grant(&mut alone, now, now + 1, false).unwrap();
+        assert_eq!(until(&alone) > first, is_renewed, "{left}");
+    }
+}
+
 proptest! {
     /// Some bytes of the older record have been replaced by those of the new one, or by others.
     #[test]

@@ -102,10 +102,11 @@ fn raised(
     (Change::Write(new.encode(None), new.last_value()), Ok(None))
 }
 
-/// Returns what the file says, without the bound: the ledger's counts, as an acceptance that could not be written may be there.
+/// Returns what the file says of nodes. Of operators and horizons the ledger's counts, as calls that failed when they wrote may be
+/// in the file.
 fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
     Ok(match writer.read()? {
-        Some(bytes) => Marks { bound: Bound::NONE, ..newest(&bytes)?.0.0 },
+        Some(bytes) => Marks { above: i64::MIN, bound: Bound::NONE, ..newest(&bytes)?.0.0 },
         None => Marks::default(),
     })
 }

@@ -7,6 +7,7 @@ use flake_core::ledger::marks::MARGIN;
 
 use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
+use crate::wal::Wal;
 
 /// The facts to judge by: the histories, and when each server's clock was last set.
 pub struct Known<'a> {
@@ -134,6 +135,13 @@ pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon)
 /// acceptances than the other's page.
 pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
+}
+
+/// It rests on "Where `flake.mark` was lost since, or an older copy was put back, a server that goes on from this one, or this one once
+/// that happens again". Not all
+/// of its pages tell how often its clock was accepted.
+pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
+    wal.acceptances_in(horizon.database) < wal.acceptances()
 }
 
 /// Where it is not so, this rests on "horizons of a transaction that has created the extension, after a failover or the loss of

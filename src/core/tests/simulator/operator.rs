@@ -8,7 +8,7 @@ use flake_core::ledger::record::newest;
 use flake_core::ledger::state::AHEAD;
 
 use crate::disk::File;
-use crate::exemptions::has_a_page;
+use crate::exemptions::{has_a_page, horizon_without_the_acceptance};
 use crate::machine::{Memory, SLOTS};
 use crate::oracle::time;
 use crate::play::{Play, World, tell};
@@ -49,7 +49,8 @@ impl World {
         machine.life = life;
         machine.has_looked = [false; DATABASES];
         machine.promises.retain(|promise| promise.database.is_some());
-        machine.horizons.retain(has_a_page);
+        let (wal, horizons) = (&machine.wal, &mut machine.horizons);
+        horizons.retain(|horizon| has_a_page(horizon) && !horizon_without_the_acceptance(wal, horizon));
         machine.taken_back.clear();
         if machine.upstream.is_none() {
             self.forget_removed_pages(at);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::disk::File;
 use crate::exemptions::{
     horizon_that_an_acceptance_did_not_know, horizon_that_has_come_across, horizon_that_was_taken_back,
+    horizon_without_the_acceptance,
 };
 use crate::machine::Promise;
 use crate::operator::Ending;
@@ -101,14 +102,11 @@ impl Play {
             |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
         let file = new.file.as_ref().and_then(|file| newest(file.bytes()).ok());
         let of_file = file.map_or(0, |((marks, _), _)| marks.bound.recalls);
-        let of_page = |database: usize| {
-            let bytes = new.wal.databases[database].0.as_ref()?.bytes.as_ref()?;
-            Some(Marks::decode(bytes).ok()?.0.bound.recalls)
-        };
         let is_taken_back = |horizon: &&Horizon| {
-            let is_behind = of_page(horizon.database).unwrap_or(0) < of_file;
+            let is_behind = new.wal.acceptances_in(horizon.database) < of_file;
             horizon_that_was_taken_back(&new.taken_back, horizon)
                 || is_behind && horizon_that_an_acceptance_did_not_know(&new.taken_back, horizon)
+                || horizon_without_the_acceptance(&new.wal, horizon)
         };
         let bound = |horizon: &Horizon| {
             let mut horizon = horizon.clone();

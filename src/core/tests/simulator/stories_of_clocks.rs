@@ -34,6 +34,20 @@ fn an_accepted_clock_is_not_bound_by_the_horizons_of_another() {
     ]);
 }
 
+/// The clock was accepted in one database, and the file is lost twice: the pages disagree, and what readers are told is in each page.
+#[test]
+fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
+    let ask = Event::Ask { slot: 1, stop: None };
+    let lose = Event::LoseFile { ending: Ending::InOrder };
+    let to = |slot, database| Event::Connect { slot, database };
+    let later = Event::Make { slot: 0, kind: 0, count: 1, waits: true, stop: None };
+    goes_well([
+        on(A, [make(0), Event::Step { by: -7 * SECOND }, ask, to(0, 1), ACCEPT, to(0, 0)]),
+        on(A, [lose, make(0), to(1, 1), ask]),
+        on(A, [lose, make(1), later, make(1)]),
+    ]);
+}
+
 /// The old primary was half an hour ahead in one database; the new one jumps an hour ahead, restarts, and is accepted.
 #[test]
 fn what_a_page_says_counts_also_below_what_is_accepted() {

@@ -45,6 +45,14 @@ fn a_creation_that_is_rolled_back() {
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
+/// flake_start_above could not write the file, or may have: no page says what it was told, so IDs go on at once. The epilogue looks.
+#[test]
+fn a_page_that_is_created_after_start_above_has_failed() {
+    let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
+    let fails = [Event::DiskFails(true), above(2 * SECOND), Event::DiskFails(false)];
+    goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
+}
+
 /// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
 #[test]
 fn a_page_that_was_only_looked_at_before_a_crash() {

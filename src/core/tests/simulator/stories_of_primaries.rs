@@ -120,14 +120,20 @@ fn a_standby_of_another_number_that_takes_the_old_one_s() {
     ]);
 }
 
-/// flake_start_above is told of IDs that a dump has brought along; then the server gets another number, or its own one back.
+/// flake_start_above is told of IDs that a dump has brought along; then the server is restarted, under another number and its own
+/// one, and goes on in the same database or in one whose page says nothing of it.
 #[test]
 fn what_start_above_was_told_counts_under_another_number() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
     let renumber = |node| Event::Restart { node, preloads: false };
-    for node in [SECOND_NODE, (0, 1)] {
+    for (node, database) in [(SECOND_NODE, 0), ((0, 1), 0), (FIRST, 1), (SECOND_NODE, 1)] {
         let before = [Event::Pass { by: SECOND / 4 }, make(0), above];
-        let world = goes_well([on(A, before), on(A, [renumber(node), make(0), wait(1), renumber(FIRST), make(0)])]);
+        let world = goes_well([
+            on(A, before),
+            on(A, [renumber(node)]),
+            on(A, connect(database)),
+            on(A, [make(0), wait(1), renumber(FIRST), make(0)]),
+        ]);
         assert_eq!(made_on(&world, A, 0), 1, "the one from before");
     }
 }
@@ -190,11 +196,13 @@ fn two_sessions_ask_for_the_first_horizon() {
     let ask = |slot, stop| Event::Ask { slot, stop };
     let finish = Event::Finish { slot: 1, which: 0, commits: true, stop: None };
     at_each_point(|stop| {
-        goes_well([
+        let world = goes_well([
+            on(A, [Event::Pass { by: SECOND / 4 }]),
             on(A, prepare),
             on(A, [CRASH, START, Event::Pass { by: 4 * SECOND }, make(1)]),
             on(A, [ask(0, Some(stop)), ask(1, None), finish, Event::GoOn { slot: 0, stop: None }]),
-        ])
-        .stops
+        ]);
+        assert_eq!(made_on(&world, A, 0), 2, "one is prepared");
+        world.stops
     });
 }

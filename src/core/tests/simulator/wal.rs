@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flake_core::ledger::host::Page;
+use flake_core::ledger::marks::Marks;
 
 pub const DATABASES: usize = 2;
 
@@ -50,6 +51,17 @@ impl Wal {
         }
         self.records.push((time, record));
         self.records.len()
+    }
+
+    /// How often a clock was accepted, as the page of a database says.
+    pub fn acceptances_in(&self, database: usize) -> u32 {
+        let bytes = self.databases[database].0.as_ref().and_then(|page| page.bytes.as_ref());
+        bytes.and_then(|bytes| Marks::decode(bytes).ok()).map_or(0, |(marks, _)| marks.bound.recalls)
+    }
+
+    /// The same by all pages.
+    pub fn acceptances(&self) -> u32 {
+        (0..DATABASES).map(|database| self.acceptances_in(database)).max().unwrap_or_default()
     }
 
     pub fn flush(&mut self, upto: usize) {
