@@ -214,6 +214,76 @@ CREATE FUNCTION flake_drop_layout(name text) RETURNS void
 COMMENT ON FUNCTION flake_drop_layout(text) IS
     'drops a custom layout that nothing names; its IDs can no longer be read; for the owner of the extension';
 
+-- Public IDs -------------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_seal(id bigint, key text) RETURNS text
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_seal';
+COMMENT ON FUNCTION flake_seal(bigint, text) IS
+    'returns the public ID of an ID: the name of the key, _, and 26 letters and digits that tell nothing of the ID';
+
+CREATE FUNCTION flake_seal_uuid(id bigint, key text) RETURNS uuid
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_seal_uuid';
+COMMENT ON FUNCTION flake_seal_uuid(bigint, text) IS 'returns the public ID of an ID as a uuid of version 8';
+
+CREATE FUNCTION flake_unseal(sealed text, key text) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal';
+COMMENT ON FUNCTION flake_unseal(text, text) IS
+    'returns the ID of a public ID, in its own spelling or that of a uuid; NULL if it was not sealed with this key';
+
+CREATE FUNCTION flake_unseal(sealed uuid, key text) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_uuid';
+COMMENT ON FUNCTION flake_unseal(uuid, text) IS 'returns the ID of a public ID; NULL if it was not sealed with this key';
+
+CREATE FUNCTION flake_unseal_or_error(sealed text, key text) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_or_error';
+COMMENT ON FUNCTION flake_unseal_or_error(text, text) IS
+    'returns the ID of a public ID, for what is written; raises an error if it was not sealed with this key';
+
+CREATE FUNCTION flake_unseal_or_error(sealed uuid, key text) RETURNS bigint
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal_or_error_uuid';
+COMMENT ON FUNCTION flake_unseal_or_error(uuid, text) IS
+    'returns the ID of a public ID, for what is written; raises an error if it was not sealed with this key';
+
+CREATE FUNCTION flake_key_validator(options text[], catalog oid) RETURNS void
+    STABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_key_validator';
+COMMENT ON FUNCTION flake_key_validator(text[], oid) IS
+    'checks the options of keys and of their user mappings; for the owner of the extension';
+
+-- Keys are foreign servers of this wrapper, and their secrets options of PUBLIC's user mapping, which PostgreSQL hides.
+CREATE FOREIGN DATA WRAPPER flake_key VALIDATOR flake_key_validator;
+COMMENT ON FOREIGN DATA WRAPPER flake_key IS 'the keys of public IDs, each a foreign server; see flake_create_key';
+
+CREATE FUNCTION flake_create_key(name text) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_key';
+COMMENT ON FUNCTION flake_create_key(text) IS
+    'creates a key of public IDs, which begin with its name, with a random secret; for the owner of the extension';
+
+CREATE FUNCTION flake_import_key(name text, secret bytea) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
+COMMENT ON FUNCTION flake_import_key(text, bytea) IS
+    'creates a key of public IDs with a secret of 16 bytes, or gives a key back the one that it lacks; for the owner of the extension';
+
+CREATE FUNCTION flake_rotate_key(name text, from_id bigint) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key';
+COMMENT ON FUNCTION flake_rotate_key(text, bigint) IS
+    'gives a key another secret for the IDs from this one on; those below keep their public IDs; for the owner of the extension';
+
+CREATE FUNCTION flake_drop_key(name text) RETURNS void
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_key';
+COMMENT ON FUNCTION flake_drop_key(text) IS
+    'drops a key that nothing names; its public IDs can no longer be read; for the owner of the extension';
+
 -- Views ------------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_session_ids_per_second(layout text) RETURNS numeric
@@ -402,6 +472,9 @@ GRANT EXECUTE ON FUNCTION
     flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
     flake_instant(date),
     flake_layout_validator(text[], oid),
+    flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
+    flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
+    flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_session_ids_per_second(text), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
@@ -410,8 +483,8 @@ GRANT USAGE ON TYPE flake_parts TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
--- without this one. It is granted by a function, as DO needs plpgsql, which a database need not have.
-CREATE FUNCTION flake_grant() RETURNS void LANGUAGE sql AS 'GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC';
+-- without these. They are granted by a function, as DO needs plpgsql, which a database need not have.
+CREATE FUNCTION flake_grant() RETURNS void LANGUAGE sql AS 'GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout, flake_key TO PUBLIC';
 SELECT flake_grant() WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name);
 DROP FUNCTION flake_grant();

@@ -1,7 +1,7 @@
 //! The PostgreSQL extension: it unpacks arguments, calls `flake-core`, and returns the result or raises the error.
 //!
 //! The modules are rooms, and imports go down this list only: `functions` (what SQL calls), `sno` (the type and its
-//! functions), `session` (this backend's generators), `layouts` (a layout by its name), `ledger` (what all sessions share),
+//! functions), `seal` (the keys of public IDs), `session` (this backend's generators), `layouts` (a layout by its name), `ledger` (what all sessions share),
 //! `settings`, `error`, `postgres` (what is PostgreSQL's), `clock`. `sql/flake.sql` declares the SQL objects.
 
 // An error of PostgreSQL unwinds through Rust frames; without unwinding it would end the whole server.
@@ -14,6 +14,7 @@ mod functions;
 mod layouts;
 mod ledger;
 mod postgres;
+mod seal;
 mod session;
 mod settings;
 mod sno;
@@ -37,6 +38,7 @@ pub extern "C-unwind" fn _PG_init() {
         postgres::backtrace::disable();
         settings::define();
         layouts::custom::subscribe();
+        seal::keyring::subscribe();
         ledger::preload();
         session::stores::subscribe();
         postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);

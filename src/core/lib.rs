@@ -17,6 +17,7 @@ mod id;
 mod key;
 mod layout;
 pub mod ledger;
+pub mod seal;
 mod share;
 pub mod sno;
 mod sync;

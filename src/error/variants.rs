@@ -271,6 +271,67 @@ errors! {
         "Foreign servers of the foreign-data wrapper flake_layout are layouts.",
         "Create layouts with flake_create_layout.";
 
+    // Public IDs.
+    #[error("key \"{key}\" does not exist")]
+    UnknownKey { key: String } => ERRCODE_UNDEFINED_OBJECT,
+        "Keys are foreign servers of the foreign-data wrapper flake_key.",
+        "Create one with flake_create_key.";
+    #[error("permission denied for key \"{key}\"")]
+    NoUsage { key: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "Public IDs are made and read by roles that have USAGE on the foreign server of this name.",
+        format!("The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {key} TO …");
+    /// With the fingerprint of the secret that is there.
+    #[error("secret of key \"{key}\" is missing or has been changed")]
+    NoSecret { key: String, fingerprint: String, found: Option<String> } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        match found {
+            Some(found) => format!("The secret with the fingerprint {fingerprint} sealed its IDs; the one that is stored has {found}."),
+            None => format!("The secret with the fingerprint {fingerprint} is missing; a dump by a role that may not read it has none."),
+        },
+        "Restore the user mapping of PUBLIC from a dump by the key's owner or a superuser, or call flake_import_key with the secret.";
+    #[error("options of key \"{key}\" have been changed")]
+    UnreadableKey { key: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "They say which secret belongs to which IDs, in a form that this version does not know.",
+        "Undo the change by ALTER SERVER, or install the version of flake that was in use.";
+    #[error("invalid public ID of key \"{key}\": \"{text}\"")]
+    NotSealed { text: String, key: String } => ERRCODE_INVALID_TEXT_REPRESENTATION,
+        "It was not made by flake_seal with this key, or has been changed since.",
+        "flake_unseal returns NULL instead, for conditions.";
+    #[error("invalid name for a key: \"{key}\"")]
+    KeyName { key: String } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "A name has up to 63 of the letters a to z, and underscores between them.",
+        "Choose a short name, such as \"usr\": public IDs begin with it.";
+    #[error("key \"{key}\" already exists")]
+    KeyTaken { key: String } => ERRCODE_DUPLICATE_OBJECT,
+        "Keys are foreign servers; a key, a layout or another foreign server has this name.",
+        "Choose another name.";
+    #[error("secret belongs to key \"{key}\" already")]
+    SecretTaken { key: String } => ERRCODE_DUPLICATE_OBJECT,
+        "With another name, its public IDs would have two spellings.",
+        "Use that key, or create one with a secret of its own with flake_create_key.";
+    #[error("secret of a key must have 16 bytes, not {length}")]
+    SecretLength { length: usize } => ERRCODE_INVALID_PARAMETER_VALUE,
+        "It is a key of AES-128.",
+        "flake_create_key makes one from random numbers.";
+    #[error("key \"{key}\" cannot have another secret from ID {from} on")]
+    RotatedBelow { key: String, from: i64, last: i64 } => ERRCODE_INVALID_PARAMETER_VALUE,
+        match last {
+            &i64::MIN => "Its first secret has to keep some IDs.".to_owned(),
+            last => format!("Its last secret is for the IDs from {last} on, and has to keep some of them."),
+        },
+        "Give an ID above all that have been made, such as flake_min(now() + interval '1 minute').";
+    #[error("key \"{key}\" has had too many rotations")]
+    TooManyRotations { key: String } => ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "A key can have four secrets, as each is tried for what was not sealed.",
+        "Create another key for new IDs with flake_create_key.";
+    #[error("cannot drop key \"{key}\" because other objects name it")]
+    KeyInUse { key: String, uses: BTreeSet<String> } => ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+        format!("It is named in {}.", listed(uses.iter(), "others")),
+        "Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.";
+    #[error("options are not those of a key")]
+    NotAKey => ERRCODE_INVALID_PARAMETER_VALUE,
+        "Foreign servers of the foreign-data wrapper flake_key are keys.",
+        "Create keys with flake_create_key.";
+
     /// Somebody has altered a type of the extension.
     #[error("type {name} has been altered")]
     RowType { name: &'static str } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

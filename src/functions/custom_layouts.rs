@@ -10,6 +10,7 @@ use crate::error::{Error, OrRaise, owner_only, raise};
 use crate::layouts::{catalog, custom, unknown};
 use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
+use crate::postgres::foreign_servers::is_name_taken;
 use crate::postgres::json::Json;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
@@ -29,7 +30,7 @@ fn flake_create_layout(name: &[u8], definition: Json) {
     }
     let definition = Definition::from_json(&name, &definition.0).or_raise();
     let layout = definition.check_new(&name, clock::now()).or_raise();
-    if catalog::is_name_taken(&name) {
+    if is_name_taken(&name) {
         raise(Error::NameTaken { layout: name.into(), is_built_in: false });
     }
     let json = serde_json::to_string(&definition.resolved(&layout)).unwrap_or_default();

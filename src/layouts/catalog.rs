@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString};
 
 use pgrx::{PgList, direct_function_call, pg_sys};
 
+use crate::postgres::foreign_servers;
+
 const WRAPPER: &CStr = c"flake_layout";
 
 /// A foreign server of the wrapper.
@@ -43,39 +45,9 @@ pub fn find(name: &str) -> Option<Stored> {
     }
 }
 
-/// Returns whether a foreign server, layout or not, has this name.
-pub fn is_name_taken(name: &str) -> bool {
-    CString::new(name).is_ok_and(|name| {
-        // SAFETY: it takes a C string, and returns a palloc'd copy or null.
-        unsafe { !pg_sys::GetForeignServerByName(name.as_ptr(), true).is_null() }
-    })
-}
-
-/// Returns the names of the wrapper's foreign servers, in order; those that are not ASCII are no names of layouts.
+/// Returns the names of the wrapper's foreign servers, in order.
 pub fn names() -> Vec<String> {
-    let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    let mut names = Vec::new();
-    // SAFETY: a scan of a catalog by an index, with the newest snapshot; the rows are of this catalog.
-    unsafe {
-        let wrapper = pg_sys::get_foreign_data_wrapper_oid(WRAPPER.as_ptr(), true);
-        let catalog = pg_sys::table_open(pg_sys::ForeignServerRelationId, lock);
-        let index = pg_sys::Oid::from(pg_sys::ForeignServerNameIndexId);
-        let none = std::ptr::null_mut();
-        let scan = pg_sys::systable_beginscan(catalog, index, true, none, 0, std::ptr::null_mut());
-        while let Some(row) = pg_sys::systable_getnext(scan).as_mut() {
-            let server = &*pg_sys::GETSTRUCT(row).cast::<pg_sys::FormData_pg_foreign_server>();
-            if server.srvfdw == wrapper
-                && let Ok(name) = CStr::from_ptr(server.srvname.data.as_ptr()).to_str()
-                && name.is_ascii()
-            {
-                names.push(name.to_owned());
-            }
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(catalog, lock);
-    }
-    names.sort_unstable();
-    names
+    foreign_servers::names(WRAPPER)
 }
 
 /// Returns what is stored as the server's version. It reveals changes by ALTER SERVER: an ID can be read only by the

@@ -7,6 +7,7 @@ pub mod encoding;
 pub mod entry_point;
 pub mod expressions;
 pub mod extension;
+pub mod foreign_servers;
 mod install_script;
 pub mod interrupts;
 pub mod interval;

@@ -29,3 +29,9 @@ pub fn database() -> u32 {
     // SAFETY: PostgreSQL sets it before a backend runs its first statement.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }
+
+/// Raises an error in a read-only transaction, as a command does, which on a standby every transaction is.
+pub fn forbid_if_read_only(command: &CStr) {
+    // SAFETY: it reads variables of this process.
+    unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) }
+}

@@ -8,6 +8,12 @@ use pgrx::pg_sys;
 use super::encoding::to_utf8_lossy;
 use super::local_settings;
 
+/// Returns the present role.
+pub fn present() -> pg_sys::Oid {
+    // SAFETY: it reads a variable of this process.
+    unsafe { pg_sys::GetUserId() }
+}
+
 /// Returns whether the present role is a superuser.
 pub fn is_superuser() -> bool {
     // SAFETY: it looks the role up in the catalog.

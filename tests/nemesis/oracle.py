@@ -10,7 +10,6 @@ import typing
 from . import exemptions
 
 
-
 @dataclasses.dataclass(eq=False)
 class Branch:
     """The WAL of one primary. A server that was promoted goes on from its parent's, as it was at the cut."""

@@ -27,6 +27,11 @@ SELF_EXPLAINING = {
         'a layout must have the option "definition" and no other',
         "function that returns a set of rows was called where no set is expected",
     ],
+    "a key, and DETAIL and HINT say what to do": [
+        'key "…" does not exist', 'permission denied for key "…"', 'invalid public ID of key "…": "…"',
+        'invalid name for a key: "…"',
+        "secret of a key must have 16 bytes, not …", "options are not those of a key",
+    ],
     "the role that is needed": [
         "must be superuser to call …", "must be owner of extension flake to call …", "permission denied for …",
     ],

@@ -9,8 +9,8 @@ from conftest import ROOT
 SRC = ROOT / "src"
 # A room may import those behind it.
 ROOMS = {
-    SRC: ["lib", "functions", "sno", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
-    SRC / "core": ["lib", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
+    SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
+    SRC / "core": ["lib", "seal", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
 }
 # Crates of their own, and programs of a crate.
 OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "fuzz"}}

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import typing
 
 import psycopg
 import pytest
@@ -72,11 +73,13 @@ class Server:
     It is new, or a standby of a running server, or one that `launch` starts: a base backup of a running server, the files of one
     that is stopped or stands still, or what a stopped one of an older version becomes."""
 
+    # Whose sessions these are, unless a test says otherwise.
+    client: typing.ClassVar = {"user": "postgres", "dbname": "postgres"}
+
     def __init__(
         self, *settings, clock=None, pg_config=None,
         standby_of=None, copy_of=None, snapshot_of=None, upgrade_of=None, mode="copy",
     ):  # fmt: skip
-        self.client = {"user": "postgres", "dbname": "postgres"}
         self.base = pathlib.Path(tempfile.mkdtemp(prefix="flake-test-", dir=directory()))
         self.base.chmod(0o755)
         self.pg_config = pg_config or os.environ["PG_CONFIG"]

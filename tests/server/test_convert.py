@@ -212,16 +212,6 @@ def test_refused(db, setup, expected):
     assert described(db) == before
 
 
-def test_constraints_that_allow_the_ids(db):
-    """Of those that are of other columns too, nothing can be said before there is a row."""
-    db.execute("""
-        CREATE DOMAIN positive AS bigint CHECK (VALUE > 0);
-        CREATE TABLE t (x int, id positive PRIMARY KEY CHECK (id <= 9007199254740991) CHECK (id > x)
-                        CHECK (NULLIF(id, id) > 0))""")
-    first, _ = convert(db, layout="si")
-    assert insert(db) >= first
-
-
 @pytest.mark.parametrize("kind, is_meant", [
     ("int", True), ("smallint", True), ("narrow", True), ("bigint", False), ("text", False)])  # fmt: skip
 def test_columns_that_look_like_references(db, kind, is_meant):
@@ -328,15 +318,6 @@ def test_who_may(server, db):
         _, undo = convert(member, f"{schema}.t")
         member.execute(undo)
 
-
-def test_on_a_standby(own_servers):
-    primary = own_servers()
-    primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
-    standby = own_servers(standby_of=primary)
-    standby.wait_for_replay(primary)
-    with standby.connect() as db:
-        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, convert, db).value
-        assert "cannot execute flake_convert() during recovery" in str(error)
 
 
 def test_rows_that_a_policy_hides_are_not_overlooked(server, db):

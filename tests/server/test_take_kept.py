@@ -2,6 +2,7 @@
 
 import time
 
+import psycopg
 import pytest
 
 from taking import TAKE, events, prepared, refused, role, wait_until_complete
@@ -136,3 +137,41 @@ def test_how_many_plans_a_session_keeps(server, db):
     time.sleep(0.01)
     assert [events(db, TAKE.replace("outbox", f"t{n}")) for n in range(150)] == [[1]] * 150
     assert db.execute(kept).fetchone()[0] < 210
+
+
+def test_renamed(server, db):
+    server.sql("CREATE ROLE reader LOGIN")
+    server.sql("GRANT SELECT ON outbox TO reader; GRANT SELECT, UPDATE ON positions TO reader")
+    few = TAKE.replace("100", "1")
+    with server.session(user="reader") as reader:
+        assert events(reader, few) == [1]
+    server.sql("ALTER ROLE reader RENAME TO renamed")
+    server.sql("ALTER TABLE outbox RENAME id TO number")
+    with server.session(user="renamed") as reader:
+        assert events(reader, few) == [2]
+    server.sql("ALTER TABLE outbox RENAME TO events; CREATE TABLE outbox (LIKE events INCLUDING ALL)")
+    assert events(db, few.replace("outbox", "events")) == [3]
+    server.sql("""CREATE SCHEMA "My schema"; ALTER TABLE events SET SCHEMA "My schema";
+                  ALTER TABLE positions SET SCHEMA "My schema" """)
+    few = """SELECT * FROM flake_take(NULL::"My schema".events, '"My schema".positions', 'mailer', 1)"""
+    assert events(db, few) == [4]
+    server.sql('ALTER SCHEMA "My schema" RENAME TO mine; CREATE SCHEMA ids; ALTER EXTENSION flake SET SCHEMA ids')
+    few = few.replace('"My schema"', "mine").replace("flake_take", "ids.flake_take")
+    assert events(db, few) == [5]
+    server.sql("ALTER EXTENSION flake SET SCHEMA public; DROP SCHEMA mine CASCADE; DROP SCHEMA ids; DROP ROLE renamed")
+
+
+def test_dropped_and_created_again(server, db):
+    """The position is of a table that is gone; a session that has called before raises an error instead of using the old type."""
+    server.sql("""CREATE FUNCTION again() RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
+                      RETURN QUERY SELECT event::text FROM flake_take(NULL::outbox, 'positions', 'mailer', 1); END $$""")
+    assert events(db, "SELECT again()") == [1]
+    server.sql("""DROP TABLE outbox; CREATE TABLE outbox (event int, id bigint PRIMARY KEY DEFAULT flake_next('twitter'));
+                  INSERT INTO outbox SELECT generate_series(1, 3)""")
+    wait_until_complete(server)
+    pytest.raises(psycopg.Error, db.execute, "SELECT again()")
+    with server.session() as new:
+        refused(new, "42704", "SELECT again()")
+        server.sql("DELETE FROM positions; INSERT INTO positions VALUES ('mailer', 'outbox')")
+        pytest.raises(psycopg.Error, db.execute, "SELECT again()")
+        assert events(new, "SELECT again()") == [1]

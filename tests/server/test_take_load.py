@@ -86,7 +86,8 @@ def test_each_row_once_and_in_order(own_servers, layout):
 def test_partitions_come(own_servers, by):
     """Each with rows, in a transaction of its own, while others are read."""
     server = own_servers("max_locks_per_transaction=4000")
-    server.sql(f"{POSITIONS}; CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event)) {by}")
+    server.sql(f"""{POSITIONS};
+                   CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event)) {by}""")
     if by:
         server.sql("CREATE TABLE log0 PARTITION OF log FOR VALUES IN (0)")
     server.sql("INSERT INTO positions VALUES ('a', 'log'), ('b', 'log')")

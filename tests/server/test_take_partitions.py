@@ -26,8 +26,8 @@ void _PG_init(void);
 void _PG_init(void) { RegisterXactCallback(pause_at, "FILE"); }
 """
 
-# The list of partitions of a table from before a file is there, and the messages until then: PostgreSQL has both after it has made
-# the list while the messages arrived.
+# Keeps a table's list of partitions from before a file is there, and takes in the messages until then. PostgreSQL has both when
+# the messages arrive while it makes the list.
 STALE = """
 #include "postgres.h"
 #include <unistd.h>
@@ -131,7 +131,8 @@ def test_a_list_that_stays_stale(server, db):
     with server.session() as writer, concurrent.futures.ThreadPoolExecutor() as pool:
         making = pool.submit(db.execute, "SELECT stale('log')")
         try:
-            wait_until(lambda: server.sql("SELECT FROM pg_locks WHERE relation = 'log'::regclass AND pid = %s", db.info.backend_pid))
+            locks = "SELECT FROM pg_locks WHERE relation = 'log'::regclass AND pid = %s"
+            wait_until(lambda: server.sql(locks, db.info.backend_pid))
             attach(writer, server)
             writer.execute("COMMIT")
             wait_until_complete(server, "log")

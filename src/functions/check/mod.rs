@@ -3,6 +3,7 @@
 mod bounds;
 pub(super) mod calls;
 mod finding;
+mod keys;
 mod layouts;
 mod memory;
 mod node;
@@ -42,6 +43,7 @@ fn flake_check() -> TableIterator<
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
+        ("keys", keys::secrets()),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
 }

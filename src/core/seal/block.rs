@@ -1,0 +1,91 @@
+//! One ID and one block of AES-128.
+
+use aes::Aes128;
+use aes::cipher::{
+    Array, BlockCipherDecBackend, BlockCipherDecClosure, BlockCipherDecrypt, BlockCipherEncBackend,
+    BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit,
+};
+
+use super::Secret;
+
+/// Where a UUID has its version and its variant.
+const MARKED: u128 = 0xf << 76 | 0b11 << 62;
+/// Version 8, which is for what an application defines, and the variant of RFC 9562.
+const MARKS: u128 = 8 << 76 | 0b10 << 62;
+/// The bits behind the ID: those that are not marked of the last 62.
+const ZEROS: u128 = (1 << 58) - 1;
+
+type Block = Array<u8, <Aes128 as BlockSizeUser>::BlockSize>;
+
+/// A secret, expanded: AES in constant time, by the processor's instructions where it has them.
+#[derive(Clone)]
+pub struct Cipher(Aes128);
+
+impl Cipher {
+    /// Expands a secret.
+    pub fn new(secret: &Secret) -> Self {
+        Self(Aes128::new(&Array::from(*secret)))
+    }
+
+    /// Returns the UUID that stands for an ID.
+    pub fn seal(&self, id: i64) -> u128 {
+        let mut block = Array::from(plain(id).to_be_bytes());
+        self.0.encrypt_with_backend(Walk(&mut block));
+        u128::from_be_bytes(block.0)
+    }
+
+    /// Returns the ID that a UUID stands for; none if it was not sealed by this secret.
+    pub fn open(&self, sealed: u128) -> Option<i64> {
+        // Without this, each block before the end of a walk would open as well.
+        if !is_marked(sealed) {
+            return None;
+        }
+        let mut block = Array::from(sealed.to_be_bytes());
+        self.0.decrypt_with_backend(Walk(&mut block));
+        let opened = u128::from_be_bytes(block.0);
+        let id = (opened >> 80) << 16 | (opened >> 64 & 0xfff) << 4 | (opened >> 58 & 0xf);
+        (opened & ZEROS == 0).then_some(id as i64)
+    }
+}
+
+/// The UUID whose bits that are not marked are, from the most significant, those of the ID and zeros.
+fn plain(id: i64) -> u128 {
+    let id = u128::from(id as u64);
+    (id >> 16) << 80 | (id >> 4 & 0xfff) << 64 | (id & 0xf) << 58 | MARKS
+}
+
+fn is_marked(block: u128) -> bool {
+    block & MARKED == MARKS
+}
+
+/// Cycle walking: again and again, until the block is a UUID of version 8. It ends, as a permutation that begins in a set comes
+/// back to it, after 64 times on average.
+struct Walk<'a>(&'a mut Block);
+
+impl BlockSizeUser for Walk<'_> {
+    type BlockSize = <Aes128 as BlockSizeUser>::BlockSize;
+}
+
+impl BlockCipherEncClosure for Walk<'_> {
+    #[inline(always)]
+    fn call<B: BlockCipherEncBackend<BlockSize = Self::BlockSize>>(self, cipher: &B) {
+        loop {
+            cipher.encrypt_block(self.0.into());
+            if is_marked(u128::from_be_bytes(self.0.0)) {
+                return;
+            }
+        }
+    }
+}
+
+impl BlockCipherDecClosure for Walk<'_> {
+    #[inline(always)]
+    fn call<B: BlockCipherDecBackend<BlockSize = Self::BlockSize>>(self, cipher: &B) {
+        loop {
+            cipher.decrypt_block((&mut *self.0).into());
+            if is_marked(u128::from_be_bytes(self.0.0)) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The secrets of a key, each for the IDs from one on, so that an ID has one public name for ever.
+
+use super::{Cipher, Secret, fingerprint};
+
+/// How many secrets a key may have. A text that was not sealed is deciphered by each.
+pub const MOST_RANGES: usize = 4;
+
+/// It begins the text form of a range, so that a version that does not know an algorithm refuses it.
+const ALGORITHM: &str = "aes128-uuid8";
+
+/// A range of IDs, as it can be shown: it lasts up to the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Range {
+    /// The first ID.
+    pub from: i64,
+    /// The fingerprint of its secret.
+    pub fingerprint: String,
+}
+
+impl Range {
+    /// The IDs from this one on, sealed by this secret.
+    pub fn new(from: i64, secret: &Secret) -> Self {
+        Self { from, fingerprint: fingerprint(secret) }
+    }
+
+    /// Reads what its text form says; none if that is of another version.
+    pub fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let (algorithm, from, fingerprint) = (words.next()?, words.next()?, words.next()?);
+        let range = Self { from: from.parse().ok()?, fingerprint: fingerprint.to_owned() };
+        (algorithm == ALGORITHM && range.to_string() == text).then_some(range)
+    }
+}
+
+impl std::fmt::Display for Range {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{ALGORITHM} {} {}", self.from, self.fingerprint)
+    }
+}
+
+/// The ciphers of a key, by the first IDs of their ranges, in order.
+#[derive(Clone)]
+pub struct Ranges(Vec<(i64, Cipher)>);
+
+impl Ranges {
+    /// Creates the ranges of a key; none unless the first has all IDs, and each other one begins above the one before.
+    pub fn new(ranges: Vec<(i64, Cipher)>) -> Option<Self> {
+        let is_whole = ranges.first().is_some_and(|&(from, _)| from == i64::MIN);
+        (is_whole && ranges.len() <= MOST_RANGES && ranges.is_sorted_by(|one, other| one.0 < other.0))
+            .then_some(Self(ranges))
+    }
+
+    /// Returns the UUID that stands for an ID.
+    pub fn seal(&self, id: i64) -> u128 {
+        self.cipher(self.range(id)).seal(id)
+    }
+
+    /// Returns the ID that a UUID stands for; none if it was not sealed by the secret of that ID.
+    pub fn open(&self, sealed: u128) -> Option<i64> {
+        // New IDs are asked for most.
+        (0..self.0.len()).rev().find_map(|range| {
+            let id = self.cipher(range).open(sealed)?;
+            (self.range(id) == range).then_some(id)
+        })
+    }
+
+    fn range(&self, id: i64) -> usize {
+        self.0.iter().rposition(|&(from, _)| from <= id).unwrap_or_default()
+    }
+
+    fn cipher(&self, range: usize) -> &Cipher {
+        &self.0[range].1
+    }
+}

@@ -1,0 +1,90 @@
+//! The keys that this session has used: their expanded secrets, as long as nothing has changed that they or the right to use them
+//! depend on.
+#![allow(unsafe_code, reason = "subscribes to PostgreSQL's invalidations, asks for privileges")]
+
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flake_core::seal::Ranges;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Oid, SysCacheIdentifier::*};
+
+use super::{find, unknown};
+use crate::error::{Error, OrRaise};
+use crate::postgres::role::present;
+
+/// How many changes this session has heard of.
+static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
+
+/// A key, and the role that may use it.
+struct Known {
+    name: String,
+    role: Oid,
+    ranges: Ranges,
+}
+
+thread_local! {
+    /// The keys found in this version of the catalog. It is never dropped, as those of layouts.
+    static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
+}
+
+/// Subscribes to the invalidations of servers and mappings, and of roles and their memberships.
+pub fn subscribe() {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+        CATALOG_VERSION.fetch_add(1, Ordering::Relaxed);
+    }
+    for cache in [FOREIGNSERVEROID, FOREIGNDATAWRAPPEROID, USERMAPPINGOID, AUTHOID, AUTHMEMMEMROLE] {
+        // SAFETY: the callback lives as long as the library, which is never unloaded.
+        unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as _, Some(changed), pg_sys::Datum::from(0)) };
+    }
+}
+
+/// Acts with the key of this name, which the present role has to have USAGE on.
+pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
+    // SAFETY: any look into the catalog does so. A statement that runs for long has to hear of a rotation before IDs reach the new
+    // range.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+    let role = present();
+    let version = CATALOG_VERSION.load(Ordering::Relaxed);
+    let of_known = || {
+        KNOWN.with_borrow(|(of, known)| {
+            let key = known.iter().find(|key| key.role == role && key.name.as_bytes() == name)?;
+            (*of == version).then(|| act(&key.name, &key.ranges))
+        })
+    };
+    of_known().unwrap_or_else(|| {
+        let key = look_up(name, role).or_raise();
+        let result = act(&key.name, &key.ranges);
+        KNOWN.with_borrow_mut(|(of, known)| {
+            // Of a key, the last role that used it is known.
+            known.retain(|other| *of == version && other.name != key.name);
+            *of = version;
+            known.push(key);
+        });
+        result
+    })
+}
+
+#[cold]
+fn look_up(name: &[u8], role: Oid) -> Result<Known, Error> {
+    let key = str::from_utf8(name).ok().and_then(find).ok_or_else(|| unknown(name))?;
+    if !may_use(key.server, role) {
+        return Err(Error::NoUsage { key: key.name });
+    }
+    Ok(Known { ranges: key.ranges()?, name: key.name, role })
+}
+
+fn may_use(server: Oid, role: Oid) -> bool {
+    let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
+    // SAFETY: it looks the privilege up in the catalog.
+    let result = unsafe {
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_foreign_server_aclcheck(server, role, usage);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::ForeignServerRelationId, server, role, usage);
+        result
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}

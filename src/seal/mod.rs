@@ -1,0 +1,21 @@
+//! The keys of public IDs.
+//!
+//! A key is a foreign server of the foreign-data wrapper `flake_key`. Its secrets are options of PUBLIC's user mapping, which
+//! PostgreSQL hides; its options, which everybody sees, say which IDs each secret is for, and have its fingerprint. Roles that have
+//! USAGE on the server may seal and open. A table would be exposed by GRANT ON ALL TABLES and FOR ALL TABLES.
+
+mod catalog;
+pub mod keyring;
+pub mod mapping;
+
+pub use self::catalog::{Key, find, names, option_name, read_options, read_ranges, read_secret};
+
+use flake_core::seal::LONGEST_NAME;
+
+use crate::error::Error;
+use crate::postgres::encoding::escape_non_ascii;
+
+/// Returns the error for a name that no key has.
+pub fn unknown(name: &[u8]) -> Error {
+    Error::UnknownKey { key: escape_non_ascii(name, LONGEST_NAME) }
+}

@@ -1,0 +1,107 @@
+"""Keys where the data goes: dumps by several roles, restored databases, standbys, another owner, a new server."""
+
+import psycopg
+import pytest
+
+SEALED = "SELECT flake_seal(g, 'usr') FROM generate_series(1, 10) g"
+
+
+@pytest.fixture(scope="module")
+def server(servers):
+    """A database whose owner, no superuser, owns the extension and a key, which has been rotated."""
+    server = servers(extension=False)
+    server.sql("""CREATE ROLE keeper LOGIN; CREATE ROLE reader LOGIN IN ROLE pg_read_all_data; CREATE ROLE app LOGIN;
+                  CREATE ROLE heir LOGIN""")
+    server.sql("CREATE DATABASE kept OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as db:
+        db.execute("""CREATE EXTENSION flake; SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5);
+                      GRANT USAGE ON FOREIGN SERVER usr TO app; CREATE TABLE t (id bigint)""")
+    return server
+
+
+def sealed(server, **options):
+    with server.connect(**options) as db:
+        return [text for (text,) in db.execute(SEALED)]
+
+
+def restored(server, name, dump):
+    server.sql(f"CREATE DATABASE {name} OWNER keeper")
+    server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "keeper", name, input=dump)
+    return {"dbname": name, "user": "keeper"}
+
+
+@pytest.mark.parametrize("role", ["postgres", "keeper"])
+def test_a_dump_by_a_role_that_may_read_secrets_has_them(server, role):
+    dump = server.run("pg_dump", "-U", role, "--schema-only", "kept").stdout
+    there = restored(server, f"by_{role}", dump)
+    expected = sealed(server, dbname="kept", user="keeper")
+    assert sealed(server, **there) == expected and len(set(expected)) == 10
+    assert sealed(server, dbname=there["dbname"], user="app") == expected
+
+
+@pytest.mark.parametrize("role", ["app", "reader"])
+def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
+    """pg_dump succeeds. Members of pg_read_all_data can read the catalog, but pg_dump asks a view that hides the secrets."""
+    with server.connect(dbname="kept") as db:
+        secrets = db.execute("SELECT unnest(umoptions) FROM pg_user_mapping").fetchall()
+        db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app")
+    dump = server.run("pg_dump", "-U", role, "kept").stdout
+    assert "CREATE USER MAPPING FOR public SERVER usr" in dump
+    there = restored(server, f"without_{role}", dump)
+    with server.connect(**there) as db:
+        error = pytest.raises(psycopg.Error, db.execute, SEALED).value
+        assert error.sqlstate == "55000" and "flake_import_key" in error.diag.message_hint
+        check = "SELECT ok, hint FROM flake_check() WHERE name = 'keys'"
+        assert db.execute(check).fetchone() == (False, error.diag.message_hint)
+        # The secrets come back, in any order.
+        for (option,) in reversed(secrets):
+            db.execute("SELECT flake_import_key('usr', %b)", (bytes.fromhex(option.partition("=")[2]),))
+        assert db.execute(check).fetchone() == (True, None)
+    assert sealed(server, **there) == sealed(server, dbname="kept", user="keeper")
+
+
+def test_another_owner(server):
+    dump = server.run("pg_dump", "-U", "postgres", "kept").stdout
+    there = restored(server, "inherited", dump)
+    expected = sealed(server, **there)
+    with server.connect(dbname="inherited") as db:
+        db.execute("REASSIGN OWNED BY keeper TO heir")
+        db.execute("SET ROLE heir")
+        assert [text for (text,) in db.execute(SEALED)] == expected
+        db.execute("SELECT flake_rotate_key('usr', 1000)")
+        db.execute("RESET ROLE; DROP OWNED BY app")
+        assert [text for (text,) in db.execute(SEALED)] == expected
+        with server.connect(dbname="inherited", user="app") as app:
+            assert pytest.raises(psycopg.Error, app.execute, SEALED).value.sqlstate == "42501"
+        db.execute("DROP OWNED BY heir CASCADE")
+        assert pytest.raises(psycopg.Error, db.execute, SEALED).value.sqlstate in ("42883", "42704")
+
+
+def test_a_standby_and_what_it_becomes(servers):
+    primary = servers()
+    primary.sql("SELECT flake_create_key('usr')")
+    standby = servers(standby_of=primary)
+    expected = sealed(primary)
+    with standby.connect() as db:
+        assert [text for (text,) in db.execute(SEALED)] == expected
+        # A session that has used the key hears of what is replayed.
+        primary.sql("SELECT flake_rotate_key('usr', 5)")
+        changed = sealed(primary)
+        standby.wait_for_replay(primary)
+        assert [text for (text,) in db.execute(SEALED)] == changed and changed[:4] == expected[:4]
+        assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 9)").value.sqlstate == "25006"
+    primary.stop("immediate")
+    standby.promote()
+    assert sealed(standby) == changed
+    standby.sql("SELECT flake_rotate_key('usr', 9)")
+    assert sealed(standby)[:8] == changed[:8]
+
+
+def test_an_upgrade_of_the_server(servers):
+    old = servers()
+    old.sql("SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5); SELECT flake_next('twitter')")
+    expected = sealed(old)
+    old.stop()
+    new = servers(upgrade_of=old)
+    new.launch()
+    assert sealed(new) == expected
