@@ -97,11 +97,12 @@ def test_the_key_that_is_rounded(db, session):
 
 @every_session
 def test_columns_with_keys(db, session):
-    """By their values, whatever their type and name, also among keys of other tables; none that has a foreign key or other values."""
+    """By their values, also among keys of other tables; none that has a foreign key or other values."""
     db.execute(session.named(statement("Look at these before", "CREATE FUNCTION columns_with_keys")))
     db.execute('''CREATE TABLE "Keys" ("The id" bigint PRIMARY KEY);
         INSERT INTO "Keys" SELECT 1000 + n FROM generate_series(1, 50) n;
-        CREATE TABLE "Other" ("Object id" text, n smallint, far bigint, mixed varchar, none int, said varchar, ref int REFERENCES "Keys");
+        CREATE TABLE "Other" ("Object id" text, n smallint, far bigint, mixed varchar,
+            none int, said varchar, ref int REFERENCES "Keys");
         INSERT INTO "Other" SELECT "The id", "The id", "The id" + 100, NULL, NULL, 'tea', "The id" FROM "Keys";
         INSERT INTO "Keys" VALUES (2125435522999532180);
         INSERT INTO "Other" (mixed) SELECT 'other ' || n FROM generate_series(1, 4000) n;
