@@ -97,14 +97,22 @@ def test_the_key_that_is_rounded(db, session):
 
 @every_session
 def test_columns_with_keys(db, session):
-    """By their values, whatever their type and name; none that has a foreign key or other values."""
+    """By their values, also among keys of other tables; none that has a foreign key or other values."""
     db.execute(session.named(statement("Look at these before", "CREATE FUNCTION columns_with_keys")))
-    db.execute('''CREATE TABLE "Keys" ("The id" int PRIMARY KEY);
+    db.execute('''CREATE TABLE "Keys" ("The id" bigint PRIMARY KEY);
         INSERT INTO "Keys" SELECT 1000 + n FROM generate_series(1, 50) n;
-        CREATE TABLE "Other" ("Object id" text, n smallint, far bigint, none int, said varchar, ref int REFERENCES "Keys");
-        INSERT INTO "Other" SELECT "The id", "The id", "The id" + 100, NULL, 'tea', "The id" FROM "Keys"''')
+        CREATE TABLE "Other" ("Object id" text, n smallint, far bigint, mixed varchar,
+            none int, said varchar, ref int REFERENCES "Keys");
+        INSERT INTO "Other" SELECT "The id", "The id", "The id" + 100, NULL, NULL, 'tea', "The id" FROM "Keys";
+        INSERT INTO "Keys" VALUES (2125435522999532180);
+        INSERT INTO "Other" (mixed) SELECT 'other ' || n FROM generate_series(1, 4000) n;
+        INSERT INTO "Other" (mixed) SELECT '2125435522999532180' FROM generate_series(1, 1000)''')
     query = "SELECT of::text, name, type::text, share FROM columns_with_keys('\"Keys\"', 'The id') ORDER BY 2"
     found = db.execute(query).fetchall()
-    assert found == [('"Other"', "Object id", "text", 1), ('"Other"', "n", "smallint", 1)]
+    shares = [share for *_, share in found]
+    # Every fifth of the random values is a key.
+    assert [row[:3] for row in found] == [('"Other"', name, type) for name, type in (
+        ("Object id", "text"), ("mixed", "character varying"), ("n", "smallint"))]
+    assert shares[0] == shares[2] == 1 and 0.1 < shares[1] < 0.3
     with pytest.raises(psycopg.errors.UndefinedTable):
         db.execute("SELECT * FROM columns_with_keys('nothing', 'id')")
