@@ -15,7 +15,7 @@ import pytest
 import arguments
 from conftest import LAYOUTS, LIKE, ROOT
 from pages import PAGES, blocks, compare, named, normal
-from sessions import other_sessions, without_names
+from session_kinds import other_sessions, without_names
 
 # Their sections are about several servers each; test_runbook.py and tests/engines execute them.
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]

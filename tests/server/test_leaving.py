@@ -5,7 +5,7 @@ import pytest
 
 import pages
 from conftest import ROOT
-from sessions import every_session
+from session_kinds import every_session
 
 PAGE = ROOT / "docs/how-to/leave.md"
 

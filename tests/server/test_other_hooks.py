@@ -58,8 +58,10 @@ def calls(db):
 
 def assert_both_work(db):
     *_, before = calls(db)
+    *_, between = calls(db)
     plan = str(db.execute(f"EXPLAIN {FILTER}").fetchall())
-    assert calls(db)[2] == before + 1
+    # Since version 19, the query that counts plans a relation too.
+    assert calls(db)[2] - between == between - before + 1
     assert "flake_timestamp" not in plan and "(id >= '" in plan
 
 

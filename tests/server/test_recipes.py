@@ -16,7 +16,7 @@ import pytest
 
 import pages
 from conftest import ROOT, SECONDS, Server, bindir, pg_config
-from sessions import OTHERS, PLAIN
+from session_kinds import OTHERS, PLAIN
 from tailing import SLEEP
 from waiting import wait_until
 

@@ -229,7 +229,7 @@ def test_rotation_under_load(server, many):
                     db.execute(row)
             else:
                 db.execute("""INSERT INTO loaded SELECT id, flake_seal(id, 'load') FROM (
-                                  SELECT flake_next('twitter') AS id, pg_sleep(0.001) FROM generate_series(1, 2500)) s""")
+                                  SELECT flake_next('twitter') AS id, pg_sleep(0.001) FROM generate_series(1, 6000)) s""")
 
     writers = [threading.Thread(target=write) for _ in range(3)]
     for writer in writers:

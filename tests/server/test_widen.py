@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from conftest import ROOT
-from sessions import every_session
+from session_kinds import every_session
 
 SCRIPT = ROOT / "examples" / "widen.sql"
 # In the largest table. A million in `make soak`.
