@@ -37,6 +37,8 @@ pub struct Horizons {
     pub bound: Bound,
     /// Horizons may have been announced up to this instant before the ledger began, by this server.
     before: i64,
+    /// The bound of this incarnation that the file had when the ledger began.
+    of_file: i64,
 }
 
 impl Horizons {
@@ -44,21 +46,24 @@ impl Horizons {
     /// `free_from` on was given back.
     pub const fn begin(me: u32, bound: Bound, free_from: i64) -> Self {
         let announced = if bound.incarnation == me { bound.instant } else { i64::MIN };
-        Self { me, binds: false, bound, before: if announced < free_from { announced } else { free_from } }
+        let before = if announced < free_from { announced } else { free_from };
+        Self { me, binds: false, bound, before, of_file: announced }
     }
 
-    /// Returns what is known with what a page says.
+    /// Returns what is known with what a page says. `is_own` says whether this start has written the page.
     #[must_use]
-    pub fn with(&self, found: Bound) -> Self {
+    pub fn with(&self, found: Bound, is_own: bool) -> Self {
         let mut new = Self { bound: self.bound.united(found), ..*self };
         if found.recalls > self.bound.recalls && (self.binds || self.bound.incarnation == self.me) {
             // The file, restored or a copy, does not know of the recall, and this server may have announced again since then.
             new.bind_upto(self.bound.instant);
             new.before = new.before.max(self.announced());
         }
-        // This incarnation's own bound counts where the file does not know of it, as it was restored; another one's counts also
-        // below this one's.
-        let is_known = found.incarnation == self.me && new.bound == self.bound;
+        // This incarnation's own bound counts where the file does not know of it, because an older file was put back, although
+        // this start may have bound more since; another one's counts also below this one's.
+        let is_known = found.incarnation == self.me
+            && new.bound == self.bound
+            && (is_own || found.instant <= self.of_file);
         if !is_known && found.recalls >= self.bound.recalls {
             new.before = new.before.max(found.instant);
         }

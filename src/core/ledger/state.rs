@@ -146,7 +146,8 @@ impl Ledger {
         }
         new.times = self.times.united(&concern.times, now);
         new.raise(marks.above);
-        new.horizons = self.horizons.with(marks.bound);
+        let is_own = marks.of(self.me.node).is_some_and(|mark| mark.by == self.me);
+        new.horizons = self.horizons.with(marks.bound, is_own);
         new.count(now);
         new
     }

@@ -48,6 +48,18 @@ fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
     ]);
 }
 
+/// An older file is put back twice, and the server gets another number in between: a page has a horizon that the file does not have,
+/// and this start has announced a later one before it looks at that page.
+#[test]
+fn a_page_knows_of_a_horizon_that_the_file_has_forgotten() {
+    let ask = |slot| Event::Ask { slot, stop: None };
+    let renumber = Event::Restart { node: (1, 2), preloads: false };
+    goes_well([
+        on(A, [Event::SaveFile, Event::Connect { slot: 0, database: 1 }, ask(1), Event::RestoreFile, ask(1)]),
+        on(A, [renumber, Event::RestoreFile, ask(0)]),
+    ]);
+}
+
 /// The old primary was half an hour ahead in one database; the new one jumps an hour ahead, restarts, and is accepted.
 #[test]
 fn what_a_page_says_counts_also_below_what_is_accepted() {
