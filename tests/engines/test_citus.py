@@ -227,7 +227,7 @@ def test_flake_before_citus(own_servers):
     coordinator.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     with pytest.raises(psycopg.Error, match="invalid role OID: 0"):
         coordinator.sql("SELECT create_distributed_table('orders', 'id')")
-    coordinator.sql("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
+    coordinator.sql("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout, flake_key FROM PUBLIC")
     coordinator.sql("SELECT create_distributed_table('orders', 'id')")
 
 
@@ -246,10 +246,12 @@ def test_roles_of_citus(own_servers):
     coordinator.sql("DROP TABLE orders; DROP EXTENSION flake")
     with coordinator.connect(user="keeper") as db:
         db.execute("CREATE EXTENSION flake")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            db.execute(LAYOUT)
-        coordinator.sql("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO keeper")
+        for query in (LAYOUT, "SELECT flake_create_key('usr')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                db.execute(query)
+        coordinator.sql("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout, flake_key TO keeper")
         db.execute(LAYOUT)
+        db.execute("SELECT flake_create_key('usr')")
     assert [node.value(LAYOUTS) for node in nodes] == [1] * 2
 
 

@@ -223,3 +223,45 @@ proptest! {
         prop_assert_eq!(Cipher::new(&secret).open(block & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62), None);
     }
 }
+
+/// As many random blocks open as a tag shorter than 58 bits lets through: FLAKE_SEAL_BLOCKS of them, or 2^18, against so many bits
+/// that some 64 pass.
+#[test]
+fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
+    let count = std::env::var("FLAKE_SEAL_BLOCKS").map_or(1 << 18, |count| count.parse().unwrap());
+    let tag = (1_u128 << (u64::ilog2(count) - 6)) - 1;
+    let cipher = Cipher::new(&SECRET);
+    let random = |n: u64| {
+        let mut of = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        of = (of ^ of >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        of = (of ^ of >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        of ^ of >> 31
+    };
+    let marked = |n| {
+        (u128::from(random(2 * n)) << 64 | u128::from(random(2 * n + 1))) & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62
+    };
+    // Blocks beside one another, which a processor deciphers in little more time than one.
+    let aes = Aes128::new(&SECRET.into());
+    let mut started: [u128; 8] = std::array::from_fn(|lane| marked(lane as u64));
+    let mut walking = started.map(|block| block.to_be_bytes().into());
+    let (mut passed, mut opened, mut given) = (0, 0, started.len() as u64);
+    while opened < count {
+        aes.decrypt_blocks(&mut walking);
+        for (lane, block) in walking.iter_mut().enumerate() {
+            if block[6] >> 4 != 8 || block[8] >> 6 != 2 {
+                continue;
+            }
+            opened += 1;
+            if u128::from_be_bytes((*block).into()) & tag == 0 {
+                passed += 1;
+                assert_eq!(cipher.open(started[lane]), None, "{:x}", started[lane]);
+            }
+            started[lane] = marked(given);
+            given += 1;
+            *block = started[lane].to_be_bytes().into();
+        }
+    }
+    let expected = count as f64 / (tag + 1) as f64;
+    println!("{passed} of {count} passed a tag of {} bits, {expected:.1} were expected", tag.count_ones());
+    assert!((f64::from(passed) - expected).abs() < 5.0 * expected.sqrt());
+}
