@@ -61,9 +61,8 @@ impl Horizons {
         }
         // This incarnation's own bound counts where the file does not know of it, because an older file was put back, although
         // this start may have bound more since; another one's counts also below this one's.
-        let is_known = found.incarnation == self.me
-            && new.bound == self.bound
-            && (is_own || found.instant <= self.of_file);
+        let is_known =
+            found.incarnation == self.me && new.bound == self.bound && (is_own || found.instant <= self.of_file);
         if !is_known && found.recalls >= self.bound.recalls {
             new.before = new.before.max(found.instant);
         }
