@@ -32,29 +32,6 @@ def test_the_next_ids_of_all_sessions_are_above(server, ahead):
             assert session.execute("SELECT flake_timestamp(flake_next('base64id'), 'base64id')").fetchone()[0] >= from_when
 
 
-def test_the_transaction_that_calls_it_goes_on_above(own_servers):
-    """It has read the clock a moment before, which is good for another ID of the tick. Each call waits for the time that was
-    granted."""
-    server = own_servers("fsync=off")
-    # Two IDs of each tick for each session, in ticks that are longer than a reading is good for.
-    fields = [("timestamp", 45), ("worker", 1), ("sequence", 7)]
-    fields = ", ".join(f'{{"name": "{name}", "bits": {bits}, "role": "{name}"}}' for name, bits in fields)
-    definition = f'{{"epoch": "2020-01-01T00:00:00Z", "tick": "4ms", "fields": [{fields}]}}'
-    server.sql(f"SELECT flake_create_layout('few', '{definition}')")
-    server.sql("""CREATE FUNCTION below() RETURNS int LANGUAGE plpgsql AS $$
-        DECLARE above bigint; below int := 0;
-        BEGIN
-            FOR n IN 1..2 LOOP
-                PERFORM flake_next('few');
-                above := flake_max(clock_timestamp() + interval '8 ms', 'few');
-                PERFORM flake_start_above(above, 'few');
-                below := below + CAST(flake_next('few') <= above AS int);
-            END LOOP;
-            RETURN below;
-        END $$""")
-    assert server.value("SELECT below()") == 0
-
-
 def test_batches_are_above(server):
     with server.connect() as db:
         db.execute("SELECT flake_batch('twitter', 10)")
