@@ -7,6 +7,8 @@ import time
 import psycopg
 import pytest
 
+from waiting import wait_until
+
 SECRETS = "SELECT unnest(umoptions) FROM pg_user_mapping"
 # The rows that a role reads of each table and view of these schemas, where it may.
 EVERYTHING = """
@@ -210,6 +212,27 @@ def test_workers_of_parallel_plans_seal_alike(server, keys):
         assert "Workers Planned" in str(db.execute(f"EXPLAIN {query}").fetchall())
         assert db.execute(query).fetchone() == (20000,)
         db.execute("DROP TABLE many")
+
+
+def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
+    """It waits for a lock between two calls, and nothing else in it looks at the catalog."""
+    keys.execute("SELECT pg_advisory_lock(56)")
+    found = []
+
+    def seal():
+        with server.connect() as db:
+            db.execute("SELECT flake_seal(1000, 'usr')")
+            query = "SELECT flake_seal(1000, 'usr'), pg_advisory_lock(56), flake_seal(1000, 'usr')"
+            found.extend(db.execute(query).fetchone())
+
+    waiting = threading.Thread(target=seal)
+    waiting.start()
+    wait_until(lambda: server.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1)
+    keys.execute("SELECT flake_rotate_key('usr', 500)")
+    keys.execute("SELECT pg_advisory_unlock(56)")
+    waiting.join()
+    before, _, after = found
+    assert before != after == keys.execute("SELECT flake_seal(1000, 'usr')").fetchone()[0]
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
