@@ -126,12 +126,6 @@ pub fn is_in_worker() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns whether all statements of the present transaction see the same snapshot.
-pub fn keeps_its_snapshot() -> bool {
-    // SAFETY: it reads a variable of this process.
-    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
-}
-
 /// Returns the process that a slot belongs to, and the role that its session began as; the process is 0 if the slot is free.
 pub fn process_of(slot: u32) -> (i32, pg_sys::Oid) {
     // SAFETY: the slot is one of this server's.

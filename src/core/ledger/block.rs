@@ -46,7 +46,7 @@ pub struct FilePart {
     pub number: u64,
     /// The node in whose name it was written, and the number of nodes.
     pub node: (u32, u32),
-    /// The timeline of the WAL; 0 on a standby, where it is not the server's own.
+    /// The timeline of the WAL that the server writes.
     pub wal_timeline: u32,
     /// Whether the server was waiting for an old primary: after a restart, it waits again.
     pub waits: bool,

@@ -27,7 +27,7 @@ use crate::postgres::local_settings::{self, lock_timeout};
 use crate::postgres::recovery;
 use crate::postgres::report::warning;
 use crate::postgres::rows::row;
-use crate::postgres::transaction::keeps_its_snapshot;
+use crate::postgres::transaction::has_one_snapshot;
 use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::LAYOUTS;
@@ -88,7 +88,7 @@ fn check(table: &str, layout: &Layout) {
     if lock_timeout() == 0 {
         refuse(table, Obstacle::NoTimeout);
     }
-    if keeps_its_snapshot() {
+    if has_one_snapshot() {
         refuse(table, Obstacle::Isolation);
     }
 }
