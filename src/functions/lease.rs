@@ -85,7 +85,7 @@ fn flake_leases() -> TableIterator<
 > {
     let leases = ledger::leases(clock::now()).or_raise();
     let custom = custom::all().filter_map(|(_, layout)| layout.ok());
-    let layouts: Vec<&'static Layout> = custom.chain(&BUILTIN).collect();
+    let layouts: Vec<&'static Layout> = custom.chain(BUILTIN).collect();
     let row = move |lease: Lease| {
         // Another database may have a layout of its own.
         let layout = layouts.iter().find(|layout| layout.key() == lease.key);

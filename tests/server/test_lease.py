@@ -70,18 +70,25 @@ def test_two_lessees_have_different_workers(server):
     assert len({lease(server).worker for _ in range(20)}) == 20
 
 
-def test_after_a_restart_no_lease_is_granted_for_a_minute(server):
+def test_after_a_restart_no_lease_is_granted_for_a_minute(own_servers):
+    server = own_servers(*SETTINGS, clock="+0", steady=True)
+    lease(server)
+    server.let_pass(START)
+    lease(server)
+    server.let_pass(ACROSS)
     one = lease(server)
     server.restart(mode="immediate")
     assert lease(server).wait > 50_000_000
-    with pytest.raises(STATE):
-        server.let_pass(START)
-        lease(server)
-        server.let_pass(ACROSS)
+    server.let_pass(START)
+    # The clock has not passed what was granted to the pool before.
+    assert lease(server).wait > 50_000_000
+    server.set_clock("+75")
+    assert lease(server).wait <= 2_000_000
+    server.let_pass(ACROSS)
+    with pytest.raises(STATE) as error:
         renew(server, one)
-    two = lease(server)
-    # The clock has not passed what was granted before.
-    assert two.wait > 0
+    assert error.value.diag.message_primary.endswith("cannot be renewed")
+    assert lease(server).tick_from > one.tick_until
 
 
 def test_a_server_that_is_given_the_number_waits_for_leases(server):

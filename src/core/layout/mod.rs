@@ -189,7 +189,7 @@ impl Layout {
         let shift = sequence.width + worker.width();
         let is_composed = time_ordered && fixed == 0 && timestamp.shift == shift && sequence.shift == 0;
         let is_above = worker.is_one_run() && worker.mask() == (1 << shift) - (1 << sequence.width);
-        (is_composed && is_above && sequence.width > 0 && self.tick_length <= 1_000_000).then_some(shift)
+        (is_composed && is_above && worker.width() > 0 && self.tick_length <= 1_000_000).then_some(shift)
     }
 
     /// How many bits the fields take.
