@@ -18,8 +18,8 @@
 //!    used, as a session finds out later. A session checks the era after its ID was admitted. `flake_start_above` has to know that
 //!    an era is over, so it waits for the transactions that were admitted before.
 //! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
-//! 8. A session stores its progress while it still owns the slot. The next owner resumes from it if the era is the same. A session
-//!    that exits in the middle of making an ID gives up all time that was granted to its slot.
+//! 8. A session stores its progress while it still owns the slot. The next owner resumes from it if the era is the same. A
+//!    session that exits in the middle of making an ID gives up all time that was granted to its slot.
 //! 9. The last session to exit leaves an exit note, which is not flushed and counts only for the same run of the operating system.
 //!    It gives back only what its own start was granted, so that an old file gives nothing back that it does not know.
 //! 10. `flake_accept_clock` adds gaps. `flake_start_above` raises an instant that belongs to the data, so it binds every server that
