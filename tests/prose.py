@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds habits that make a sentence hard to read, in pages and comments. tests/prose.toml has them, and what is right all the same."""
+"""Finds habits that make a sentence hard to read, in pages and comments; tests/prose.toml has them, and the exceptions."""
 
 import pathlib
 import re
@@ -28,7 +28,10 @@ def prose(path):
     for line in path.read_text().splitlines():
         quotes = line.startswith("```") if is_page else path.suffix == ".py" and line.count('"""')
         comment = re.match(rf"\s*{MARKS[path.suffix]}(?!!)(.*)", line)
-        yield line.replace('"""', "") if is_inside or quotes and not is_page else comment[1] if comment and not is_page else ""
+        if is_page:
+            yield line if is_inside and not quotes else ""
+        else:
+            yield line.replace('"""', "") if is_inside or quotes else comment[1] if comment else ""
         if quotes == 1:
             is_inside = not is_inside
 
@@ -44,23 +47,27 @@ def paragraphs(path):
             begin, text = (begin, f"{text} {line.strip()}") if text else (number, line.strip())
 
 
+def places(habits, path, text):
+    """Where a paragraph has which habit."""
+    for habit in habits:
+        for found in re.finditer(habit["pattern"], text):
+            yield f"{path}: …{text[max(found.start() - 40, 0) : found.end() + 40]}…\n    {habit['instead']}"
+
+
 def main():
     """Prints each place, and what to write instead."""
     rules = tomllib.loads((ROOT / "tests/prose.toml").read_text())
-    status, unused = 0, set(rules["right"])
+    found, unused = [], {right["text"] for right in rules["right"]}
     for path in files():
         for number, text in paragraphs(path):
-            for right in rules["right"]:
-                if right in text:
-                    unused.discard(right)
-                    text = text.replace(right, "")
-            for habit in rules["habits"]:
-                for found in re.finditer(habit["pattern"], text):
-                    print(f"{path.relative_to(ROOT)}:{number}: …{text[max(found.start() - 40, 0) : found.end() + 40]}…\n    {habit['instead']}")
-                    status = 1
-    if unused:
-        print(f"not found any more: {sorted(unused)}")
-    return status or bool(unused)
+            right = {quoted for quoted in (right["text"] for right in rules["right"]) if quoted in text}
+            unused -= right
+            for quoted in right:
+                text = text.replace(quoted, "")
+            found += places(rules["habit"], f"{path.relative_to(ROOT)}:{number}", text)
+    found += [f"tests/prose.toml: not found any more: {text}" for text in sorted(unused)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return bool(found)
 
 
 if __name__ == "__main__":
