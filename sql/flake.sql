@@ -151,7 +151,7 @@ CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twi
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
--- What filters by time are planned as ------------------------------------------------------------------------------------
+-- Plans of filters by time ------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
