@@ -32,7 +32,7 @@ CALLED = f"SELECT count(f) FROM (SELECT {{what}} AS f FROM {IDS} OFFSET 0) s"
 UNSORTED = "SELECT count(f) FROM (SELECT f FROM (SELECT {what} AS f FROM keys ORDER BY hashint8(id) LIMIT {rows}) k OFFSET 0) s"
 SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 
-# How many it may be in a row, or how many times those of something else; and what of it is not counted, the row and an argument.
+# How many instructions a row may take, or how many times another call's; and what of it is not counted, the row and an argument.
 # A session whose steps pass more quickly, as the machine is busy, reads the clock more often. Since PostgreSQL 16, numbers are
 # read in fewer instructions, and planning takes fewer.
 CALLS = [

@@ -14,7 +14,7 @@
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
 -- PostgreSQL does the same) after a login that may become it: PostgreSQL 15 and 16 dump what a dropped role had granted, and
--- the dump does not restore. The present role is noted, and returns at the end of this script. Every type is given and every
+-- the dump does not restore. The current role is noted, and restored at the end of this script. Every type is given and every
 -- name is qualified here: an operator or a function that the owner of the schema has made would be called by a superuser if
 -- it fitted better.
 SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
@@ -28,7 +28,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a session increase';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a session increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -151,7 +151,7 @@ CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twi
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
--- What filters by time are planned as ------------------------------------------------------------------------------------
+-- Plans of filters by time ------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
@@ -231,7 +231,7 @@ CREATE FUNCTION flake_unseal(sealed text, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal';
 COMMENT ON FUNCTION flake_unseal(text, text) IS
-    'returns the ID of a public ID, in its own spelling or that of a uuid; NULL if it was not sealed with this key';
+    'returns the ID of a public ID, given as its own text or as a uuid''s; NULL if it was not sealed with this key';
 
 CREATE FUNCTION flake_unseal(sealed uuid, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -368,7 +368,7 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory for it, or that of another version';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory, or another version''s';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS
@@ -395,7 +395,7 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';
 COMMENT ON FUNCTION flake_accept_clock() IS
-    'continues at the present clock although a clock that was ahead has made later IDs; returns from when on; for superusers';
+    'continues at the current clock although a clock that was ahead has made later IDs; returns the first instant of new IDs; for superusers';
 
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
@@ -463,7 +463,7 @@ CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
 COMMENT ON FUNCTION flake_publish_horizon() IS
-    'has standbys of this server return the present horizon of this database, once they have replayed it; returns it';
+    'publishes the current horizon of this database, for standbys that have replayed it; returns it';
 
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
