@@ -2,7 +2,6 @@
 
 mod admin;
 mod batch;
-mod batch_support;
 mod check;
 mod convert_table;
 mod custom_layouts;
@@ -16,7 +15,6 @@ mod layout_uses;
 mod layouts_view;
 mod next;
 mod node;
-mod rate;
 mod seal;
 mod stats_view;
 mod take;
