@@ -9,6 +9,7 @@
 mod baton;
 mod disk;
 mod draw;
+mod draw_leases;
 mod draw_takeovers;
 mod endings;
 mod exemptions;
@@ -80,7 +81,11 @@ fn no_id_is_made_twice() {
     let began = Instant::now();
     for case in 0..cases {
         let seed = seed.wrapping_add(case);
-        let story = Chance(seed).story();
+        let story = if std::env::var_os("FLAKE_MODEL_LEASES").is_some() {
+            draw_leases::story(&mut Chance(seed))
+        } else {
+            Chance(seed).story()
+        };
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             eprintln!("after {case} deployments, FLAKE_MODEL_SEED={seed}: {failure}");

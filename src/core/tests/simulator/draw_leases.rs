@@ -1,0 +1,88 @@
+//! Draws stories of lessees: applications that lease workers of the pool, while servers fail and clocks are set.
+
+use crate::draw::{Chance, NODES};
+use crate::layouts::SECOND;
+use crate::play::SERVERS;
+use crate::story::{Event, Story};
+
+type Events = Vec<(usize, Event)>;
+
+impl Chance {
+    /// A lessee asks for a lease, or the time passes after which it is worth asking.
+    pub fn lease(&mut self) -> Event {
+        if self.is(4) {
+            return Event::Pass { by: self.pick(&[1, 2, 10, 33, 66]) * SECOND + self.below(3) as i64 * SECOND / 10 };
+        }
+        let renews = (!self.is(3)).then(|| self.below(3));
+        Event::Lease { slot: self.slot(), kind: self.below(4), renews, stop: self.stop() }
+    }
+
+    /// Applications lease workers; servers fail, and the pool's number becomes a server's.
+    pub fn of_lessees(&mut self, events: &mut Events) {
+        self.first_leases(events, 0);
+        if self.is(2) {
+            return self.of_takeovers_beside_lessees(events);
+        }
+        for _ in 0..10 + self.below(60) {
+            let at = if self.is(3) { self.below(SERVERS) } else { 0 };
+            let event = match self.below(24) {
+                0..14 => self.lease(),
+                14..17 => self.use_of(),
+                17 => self.rare(),
+                18 | 19 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
+                20 if self.is(2) => Event::Promote,
+                20 | 21 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
+                22 => Event::Follow { source: self.below(SERVERS), node: self.pick(&NODES), keeps_file: self.is(3) },
+                _ => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
+            };
+            events.push((at, event));
+        }
+    }
+
+    /// A server has started long enough ago to grant leases.
+    fn first_leases(&mut self, events: &mut Events, at: usize) {
+        let lease = |kind| Event::Lease { slot: 0, kind, renews: None, stop: None };
+        let (kind, early) = (self.below(4), self.below(4) as i64 * SECOND / 2);
+        let events_of_start =
+            [lease(kind), Event::Pass { by: 65 * SECOND - early }, lease(kind), Event::Pass { by: 2 * SECOND }];
+        events.extend(events_of_start.map(|event| (at, event)));
+        events.push((at, lease(kind)));
+    }
+
+    /// A standby takes over, with a lag, while lessees renew at the old primary.
+    fn of_takeovers_beside_lessees(&mut self, events: &mut Events) {
+        let follow = self.follow(0);
+        events.push((1, follow));
+        for _ in 0..self.below(12) {
+            let at = self.below(8);
+            let event = match at {
+                0 => (1, Event::Step { by: if self.is(2) { self.length() } else { -self.length() } }),
+                1 => (0, Event::Step { by: if self.is(2) { self.length() } else { -self.length() } }),
+                2 | 3 => (1, Event::Replay { most: usize::MAX }),
+                _ => (0, self.lease()),
+            };
+            events.push(event);
+        }
+        events.push((1, Event::Promote));
+        for _ in 0..self.below(5) {
+            let event = if self.is(2) { Event::Pass { by: self.below(20) as i64 * SECOND / 10 } } else { self.lease() };
+            events.push((0, event));
+        }
+        if self.is(3) {
+            events.push((1, Event::Restart { node: self.pick(&NODES), preloads: self.is(2) }));
+        }
+        self.first_leases(events, 1);
+        for _ in 0..self.below(12) {
+            let event = if self.is(4) { self.use_of() } else { self.lease() };
+            events.push((1, event));
+        }
+    }
+}
+
+/// Stories of lessees only, to see what notices a mistake in them.
+#[allow(dead_code, reason = "for those who change the rules")]
+pub fn story(chance: &mut Chance) -> Story {
+    let mut events = Vec::new();
+    chance.of_lessees(&mut events);
+    Story { events }
+}
