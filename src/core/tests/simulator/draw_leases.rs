@@ -17,6 +17,13 @@ impl Chance {
         Event::Lease { slot: self.slot(), kind: self.below(4), renews, stop: self.stop() }
     }
 
+    /// Draws a story of lessees.
+    pub fn story_of_lessees(&mut self) -> Story {
+        let mut events = Vec::new();
+        self.of_lessees(&mut events);
+        Story { events }
+    }
+
     /// Applications lease workers; servers fail, and the pool's number becomes a server's.
     pub fn of_lessees(&mut self, events: &mut Events) {
         self.first_leases(events, 0);
@@ -77,12 +84,4 @@ impl Chance {
             events.push((1, event));
         }
     }
-}
-
-/// Stories of lessees only, to see what notices a mistake in them.
-#[allow(dead_code, reason = "for those who change the rules")]
-pub fn story(chance: &mut Chance) -> Story {
-    let mut events = Vec::new();
-    chance.of_lessees(&mut events);
-    Story { events }
 }
