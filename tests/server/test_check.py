@@ -8,7 +8,7 @@ import pytest
 from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
-CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys"]
+CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys", "leases"]
 
 
 def findings(db):

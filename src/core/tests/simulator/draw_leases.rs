@@ -46,14 +46,14 @@ impl Chance {
         }
     }
 
-    /// A server has started long enough ago to grant leases.
+    /// A server has started, mostly long enough ago to grant leases.
     fn first_leases(&mut self, events: &mut Events, at: usize) {
-        let lease = |kind| Event::Lease { slot: 0, kind, renews: None, stop: None };
-        let (kind, early) = (self.below(4), self.below(4) as i64 * SECOND / 2);
-        let events_of_start =
-            [lease(kind), Event::Pass { by: 65 * SECOND - early }, lease(kind), Event::Pass { by: 2 * SECOND }];
-        events.extend(events_of_start.map(|event| (at, event)));
-        events.push((at, lease(kind)));
+        let kind = self.below(4);
+        let lease = Event::Lease { slot: 0, kind, renews: None, stop: None };
+        let wait = if self.is(2) { 65 * SECOND } else { self.pick(&[1, 5, 30, 60, 63]) * SECOND };
+        let across = self.pick(&[2, 2, 2, 1]) * SECOND;
+        let of_start = [lease, Event::Pass { by: wait }, lease, Event::Pass { by: across }, lease];
+        events.extend(of_start.map(|event| (at, event)));
     }
 
     /// A standby takes over, with a lag, while lessees renew at the old primary.
