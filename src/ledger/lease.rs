@@ -28,7 +28,7 @@ pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer
         workers,
         database: recovery::database(),
         last,
-        by: Holder { role: role::present().to_u32(), application: session_name::application() },
+        by: Holder { role: role::of_session().to_u32(), application: session_name::application() },
     };
     protocol::lease(&mut backend, pool.into(), &request)
 }

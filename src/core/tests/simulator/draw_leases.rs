@@ -10,11 +10,16 @@ type Events = Vec<(usize, Event)>;
 impl Chance {
     /// A lessee asks for a lease, or the time passes after which it is worth asking.
     pub fn lease(&mut self) -> Event {
-        if self.is(4) {
+        let kind = self.below(4);
+        self.lease_of(kind)
+    }
+
+    fn lease_of(&mut self, kind: usize) -> Event {
+        if self.is(3) {
             return Event::Pass { by: self.pick(&[1, 2, 10, 33, 66]) * SECOND + self.below(3) as i64 * SECOND / 10 };
         }
-        let renews = (!self.is(3)).then(|| self.below(3));
-        Event::Lease { slot: self.slot(), kind: self.below(4), renews, stop: self.stop() }
+        let renews = (!self.is(3)).then(|| if self.is(2) { 0 } else { self.below(3) });
+        Event::Lease { slot: self.slot(), kind, renews, stop: self.stop() }
     }
 
     /// Draws a story of lessees.
@@ -26,9 +31,10 @@ impl Chance {
 
     /// Applications lease workers; servers fail, and the pool's number becomes a server's.
     pub fn of_lessees(&mut self, events: &mut Events) {
-        self.first_leases(events, 0);
+        let kind = self.below(4);
+        self.first_leases(events, 0, kind);
         if self.is(2) {
-            return self.of_takeovers_beside_lessees(events);
+            return self.of_takeovers_beside_lessees(events, kind);
         }
         for _ in 0..10 + self.below(60) {
             let at = if self.is(3) { self.below(SERVERS) } else { 0 };
@@ -47,8 +53,7 @@ impl Chance {
     }
 
     /// A server has started, mostly long enough ago to grant leases.
-    fn first_leases(&mut self, events: &mut Events, at: usize) {
-        let kind = self.below(4);
+    fn first_leases(&mut self, events: &mut Events, at: usize, kind: usize) {
         let lease = Event::Lease { slot: 0, kind, renews: None, stop: None };
         let wait = if self.is(2) { 65 * SECOND } else { self.pick(&[1, 5, 30, 60, 63]) * SECOND };
         let across = self.pick(&[2, 2, 2, 1]) * SECOND;
@@ -56,31 +61,32 @@ impl Chance {
         events.extend(of_start.map(|event| (at, event)));
     }
 
-    /// A standby takes over, with a lag, while lessees renew at the old primary.
-    fn of_takeovers_beside_lessees(&mut self, events: &mut Events) {
+    /// A standby takes over, with a lag, while lessees of one kind renew at the old primary.
+    fn of_takeovers_beside_lessees(&mut self, events: &mut Events, kind: usize) {
         let follow = self.follow(0);
         events.push((1, follow));
-        for _ in 0..self.below(12) {
-            let at = self.below(8);
-            let event = match at {
+        let sets_clocks = self.is(2);
+        for _ in 0..self.below(14) {
+            let event = match self.below(if sets_clocks { 8 } else { 32 }) {
                 0 => (1, Event::Step { by: if self.is(2) { self.length() } else { -self.length() } }),
                 1 => (0, Event::Step { by: if self.is(2) { self.length() } else { -self.length() } }),
-                2 | 3 => (1, Event::Replay { most: usize::MAX }),
-                _ => (0, self.lease()),
+                2 => (1, Event::Replay { most: usize::MAX }),
+                _ => (0, self.lease_of(kind)),
             };
             events.push(event);
         }
         events.push((1, Event::Promote));
         for _ in 0..self.below(5) {
-            let event = if self.is(2) { Event::Pass { by: self.below(20) as i64 * SECOND / 10 } } else { self.lease() };
+            let event =
+                if self.is(2) { Event::Pass { by: self.below(20) as i64 * SECOND / 10 } } else { self.lease_of(kind) };
             events.push((0, event));
         }
         if self.is(3) {
             events.push((1, Event::Restart { node: self.pick(&NODES), preloads: self.is(2) }));
         }
-        self.first_leases(events, 1);
+        self.first_leases(events, 1, kind);
         for _ in 0..self.below(12) {
-            let event = if self.is(4) { self.use_of() } else { self.lease() };
+            let event = if self.is(4) { self.use_of() } else { self.lease_of(kind) };
             events.push((1, event));
         }
     }
