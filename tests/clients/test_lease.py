@@ -16,7 +16,8 @@ import pytest
 
 from clients import EXPECTED, Made
 from conftest import ROOT
-from database import CLIENTS
+from database import CLIENTS, Database
+from loopback import port_of
 from waiting import Background, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/clients/lease"))
@@ -66,11 +67,12 @@ class Programs:
         return "env", f"PYTHONPATH={EXAMPLES}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, PROGRAMS / "main.py"
 
     def typescript(self):
-        at = self.copied("typescript", (EXAMPLES / "lease.ts", "lease.ts"), (PROGRAMS / "main.ts", "main.ts"))
+        files = EXAMPLES / "lease.ts", EXAMPLES / "use_lease.ts", PROGRAMS / "main.ts"
+        at = self.copied("typescript", *((file, file.name) for file in files))
         (at / "package.json").write_text('{"type": "module"}')
         (at / "node_modules").symlink_to(CLIENTS / "node_modules")
         options = ("--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext")
-        self.build("node", "node_modules/typescript/bin/tsc", *options, "main.ts", cwd=at)
+        self.build("node", "node_modules/typescript/bin/tsc", *options, "main.ts", "use_lease.ts", cwd=at)
         return "node", at / "main.js"
 
     def java(self):
@@ -111,6 +113,43 @@ def test_an_id_takes_no_longer(programs, language):
     print(language, done.stdout)
     # A compiler that has just started, or another processor, may take several times as long.
     assert 0 < int(done.stdout) < 10 * LANGUAGES[language]
+
+
+def use_go(database, directory):
+    """With Debian's packages, which are not modules."""
+    source = directory / "src/lease"
+    source.mkdir(parents=True)
+    shutil.copy(EXAMPLES / "lease.go", source)
+    environment = {"GO111MODULE": "off", "GOPATH": f"{directory}:/usr/share/gocode", "GOCACHE": str(ROOT / "target/clients/go")}
+    return database.run("go", "run", str(EXAMPLES / "use_lease.go"), directory=directory, **environment)
+
+
+def use_java(database, directory):
+    path = f"/usr/share/java/postgresql.jar:{directory}"
+    database.run("javac", "-cp", path, "-d", str(directory), *map(str, EXAMPLES.glob("*.java")), directory=EXAMPLES)
+    with port_of(database.server) as port:
+        url = f"jdbc:postgresql://127.0.0.1:{port}/{database.name}?user=postgres"
+        return database.run("java", "-cp", path, "UseLease", directory=directory, JDBC_URL=url)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_application_inserts_a_row_with_its_id(pool, programs, tmp_path, language):
+    database = Database(pool, tmp_path)
+    database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
+    if language == "python":
+        printed = database.python("lease", "use_lease.py")
+    elif language == "rust":
+        printed = database.rust("use_lease")
+    elif language == "typescript":
+        printed = database.run(*programs[language][:-1], str(programs.directory / "typescript/use_lease.js"), directory=tmp_path)
+    elif "FLAKE_DEBIAN_CLIENTS" not in os.environ:
+        pytest.skip("FLAKE_DEBIAN_CLIENTS is not set")
+    else:
+        printed = {"go": use_go, "java": use_java}[language](database, tmp_path)
+    made = int(printed)
+    assert database.sql("SELECT id, item FROM orders") == [(made, "tea")]
+    (worker, at), = database.sql("SELECT worker, now() - flake_timestamp(%s) < '1 minute' FROM flake_decode(%s)", made, made)
+    assert worker >= 512 and at
 
 
 class Client:
@@ -232,11 +271,20 @@ class Found:
         ]  # fmt: skip
 
 
-def test_no_id_comes_twice(own_servers, programs, tmp_path):
+@pytest.fixture
+def pool(own_servers):
+    """A server that has been up for long, and has leased before."""
+    server = own_servers(*POOL, "max_connections=100", clock="+0", steady=True)
+    for seconds in 0, 65, 3:
+        server.let_pass(seconds)
+        server.sql("SELECT flake_lease('twitter')")
+    return server
+
+
+def test_no_id_comes_twice(pool, programs, tmp_path):
     languages = [language for language in LANGUAGES if not lacks(language)]
-    server = own_servers(*POOL, "max_connections=100", clock="+0")
     sessions = Made(["twitter"])
-    deployment = Deployment(server, programs, languages, tmp_path)
+    deployment = Deployment(pool, programs, languages, tmp_path)
     deployment.run(sessions)
     wait_until(lambda: not any(file.stat().st_mtime > time.time() - 0.5 for file in tmp_path.glob("output_*")))
     found = [Found(file) for file in tmp_path.glob("output_*")]
