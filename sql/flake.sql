@@ -36,13 +36,8 @@ CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
 COMMENT ON FUNCTION flake_next(text, integer) IS
     'returns a new unique ID with the caller''s number in the layout''s tag field; IDs are unique without the tag';
 
-CREATE FUNCTION flake_batch_support(internal) RETURNS internal
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch_support';
-COMMENT ON FUNCTION flake_batch_support(internal) IS 'planner support for flake_batch: how many rows it returns';
-
 CREATE FUNCTION flake_batch(layout text, count integer) RETURNS SETOF bigint
-    VOLATILE STRICT PARALLEL RESTRICTED SUPPORT flake_batch_support
+    VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_batch';
 COMMENT ON FUNCTION flake_batch(text, integer) IS
     'returns "count" new unique IDs of this layout, for INSERT ... SELECT; flake_layouts.increasing says whether they increase';
@@ -286,16 +281,10 @@ COMMENT ON FUNCTION flake_drop_key(text) IS
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_session_ids_per_second(layout text) RETURNS numeric
-    STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_session_ids_per_second';
-COMMENT ON FUNCTION flake_session_ids_per_second(text) IS
-    'returns how many IDs of this layout a session of this server can make in a second; NULL if it makes none';
-
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
-    OUT text_form text, OUT generates boolean, OUT source text
+    OUT text_form text, OUT generates boolean, OUT source text, OUT session_ids_per_second numeric
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
@@ -303,7 +292,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, flake_session_ids_per_second(name) AS session_ids_per_second
+           generates, source, session_ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -419,6 +408,38 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
 
+-- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_lease(
+    layout text, INOUT worker integer DEFAULT NULL, INOUT until bigint DEFAULT NULL, OUT tick_from bigint, OUT tick_until bigint,
+    OUT shift integer, OUT low bigint, OUT count integer, OUT epoch bigint, OUT tick bigint, OUT now bigint, OUT wait bigint)
+    RETURNS SETOF record
+    VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
+REVOKE EXECUTE ON FUNCTION flake_lease(text, integer, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION flake_lease(text, integer, bigint) IS
+    'leases a worker of flake.lease_node to an application, or renews a lease: the IDs tick << shift | low + n are its own, with n below count and tick from tick_from to before tick_until';
+
+CREATE FUNCTION flake_leases(
+    OUT layout text, OUT worker integer, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
+    OUT since timestamptz)
+    RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_leases';
+COMMENT ON FUNCTION flake_leases() IS 'the rows of the view flake_leases';
+
+CREATE VIEW flake_leases AS
+    SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.since
+    FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
+COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
+COMMENT ON COLUMN flake_leases.layout IS 'the layout; NULL for one of another database';
+COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
+COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
+COMMENT ON COLUMN flake_leases.database IS 'the database in which it was asked for';
+COMMENT ON COLUMN flake_leases.role IS 'the role that asked; NULL where pg_stat_activity hides the sessions of that role';
+COMMENT ON COLUMN flake_leases.application_name IS 'its application_name; NULL where pg_stat_activity hides the sessions of the role';
+COMMENT ON COLUMN flake_leases.since IS 'when the lease was granted first';
+
 -- Horizons ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_horizon() RETURNS timestamptz
@@ -464,7 +485,7 @@ COMMENT ON COLUMN flake_open_transactions.since IS
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
 GRANT EXECUTE ON FUNCTION
-    flake_next(text), flake_next(text, integer), flake_batch_support(internal), flake_batch(text, integer), flake_convert(regclass, text),
+    flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
@@ -475,12 +496,12 @@ GRANT EXECUTE ON FUNCTION
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
     flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_session_ids_per_second(text), flake_generators(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. They are granted by a function, as DO needs plpgsql, which a database need not have.

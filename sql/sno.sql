@@ -169,12 +169,7 @@ COMMENT ON AGGREGATE max(sno) IS 'largest of all snos';
 
 -- Casts, all explicit ----------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION sno_to_bytea(sno) RETURNS bytea
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_to_bytea';
-COMMENT ON FUNCTION sno_to_bytea(sno) IS 'returns the ten bytes';
-
-CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
+CREATE CAST (sno AS bytea) WITH FUNCTION sno_send(sno);
 COMMENT ON CAST (sno AS bytea) IS 'the ten bytes';
 
 CREATE FUNCTION sno_from_bytea(bytea) RETURNS sno
@@ -371,7 +366,7 @@ GRANT EXECUTE ON FUNCTION
     sno_le(sno, sno),
     sno_eq(sno, sno), sno_ne(sno, sno), sno_ge(sno, sno), sno_gt(sno, sno), sno_cmp(sno, sno),
     sno_sortsupport(internal), sno_hash(sno), sno_hash_extended(sno, bigint), sno_smaller(sno, sno),
-    sno_larger(sno, sno), sno_to_bytea(sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
+    sno_larger(sno, sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),

@@ -1,6 +1,5 @@
 //! flake_check: what an operator wants to know before and after a change. It changes nothing, and nobody needs privileges.
 
-mod bounds;
 pub(super) mod calls;
 mod finding;
 mod keys;
@@ -8,7 +7,6 @@ mod layouts;
 mod memory;
 mod node;
 mod readers;
-mod views;
 
 use pgrx::prelude::*;
 

@@ -28,6 +28,7 @@
 //!     that is terminated there loses no time.
 
 mod horizons;
+mod lease;
 mod operator;
 mod page;
 mod sessions;
@@ -35,11 +36,13 @@ mod time;
 
 use std::sync::atomic::Ordering;
 
-use super::host::{Host, Server, Writer};
+use super::host::{Host, Server, State, Writer};
+use super::pool::Pool;
 use super::record::newest;
 use super::state::{Facts, Ledger};
 
 pub use self::horizons::bind;
+pub use self::lease::lease;
 pub use self::operator::{Acceptance, accept, start_above};
 pub use self::page::{marks_of, record_mark};
 pub use self::sessions::{join, leave};
@@ -82,6 +85,11 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
         ledger
     };
     Ok(ledger)
+}
+
+/// What is in force: the ledger, once it has begun, and the pool.
+fn in_force(state: &mut State) -> Option<(Ledger, Option<Pool>)> {
+    state.ledger.map(|ledger| (ledger, state.pool))
 }
 
 /// Puts a ledger in force, whose content is in the file.
