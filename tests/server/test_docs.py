@@ -21,7 +21,9 @@ from session_kinds import other_sessions, without_names
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 # For operators, who have rights that owners of tables do not have.
 OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
-IN_A_SESSION = [page for page in PAGES if page not in OF_SEVERAL_SERVERS and {language for language, _ in blocks(page)} - {"shell"}]
+IN_A_SESSION = [
+    page for page in PAGES if page not in OF_SEVERAL_SERVERS and {language for language, _ in blocks(page)} - {"shell"}
+]
 IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS]
 MARK = "----- end of block -----"
 
