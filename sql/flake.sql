@@ -87,7 +87,7 @@ CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS 
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
-    'draws the bits of an ID with the name, width and number of each field; for people, as later versions may draw otherwise';
+    'draws the bits of an ID with the name, width and number of each field, for people: later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS integer
     STABLE STRICT PARALLEL SAFE

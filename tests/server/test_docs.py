@@ -23,7 +23,12 @@ OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "lo
 OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
 # For operators too; their examples need the settings that the page sets.
 OF_SETTINGS = [ROOT / "docs/how-to/applications.md"]
-IN_EVERY_SESSION = [page for page in PAGES if page not in OF_SEVERAL_SERVERS + OF_OPERATORS + OF_SETTINGS and blocks(page)]
+IN_A_SESSION = [
+    page
+    for page in PAGES
+    if page not in OF_SEVERAL_SERVERS + OF_SETTINGS and {language for language, _ in blocks(page)} - {"shell"}
+]
+IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS]
 MARK = "----- end of block -----"
 
 
@@ -35,7 +40,7 @@ def expected_outputs(page):
             yield sql, text if following == "text" else None
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in OF_SEVERAL_SERVERS and blocks(page)], ids=named)
+@pytest.mark.parametrize("page", IN_A_SESSION, ids=named)
 def test_sql(servers, page):
     pairs = list(expected_outputs(page))
     assert pairs, "a page whose examples are not executed"
