@@ -28,8 +28,8 @@ def pg_config(version):
     "version, later", [("15 oldest", "18"), ("16", "18"), ("17", "18"), ("15 oldest", "19"), ("18", "19")]
 )
 def test_upgrade(own_servers, version, later, mode):
-    """The new server's clock is behind by as much as the marks are ahead, and by more. Debian's 15.20 gives each table an option that
-    no later version has, so that pg_upgrade fails for any; older minor releases do not."""
+    """The new server's clock is behind by as much as the marks are ahead, and by more. Debian's 15.20 gives each table an option
+    that no later version has, so that pg_upgrade fails for any; older minor releases do not."""
     older, newer = pg_config(version), pg_config(later)
     old, made = everything.server_with_everything(functools.partial(own_servers, pg_config=older))
     if old.sql("SELECT FROM pg_attribute WHERE attoptions::text LIKE '%pg_attver%'"):
