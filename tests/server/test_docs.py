@@ -26,9 +26,9 @@ OF_SETTINGS = [ROOT / "docs/how-to/applications.md"]
 IN_A_SESSION = [
     page
     for page in PAGES
-    if page not in OF_SEVERAL_SERVERS + OF_SETTINGS and {language for language, _ in blocks(page)} - {"shell"}
+    if page not in OF_SEVERAL_SERVERS and {language for language, _ in blocks(page)} - {"shell"}
 ]
-IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS]
+IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS + OF_SETTINGS]
 MARK = "----- end of block -----"
 
 
