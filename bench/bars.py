@@ -42,7 +42,7 @@ SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 # more so on a busy machine, steps of the clock pass between few IDs, and each takes a reading: readings are left out.
 ALONE = [("flake_next", "flake_next('twitter')", 110), ("sno_next", "sno_next()", 195)]
 READING = "*by_the_clock*"
-# How many times those of something else it may be in a row; and what of both is not counted, the row and an argument.
+# How many times another call's a row may take; and what of both is not counted, the row and an argument.
 BESIDE = [
     ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),

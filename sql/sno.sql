@@ -169,12 +169,7 @@ COMMENT ON AGGREGATE max(sno) IS 'largest of all snos';
 
 -- Casts, all explicit ----------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION sno_to_bytea(sno) RETURNS bytea
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_to_bytea';
-COMMENT ON FUNCTION sno_to_bytea(sno) IS 'returns the ten bytes';
-
-CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
+CREATE CAST (sno AS bytea) WITH FUNCTION sno_send(sno);
 COMMENT ON CAST (sno AS bytea) IS 'the ten bytes';
 
 CREATE FUNCTION sno_from_bytea(bytea) RETURNS sno
@@ -254,7 +249,7 @@ CREATE FUNCTION flake_explain(id sno) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
 COMMENT ON FUNCTION flake_explain(sno) IS
-    'draws the bits of a sno with the name, width and number of each part; for people, as later versions may draw otherwise';
+    'draws the bits of a sno with the name, width and number of each part, for people: later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id sno) RETURNS integer
     STABLE STRICT PARALLEL SAFE
@@ -325,7 +320,7 @@ CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
 
--- What filters by the time of snos are planned as --------------------------------------------------------------------------
+-- Plans of filters by the time of snos --------------------------------------------------------------------------
 
 CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
@@ -371,7 +366,7 @@ GRANT EXECUTE ON FUNCTION
     sno_le(sno, sno),
     sno_eq(sno, sno), sno_ne(sno, sno), sno_ge(sno, sno), sno_gt(sno, sno), sno_cmp(sno, sno),
     sno_sortsupport(internal), sno_hash(sno), sno_hash_extended(sno, bigint), sno_smaller(sno, sno),
-    sno_larger(sno, sno), sno_to_bytea(sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
+    sno_larger(sno, sno), sno_from_bytea(bytea), sno_to_uuid(sno), sno_from_uuid(uuid),
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),

@@ -31,7 +31,7 @@ pub use generator::resume::{Outcome, Reason, Resumable};
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
 #[doc(hidden)]
-pub use id::above::{Remedy, Sequence};
+pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;
 pub use id::{Parts, Solid};
 pub use layout::builtin::{BUILTIN, built_in, is_always_built_in, unknown_layout};

@@ -1,6 +1,6 @@
 //! The rows of the view flake_layouts.
 
-use flake_core::{BUILTIN, FieldDefinition, Layout};
+use flake_core::{BUILTIN, FieldDefinition, Layout, Share};
 use pgrx::AnyNumeric;
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use crate::error::warn;
 use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::interval;
 use crate::postgres::timestamptz::from_instant;
+use crate::postgres::{interval, slot};
+use crate::{clock, ledger};
 
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a view")]
@@ -31,6 +32,7 @@ fn flake_layouts() -> TableIterator<
         name!(text_form, String),
         name!(generates, bool),
         name!(source, String),
+        name!(session_ids_per_second, Option<AnyNumeric>),
     ),
 > {
     // Of one whose definition somebody has changed there is nothing to show but a warning.
@@ -54,8 +56,16 @@ fn flake_layouts() -> TableIterator<
             name(&json!(layout.text)),
             layout.generates,
             layout.source.to_string(),
+            ids_per_second(layout).map(AnyNumeric::from),
         )
     }))
+}
+
+/// Returns how many IDs of a layout this session can make in a second; none if it makes none now.
+fn ids_per_second(layout: &Layout) -> Option<u128> {
+    let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
+    let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();
+    (layout.generates && is_its_time).then(|| share.ids_per_second(layout.tick_length()))
 }
 
 /// Returns the name that a value has in definitions.

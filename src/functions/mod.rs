@@ -2,7 +2,6 @@
 
 mod admin;
 mod batch;
-mod batch_support;
 mod check;
 mod convert_table;
 mod custom_layouts;
@@ -14,9 +13,9 @@ mod horizon;
 mod keys;
 mod layout_uses;
 mod layouts_view;
+mod lease;
 mod next;
 mod node;
-mod rate;
 mod seal;
 mod stats_view;
 mod take;

@@ -44,7 +44,7 @@ pub unsafe fn is_small(expression: *mut pg_sys::Node) -> bool {
     unsafe {
         !any(expression, &mut |_| {
             nodes += 1;
-            found(nodes > FEW)
+            nodes > FEW
         }) && !pg_sys::contain_subplans(expression)
     }
 }
@@ -66,27 +66,6 @@ pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns whether an expression refers to a sub-query that it is compared with, as in `x = ANY (SELECT …)`.
-///
-/// # Safety
-/// It must be an expression.
-pub unsafe fn is_below_sub_query(expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
-    unsafe {
-        any(expression, &mut |node| {
-            // Within another sub-query, it is that one which they refer to.
-            if is_a(node, pg_sys::NodeTag::T_SubLink) {
-                Step::Over
-            } else if is_a(node, pg_sys::NodeTag::T_Param) {
-                let kind = (*node.cast::<pg_sys::Param>()).paramkind;
-                found(matches!(kind, pg_sys::ParamKind::PARAM_SUBLINK | pg_sys::ParamKind::PARAM_MULTIEXPR))
-            } else {
-                Step::Into
-            }
-        })
-    }
-}
-
 /// Returns whether a query sorts or groups by an expression that calls a function.
 ///
 /// # Safety
@@ -98,7 +77,7 @@ pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys
             (*entry).ressortgroupref != 0
                 && any((*entry).expr.cast(), &mut |node| {
                     let is_call = is_a(node, pg_sys::NodeTag::T_FuncExpr);
-                    found(is_call && (*node.cast::<pg_sys::FuncExpr>()).funcid == function)
+                    is_call && (*node.cast::<pg_sys::FuncExpr>()).funcid == function
                 })
         })
     }
@@ -113,7 +92,7 @@ pub type ColumnCall = (pg_sys::Oid, pg_sys::AttrNumber);
 /// It must be an expression.
 pub unsafe fn contains_call(expression: *mut pg_sys::Node, call: ColumnCall) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { any(expression, &mut |node| found(is_call(node, call))) }
+    unsafe { any(expression, &mut |node| is_call(node, call)) }
 }
 
 /// Returns whether an expression is such a call.
@@ -164,10 +143,8 @@ pub unsafe fn is_nulled_apart(expression: *mut pg_sys::Node, relation: pg_sys::I
     unsafe {
         any(expression, &mut |node| {
             let place = node.cast::<pg_sys::PlaceHolderVar>();
-            found(
-                is_a(node, pg_sys::NodeTag::T_PlaceHolderVar)
-                    && ((*place).phlevelsup != 0 || may_be_nulled(&*place, relation)),
-            )
+            is_a(node, pg_sys::NodeTag::T_PlaceHolderVar)
+                && ((*place).phlevelsup != 0 || may_be_nulled(&*place, relation))
         })
     }
 }
@@ -185,18 +162,7 @@ unsafe fn may_be_nulled(place: &pg_sys::PlaceHolderVar, _relation: pg_sys::Index
     !place.phnullingrels.is_null()
 }
 
-/// How a walk through an expression goes on from a node.
-enum Step {
-    Into,
-    Over,
-    Found,
-}
-
-fn found(is_found: bool) -> Step {
-    if is_found { Step::Found } else { Step::Into }
-}
-
-type Look<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> Step;
+type Look<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> bool;
 
 /// Returns whether a walk through an expression, which does not go into the queries in it, finds something. Nothing in `look`
 /// may raise an error.
@@ -208,14 +174,7 @@ unsafe fn any(expression: *mut pg_sys::Node, mut look: Look) -> bool {
 
 unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, look: *mut c_void) -> bool {
     // SAFETY: by `any`, this is a node of an expression, or null where there could be one, and what to look for.
-    unsafe {
-        !node.is_null()
-            && match (*look.cast::<Look>())(node) {
-                Step::Into => expression_tree_walker(node, step, look),
-                Step::Over => false,
-                Step::Found => true,
-            }
-    }
+    unsafe { !node.is_null() && ((*look.cast::<Look>())(node) || expression_tree_walker(node, step, look)) }
 }
 
 type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;

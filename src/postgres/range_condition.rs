@@ -6,10 +6,10 @@ use std::ffi::CStr;
 use std::ptr;
 use std::slice;
 
-use pgrx::{PgBox, PgList, is_a, pg_sys};
+use pgrx::{is_a, pg_sys};
 
 use super::call::{Argument, Text};
-use super::expressions::{self, depends_on_row, is_atom, is_below_sub_query, is_cheap, is_small};
+use super::expressions::{depends_on_row, is_atom, is_cheap, is_small, is_sorted_by_call};
 use super::nodes::{self, and, copy, elements};
 use super::same_schema::{in_schema_of, may_call, operator};
 
@@ -44,8 +44,8 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     pg_sys::Datum::from(condition.flatten().unwrap_or(ptr::null_mut()))
 }
 
-/// Returns the condition, or none if the call has to stay. In the condition, small expressions are written twice; were
-/// larger ones too, calls in the arguments of calls would double at each level. Others that no row changes are evaluated once.
+/// Returns the condition, or none if the call has to stay. The condition contains the span twice. If large expressions were
+/// written twice, calls in the arguments of calls would double at each level; a sub-query could return two spans.
 ///
 /// # Safety
 /// As for [`answer`].
@@ -69,20 +69,13 @@ unsafe fn range_condition(
         if !is_cheap(root, key) || !depends_on_row(all) {
             return None;
         }
-        let mut evaluated_once = SubSelect { arguments: PgList::new() };
-        let mut span = Vec::new();
-        for (number, &argument) in arguments.iter().enumerate().skip(1) {
-            let is_fixed = !depends_on_row(argument);
-            if is_cheap(root, argument) && (is_fixed || number == 1) {
-                span.push(argument);
-            // Of two sub-queries, the parameters of one would be confused with those of the other.
-            } else if is_fixed && may_take_sub_query(root, argument) && !is_below_sub_query(all) {
-                span.push(evaluated_once.add(argument));
-            } else if is_fixed && is_small(argument) {
-                span.push(argument);
-            } else {
-                return None;
-            }
+        let span = &arguments[1..];
+        let may_stand_twice = |(number, &argument): (usize, &*mut pg_sys::Node)| match depends_on_row(argument) {
+            false => is_small(argument),
+            true => number == 0 && is_cheap(root, argument),
+        };
+        if !span.iter().enumerate().all(may_stand_twice) {
+            return None;
         }
         let changes = |&argument: &*mut pg_sys::Node| {
             !is_atom(argument)
@@ -106,34 +99,14 @@ unsafe fn range_condition(
         let comparison = |end, strategy| {
             let (function, operator) = (in_schema_of(call.funcid, end, others)?, operator(key_type, strategy)?);
             depend_on(function);
-            let bound = result(root, function, key_type, &span, call.inputcollid).cast();
+            let bound = result(root, function, key_type, span, call.inputcollid).cast();
             let none = pg_sys::InvalidOid;
             Some(pg_sys::make_opclause(operator, pg_sys::BOOLOID, false, copy(key).cast(), bound, none, none).cast())
         };
         let lower = comparison(ends.first, pg_sys::BTGreaterEqualStrategyNumber)?;
         let upper = comparison(ends.last, pg_sys::BTLessEqualStrategyNumber)?;
         depend_on(call.funcid);
-        Some(evaluated_once.select(root, and(&[lower, upper])))
-    }
-}
-
-/// Returns whether an argument can move into a sub-query: whether the planner still looks for sub-queries, and in the query that
-/// the argument is part of.
-unsafe fn may_take_sub_query(root: *mut pg_sys::PlannerInfo, argument: *mut pg_sys::Node) -> bool {
-    // SAFETY: the planner's query and its list of planned sub-queries are complete.
-    unsafe {
-        // It lists the tables once all expressions are prepared.
-        if root.is_null() || !(*root).simple_rel_array.is_null() {
-            return false;
-        }
-        // When it has planned an EXISTS, of which the columns are left out, it simplifies that one's condition again as if it were
-        // part of the query around it. If there are sub-queries in it, it knows of them.
-        let planned = PgList::<pg_sys::PlannerInfo>::from_pg((*(*root).glob).subroots);
-        let is_exists = planned
-            .iter_ptr()
-            .last()
-            .is_some_and(|last| (*last).parent_root == root && (*(*last).parse).targetList.is_null());
-        !is_exists || pg_sys::contain_subplans(argument)
+        Some(and(&[lower, upper]))
     }
 }
 
@@ -145,7 +118,7 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
         let Some(query) = root.as_ref().and_then(|root| root.parse.as_ref()) else { return false };
         cfg!(any(feature = "pg15", feature = "pg16", feature = "pg17"))
             && !query.groupingSets.is_null()
-            && expressions::is_sorted_by_call(query.targetList, call.funcid)
+            && is_sorted_by_call(query.targetList, call.funcid)
     }
 }
 
@@ -178,72 +151,5 @@ unsafe fn result(
         }
         let arguments: Vec<_> = arguments.iter().map(|&argument| copy(argument)).collect();
         pg_sys::eval_const_expressions(root, nodes::call(function, of, &arguments, collation))
-    }
-}
-
-/// The arguments that are not cheap. They move into a sub-query, as in `(a, b) = (SELECT x, y)`, where both comparisons of the
-/// range see the result of one evaluation: those of a sub-query could differ, as in `(SELECT span FROM spans LIMIT 1)`.
-struct SubSelect {
-    arguments: PgList<pg_sys::Node>,
-}
-
-impl SubSelect {
-    /// Adds an argument as a column. Returns the parameter that stands for it in a condition.
-    unsafe fn add(&mut self, argument: *mut pg_sys::Node) -> *mut pg_sys::Node {
-        self.arguments.push(argument);
-        // SAFETY: it is an expression.
-        unsafe {
-            let mut parameter = PgBox::<pg_sys::Param>::alloc_node(pg_sys::NodeTag::T_Param);
-            parameter.paramkind = pg_sys::ParamKind::PARAM_SUBLINK;
-            parameter.paramid = self.arguments.len() as i32;
-            parameter.paramtype = pg_sys::exprType(argument);
-            parameter.paramtypmod = pg_sys::exprTypmod(argument);
-            parameter.paramcollid = pg_sys::exprCollation(argument);
-            parameter.location = -1;
-            parameter.into_pg().cast()
-        }
-    }
-
-    /// Returns a condition on the columns, if there are any, and tells the planner that its query has a sub-query then.
-    unsafe fn select(self, root: *mut pg_sys::PlannerInfo, condition: *mut pg_sys::Node) -> *mut pg_sys::Node {
-        if self.arguments.is_empty() {
-            return condition;
-        }
-        // SAFETY: the planner has a query if an argument may move; the new node is complete: fields that are not set here may be zero.
-        unsafe {
-            (*(*root).parse).hasSubLinks = true;
-            let mut link = PgBox::<pg_sys::SubLink>::alloc_node(pg_sys::NodeTag::T_SubLink);
-            link.subLinkType = pg_sys::SubLinkType::ROWCOMPARE_SUBLINK;
-            link.testexpr = condition;
-            link.subselect = self.query().cast();
-            link.location = -1;
-            link.into_pg().cast()
-        }
-    }
-
-    /// Returns `SELECT` with the arguments as columns. An argument that is just a sub-query is that already.
-    unsafe fn query(self) -> *mut pg_sys::Query {
-        // SAFETY: these are expressions; a copy that moves one level down refers to what is one level further up; fields of
-        // the new node that are not set here may be zero.
-        unsafe {
-            if let (1, Some(only)) = (self.arguments.len(), self.arguments.get_ptr(0))
-                && is_a(only, pg_sys::NodeTag::T_SubLink)
-            {
-                return copy((*only.cast::<pg_sys::SubLink>()).subselect).cast();
-            }
-            let mut columns = PgList::<pg_sys::TargetEntry>::new();
-            for argument in self.arguments.iter_ptr() {
-                let (number, moved) = (columns.len() as i16 + 1, copy(argument));
-                pg_sys::IncrementVarSublevelsUp(moved, 1, 0);
-                columns.push(pg_sys::makeTargetEntry(moved.cast(), number, ptr::null_mut(), false));
-            }
-            let mut query = PgBox::<pg_sys::Query>::alloc_node(pg_sys::NodeTag::T_Query);
-            query.commandType = pg_sys::CmdType::CMD_SELECT;
-            query.canSetTag = true;
-            query.hasSubLinks = true;
-            query.targetList = columns.into_pg();
-            query.jointree = pg_sys::makeFromExpr(ptr::null_mut(), ptr::null_mut());
-            query.into_pg()
-        }
     }
 }

@@ -3,10 +3,10 @@
 
 use pgrx::{PgList, pg_sys};
 
-use super::expressions::{ColumnCall, bare, contains_call, is_call};
+use super::expressions::{ColumnCall, bare, is_call};
 
-/// Returns whether a column of an index or of the partition key is such a call, or a CHECK that the planner looks at has one. An
-/// index that has the call in a larger expression, or in its condition, serves other queries, not a filter by the call.
+/// Returns whether a column of an index or of the partition key is such a call. An index that has the call in a larger
+/// expression, or in its condition, serves other queries, not a filter by the call.
 ///
 /// # Safety
 /// The relation must be that of `rel`, and locked by the query that is planned.
@@ -20,8 +20,7 @@ pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: Col
         }
         let relation = pg_sys::table_open(relation, pg_sys::NoLock as i32);
         let indexes = pg_sys::RelationGetIndexList(relation);
-        let is_used =
-            is_checked(relation, call) || PgList::<()>::from_pg(indexes).iter_oid().any(|index| indexed(index, call));
+        let is_used = PgList::<()>::from_pg(indexes).iter_oid().any(|index| indexed(index, call));
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         is_used
     }
@@ -41,17 +40,6 @@ unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
 unsafe fn has_column(expressions: *mut pg_sys::List, call: ColumnCall) -> bool {
     // SAFETY: these are expressions of the relation.
     unsafe { PgList::<pg_sys::Node>::from_pg(expressions).iter_ptr().any(|column| is_call(bare(column), call)) }
-}
-
-/// By default the planner looks at the constraints of tables that inherit only.
-unsafe fn is_checked(relation: pg_sys::Relation, call: ColumnCall) -> bool {
-    // SAFETY: the relation is open, and its constraints are complete.
-    unsafe {
-        let Some(constraints) = (*(*relation).rd_att).constr.as_ref() else { return false };
-        pg_sys::constraint_exclusion as u32 == pg_sys::ConstraintExclusionType::CONSTRAINT_EXCLUSION_ON
-            && (0..usize::from(constraints.num_check))
-                .any(|n| contains_call(pg_sys::stringToNode((*constraints.check.add(n)).ccbin).cast(), call))
-    }
 }
 
 /// Returns whether a relation, or a partition of it, is on another server.

@@ -47,11 +47,6 @@ fn sno_recv(mut message: pgrx::Internal) -> SnoDatum {
 }
 
 #[pg_extern(sql = "")]
-fn sno_to_bytea(sno: SnoDatum) -> Vec<u8> {
-    sno.0.bytes().to_vec()
-}
-
-#[pg_extern(sql = "")]
 fn sno_from_bytea(bytes: &[u8]) -> SnoDatum {
     SnoDatum(Sno::from_slice(bytes).or_raise())
 }
@@ -77,4 +72,4 @@ fn sno_decode(text: &[u8]) -> Vec<u8> {
 }
 
 c_symbol!(sno_in, sno_out, sno_recv, sno_send);
-c_symbol!(sno_to_bytea, sno_from_bytea, sno_to_uuid, sno_from_uuid, sno_encode, sno_decode);
+c_symbol!(sno_from_bytea, sno_to_uuid, sno_from_uuid, sno_encode, sno_decode);

@@ -17,7 +17,6 @@ CALLS = [
     ("flake_explain({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_node({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_to_text({bigint}, {layout})", f"{NUMBER} {NAME}"),
-    ("flake_session_ids_per_second({layout})", NAME),
     ("flake_from_text({text}, {layout})", f"{NUMBER} {TEXT} {NAME}", 30),
     ("flake_from_text({text})", f"{NUMBER} {TEXT}"),
     ("flake_make({timestamptz}, {jsonb}, {layout})", f"{NUMBER} {TIME} {NAME} {LONG}", 20),
@@ -127,7 +126,7 @@ PROPERTIES = [
     # Snos as text, as bytes, as uuid.
     ("""SELECT id::text::sno = id AND sno_out(id)::text = sno_encode(id::bytea) AND sno_decode(id::text) = id::bytea
         FROM (SELECT {sno}) g(id)""", ""),
-    ("""SELECT id::bytea::sno = id AND id::uuid::sno = id AND sno_send(id) = sno_to_bytea(id)
+    ("""SELECT id::bytea::sno = id AND id::uuid::sno = id AND sno_send(id) = id::bytea
                AND sno_to_uuid(id)::text = encode(convert_to(id::text, 'SQL_ASCII'), 'hex')::uuid::text
         FROM (SELECT {sno}) g(id)""", ""),
     ("""SELECT (sno_lt(a, b), sno_le(a, b), sno_eq(a, b), sno_ne(a, b), sno_ge(a, b), sno_gt(a, b))
@@ -157,6 +156,9 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_generators()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
+    ("(SELECT count(*) FROM flake_leases()) = 0", "", 1),
+    # No server here has a pool.
+    ("(SELECT count(*) FROM flake_lease({known}, {integer}, {bigint})) = 0", "22023 0A000 55000 42501 2200H", 0.1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 
@@ -181,7 +183,7 @@ STATEMENTS = [
 
 # PostgreSQL alone can call these.
 UNCALLED = {
-    "sno_recv", "sno_sortsupport", "sno_typanalyze", "flake_batch_support", "flake_during_support", "sno_during_support",
+    "sno_recv", "sno_sortsupport", "sno_typanalyze", "flake_during_support", "sno_during_support",
 }  # fmt: skip
 
 

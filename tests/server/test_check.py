@@ -8,7 +8,7 @@ import pytest
 from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
-CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys"]
+CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys", "leases"]
 
 
 def findings(db):
@@ -201,7 +201,8 @@ def test_shares(servers):
 def test_less_than_one_id_in_16_microseconds(servers):
     """In a layout that is used: it counts what a session has, which the numbers of nodes and of connections decide."""
     server = servers("max_connections=100")
-    rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'si'"
+    rate_of = "SELECT session_ids_per_second FROM flake_layouts WHERE name = '{}'"
+    rate = rate_of.format("si")
     with server.connect() as db:
         db.execute("SELECT flake_next('si')")
         (in_a_tick,), = db.execute("SELECT ids_per_tick FROM flake_generators").fetchall()
@@ -210,7 +211,7 @@ def test_less_than_one_id_in_16_microseconds(servers):
         assert findings(db)["shares"][0]
         db.execute("CREATE TABLE u (id bigint DEFAULT flake_next('base64id'), s sno DEFAULT sno_next())")
         ok, detail, hint = findings(db)["shares"]
-        number = server.value("SELECT flake_session_ids_per_second('base64id')")
+        number = server.value(rate_of.format("base64id"))
         assert 2**19 // 150 < number < 2**19 // 100
         assert (ok, detail) == (
             False, f"A session can make {number} IDs of base64id in a second, which is less than one in 16 microseconds.",
@@ -306,7 +307,7 @@ def test_a_library_of_another_version(servers):
         ok, detail, hint = findings(db)["library"]
         assert not ok and "version 99" in detail and hint.startswith("Restart the server")
         # The others need the memory.
-        assert wrong(db) == ["settings", "marks", "pg_upgrade", "library"]
+        assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
     server.restart()
     assert check(server, "library")[0]
 
@@ -318,7 +319,7 @@ def test_no_control_block(servers):
     server.sql("SELECT take_shared_memory()")
     with server.connect() as db:
         for _ in range(2):
-            assert wrong(db) == ["settings", "marks", "pg_upgrade", "library"]
+            assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
         assert "shared_preload_libraries" in findings(db)["library"][2]
     server.restart("shared_preload_libraries=flake")
     server.sql("SELECT take_shared_memory()")

@@ -180,7 +180,7 @@ def test_a_clock_before_the_epoch(advanced):
     """Of a server that starts before its clock is synchronized. It says so, not that the time is out of range."""
     advanced.sql("CREATE TABLE t (id bigint DEFAULT flake_next('snowflake'))")
     with advanced.connect(options="-c timezone=UTC") as db:
-        rate = "SELECT flake_session_ids_per_second('snowflake')"
+        rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'snowflake'"
         assert db.execute(rate).fetchone()[0] > 0
         advanced.set_clock("2019-05-06 07:08:09")
         error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_next('snowflake')").value

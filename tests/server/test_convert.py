@@ -101,6 +101,21 @@ def test_a_sequence_goes_on(db, kind, last):
         assert [insert(db) for _ in range(3)] == [insert(db, "same") for _ in range(3)]
 
 
+@pytest.mark.parametrize("last, is_called, options, next", [
+    (4, True, "", 5), (4, False, "", 4), (4, True, "INCREMENT -3", 1), (8, True, "INCREMENT 3", 8),
+    (8, True, "INCREMENT 3 CYCLE", 1), (1, True, "INCREMENT -1 CYCLE", 9), (2**63 - 1, True, "NO MAXVALUE", 2**63 - 1),
+])  # fmt: skip
+def test_an_identity_column_continues(db, last, is_called, options, next):
+    """At its end, a sequence that does not cycle stays at its last number, and its next call fails as before."""
+    bounds = "" if "NO MAXVALUE" in options else "MINVALUE 1 MAXVALUE 9"
+    db.execute(f"CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY ({bounds} {options}) PRIMARY KEY)")
+    db.execute("SELECT setval('t_id_seq', %s, %s)", (last, is_called))
+    _, undo = convert(db)
+    assert undo.endswith(f" RESTART WITH {next})")
+    db.execute(undo)
+    assert db.execute("SELECT last_value, is_called FROM t_id_seq").fetchone() == (next, False)
+
+
 def test_a_key_without_a_default(db):
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (-5), (900)")
     first, undo = convert(db)

@@ -61,49 +61,6 @@ def spans(million):
     return million
 
 
-@pytest.mark.parametrize("table, condition", [
-    ("ids", "flake_during(id, {})"), ("ids", "flake_during(id, {}, (SELECT layout FROM spans WHERE n = 7))"),
-    ("ids", "flake_during(id, {}) AND id > 0"), ("snos", "sno_during(id, {})"),
-])  # fmt: skip
-@pytest.mark.parametrize("span", [
-    "(SELECT span FROM spans WHERE n = 7)", "(SELECT s.span FROM spans s ORDER BY n OFFSET 7 LIMIT 1)",
-    "tstzrange((SELECT lower(span) FROM spans WHERE n = 7), (SELECT lower(span) FROM spans WHERE n = 7) + interval '1 hour')",
-    "CASE WHEN 7 IN (SELECT n FROM spans) THEN '[2026-01-08Z,2026-01-08 01:00Z)'::tstzrange END",
-], ids=["scalar", "limited", "ends", "compared"])  # fmt: skip
-def test_a_sub_query_is_a_range_too(spans, table, condition, span):
-    query = f"SELECT count(*) FROM {table} WHERE {condition.format(span)}"
-    text = plan(spans, query)
-    assert "Index Cond: ((id >= " in text and "Filter: flake_during" not in text, text
-    # Each sub-query is evaluated once.
-    assert text.count("on spans") == condition.format(span).count("FROM spans"), text
-    written = condition.format("(SELECT '[2026-01-08Z,2026-01-08 01:00Z)'::tstzrange)")
-    assert spans.execute(query).fetchone() == spans.execute(f"SELECT count(*) FROM {table} WHERE {written}").fetchone()
-    assert spans.execute(query).fetchone() == (212,)
-
-
-def test_a_sub_query_chooses_partitions(spans):
-    text = plan(spans, "SELECT * FROM parts WHERE flake_during(id, (SELECT span FROM spans WHERE n = 50))")
-    assert text.count("Index") > 1, text
-    rows = spans.execute("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "
-                         "SELECT * FROM parts WHERE flake_during(id, (SELECT span FROM spans WHERE n = 50))")  # fmt: skip
-    text = "\n".join(line for line, in rows)
-    assert text.count("never executed") >= 9 and "parts_2" in text, text
-
-
-def test_one_evaluation_serves_both_ends(spans):
-    """Of two evaluations of this sub-query, each would see rows of its own."""
-    rows = spans.execute("""
-        EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-        SELECT * FROM ids WHERE flake_during(id, (SELECT span FROM spans TABLESAMPLE bernoulli (50) LIMIT 1))""")
-    text = "\n".join(line for line, in rows)
-    assert text.count("Sample Scan on spans") == 1 and "Index Cond" in text, text
-    for _ in range(50):
-        count, = spans.execute("""
-            SELECT count(*) FROM ids WHERE flake_during(id, (SELECT span FROM spans TABLESAMPLE bernoulli (20) LIMIT 1))
-            """).fetchone()  # fmt: skip
-        assert count in (211, 212), "rows of an hour"
-
-
 @pytest.fixture(scope="module")
 def dear(spans):
     """Functions that tell when they are called, and a list of what they told; and a table of fewer IDs."""
@@ -120,30 +77,24 @@ def dear(spans):
     return told
 
 
-@pytest.mark.parametrize("index", ["on", "off"])
-@pytest.mark.parametrize("condition, calls", [
-    ("flake_during(id, dear_span(7))", 1), ("flake_during(id, dear_span(7), 'twitter')", 1),
-    ("flake_during(id, dear_span(7), dear_layout(7))", 2), ("flake_during(id, (SELECT dear_span(7)), dear_layout(7))", 2),
-    ("flake_during(id, dear_span(7)) AND flake_during(id, dear_span(8))", 2),
+@pytest.mark.parametrize("condition", [
+    "flake_during(id, dear_span(7))", "flake_during(id, dear_span(7), dear_layout(7))",
+    "flake_during(id, dear_span(7)) AND flake_during(id, dear_span(8))",
 ])  # fmt: skip
-def test_a_dear_function_is_called_once(spans, dear, condition, calls, index):
-    query = f"SELECT count(*) FROM near WHERE {condition}"
-    with spans.transaction():
-        for method in "indexscan", "indexonlyscan", "bitmapscan":
-            spans.execute(f"SET LOCAL enable_{method} = {index}")
-        text = plan(spans, query)
-        assert ("Index Cond: ((id >= flake_first(" in text) == (index == "on") and "flake_during" not in text, text
-        dear.clear()
-        assert spans.execute(query).fetchone() == (212,)
-    assert dear == ["called"] * calls
+def test_a_dear_function_is_not_called_for_each_row(spans, dear, condition):
+    """The planner estimates the number of rows by calls of its own."""
+    query = f"SELECT count(*) FROM ids WHERE {condition}"
+    text = plan(spans, query)
+    assert "Index Cond: ((id >= flake_first(" in text and "flake_during" not in text, text
+    dear.clear()
+    assert spans.execute(query).fetchone() == (212,)
+    assert 2 <= len(dear) // condition.count("dear") <= 6
 
 
 def test_a_dear_function_of_an_outer_row(spans, dear):
     query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query)
-    dear.clear()
     assert spans.execute(query).fetchall() == [(n, 212) for n in range(3)]
-    assert len(dear) == 3
 
 
 def test_what_no_row_changes_stays_a_call(spans, dear):
@@ -154,23 +105,20 @@ def test_what_no_row_changes_stays_a_call(spans, dear):
     spans.execute("RESET plan_cache_mode; DEALLOCATE fixed")
 
 
-@pytest.mark.parametrize("span", [
-    "dear_span(u.n)", "(SELECT span FROM spans WHERE spans.n = u.n)", "(SELECT dear_span(u.n))", "dear_span(7)",
-])  # fmt: skip
+@pytest.mark.parametrize("span", ["dear_span(u.n)", "dear_span(7)"])
 def test_below_union_all(spans, dear, span):
-    """In each branch, a column is a constant, which the planner learns when it has no place for new sub-queries any more."""
+    """In each branch, a column is a constant, which the planner learns late."""
     query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
                 WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
     text = plan(spans, query)
-    assert text.count("Index Cond: ((id >= flake_first(") == (0 if "u.n)" in span and "SELECT" in span else 2), text
+    assert text.count("Index Cond: ((id >= flake_first(") == 2, text
     assert spans.execute(query).fetchall() == [(7, 212), (8, 212)]
 
 
-@pytest.mark.parametrize("span", ["dear_span(7)", "(SELECT dear_span(7))"])
 @pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
-def test_below_exists(spans, dear, span, more):
+def test_below_exists(spans, dear, more):
     """The planner plans it twice, and simplifies it a third time between."""
-    query = f"""SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, {span})){more})
+    query = f"""SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7))){more})
                 FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query), plan(spans, query)
     expected = 0 if more else 106
@@ -179,8 +127,8 @@ def test_below_exists(spans, dear, span, more):
 
 @pytest.mark.parametrize("span", [
     "tstzrange(clock_timestamp() - interval '1 hour', NULL)", "(SELECT span FROM spans WHERE random() < 2 LIMIT 1)",
-    "(SELECT span FROM spans WHERE spans.n = ids.id % 191)",
-], ids=["volatile", "volatile sub-query", "sub-query for each row"])  # fmt: skip
+    "(SELECT span FROM spans WHERE spans.n = ids.id % 191)", "(SELECT span FROM spans WHERE n = 7)",
+], ids=["volatile", "volatile sub-query", "sub-query for each row", "sub-query"])  # fmt: skip
 def test_what_stays_a_call(spans, span):
     text = plan(spans, f"SELECT * FROM ids WHERE flake_during(id, {span})")
     assert "Filter: flake_during(id, " in text and "Index Cond" not in text, text

@@ -126,7 +126,6 @@ PLAIN = [
     ("text by a layout like no other", "flake_to_text(1, 'x')", "22023", 'layout "x" does not exist', "", KNOWN),
     ("text of a layout like no other", "flake_from_text('1', 'x')", "22023", 'layout "x" does not exist', "", KNOWN),
     ("drawing by a layout like no other", "flake_explain(1, 'x')", "22023", 'layout "x" does not exist', "", KNOWN),
-    ("rate of a layout like no other", "flake_session_ids_per_second('x')", "22023", 'layout "x" does not exist', "", KNOWN),
     ("batch of a layout like no other", "flake_batch('x', 1)", "22023", 'layout "x" does not exist', "", KNOWN),
     ("batch of a layout to read only", "flake_batch('yitter', 1)", "22023", 'cannot make IDs of layout "yitter"', "only reads",
      "WHERE generates"),

@@ -40,35 +40,3 @@ impl Layout {
         }
     }
 }
-
-/// The state of a sequence.
-#[derive(Debug, Clone, Copy)]
-pub struct Sequence {
-    /// The number that it returned last, or returns next where it was not called.
-    pub last: i64,
-    /// Whether it has returned `last`.
-    pub is_called: bool,
-    /// How far it goes with each call; never 0.
-    pub increment: i64,
-    /// The smallest number.
-    pub min: i64,
-    /// The greatest number.
-    pub max: i64,
-    /// Whether it begins again at its end.
-    pub cycles: bool,
-}
-
-impl Sequence {
-    /// The number that it returns next; the last one again where it has come to its end.
-    pub fn next(&self) -> i64 {
-        if !self.is_called {
-            return self.last;
-        }
-        let next = self.last.checked_add(self.increment).filter(|next| (self.min..=self.max).contains(next));
-        next.unwrap_or(match (self.cycles, self.increment > 0) {
-            (false, _) => self.last,
-            (true, true) => self.min,
-            (true, false) => self.max,
-        })
-    }
-}

@@ -1,6 +1,6 @@
-//! IDs above numbers that a column has already, and where a sequence goes on.
+//! IDs above numbers that a column has already.
 
-use flake_core::{BUILTIN, Layout, Remedy, Sequence, built_in};
+use flake_core::{BUILTIN, Layout, Remedy, built_in};
 
 /// 2026-11-24.
 const NOW: i64 = 1_795_478_400_000_000;
@@ -43,18 +43,4 @@ fn layouts_above_are_named_if_they_can_be_used() {
     assert!(names.contains(&"twitter".to_owned()));
     // Neither what is not ordered by time, nor what is only read.
     assert!(["uniqueid", "seata", "simpleflake", "cockroach"].iter().all(|&name| !names.contains(&name.to_owned())));
-}
-
-#[test]
-fn a_sequence_goes_on() {
-    let at =
-        |last, is_called, increment, cycles| Sequence { last, is_called, increment, min: 1, max: 9, cycles }.next();
-    assert_eq!(at(4, true, 1, false), 5);
-    assert_eq!(at(4, false, 1, false), 4);
-    assert_eq!(at(4, true, -3, false), 1);
-    assert_eq!(at(8, true, 3, false), 8);
-    assert_eq!(at(8, true, 3, true), 1);
-    assert_eq!(at(1, true, -1, true), 9);
-    let end = Sequence { last: i64::MAX, is_called: true, increment: 1, min: 1, max: i64::MAX, cycles: false };
-    assert_eq!(end.next(), i64::MAX);
 }

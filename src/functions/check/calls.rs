@@ -1,4 +1,4 @@
-//! Calls in the trees of expressions: their arguments, and where the variables there come from.
+//! Calls in the trees of expressions: their arguments, and the columns that these are.
 
 use flake_core::LONGEST_NAME;
 use pgrx::pg_sys::RTEKind;
@@ -11,43 +11,40 @@ pub type Column = (u32, i16);
 /// The layout that a call without one means.
 pub const DEFAULT: &str = "twitter";
 
-/// Where a variable comes from.
-#[derive(Clone, Copy)]
-pub enum Origin {
-    Table(Column),
-    View(u32, i16),
-    Expression(Place),
+/// How many queries a column is followed through; a recursive one refers to itself.
+const DEEPEST: usize = 50;
+
+/// The column of a table or view that an expression is; `table` is the table of variables outside of queries.
+pub fn column(tree: &Tree<'_>, at: Place, table: u32) -> Option<Column> {
+    follow(tree, at, table, DEEPEST)
 }
 
-/// Where an expression comes from; `table` is the one of variables outside of queries.
-pub fn origin(tree: &Tree<'_>, mut at: Place, table: u32) -> Option<Origin> {
+fn follow(tree: &Tree<'_>, mut at: Place, table: u32, left: usize) -> Option<Column> {
+    let left = left.checked_sub(1)?;
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
     let number: i16 = tree.number(at, "varattno")?;
     let nth = usize::try_from(number).ok()?.checked_sub(1)?;
     let Some(query) = query(tree, at, tree.number(at, "varlevelsup")?) else {
-        return (table != 0).then_some(Origin::Table((table, number)));
+        return (table != 0).then_some((table, number));
     };
     let from = tree.list(query, "rtable").nth(tree.number::<usize>(at, "varno")?.checked_sub(1)?)?;
-    match tree.number::<RTEKind::Type>(from, "rtekind")? {
-        RTEKind::RTE_RELATION => {
-            let relation = tree.number(from, "relid")?;
-            let is_view = matches!(tree.text(tree.field(from, "relkind")?), "v" | "m");
-            Some(if is_view { Origin::View(relation, number) } else { Origin::Table((relation, number)) })
-        }
-        RTEKind::RTE_SUBQUERY => output(tree, tree.field(from, "subquery")?, number).map(Origin::Expression),
-        RTEKind::RTE_JOIN => tree.list(from, "joinaliasvars").nth(nth).map(Origin::Expression),
+    let below = match tree.number::<RTEKind::Type>(from, "rtekind")? {
+        RTEKind::RTE_RELATION => return Some((tree.number(from, "relid")?, number)),
+        RTEKind::RTE_SUBQUERY => output(tree, tree.field(from, "subquery")?, number)?,
+        RTEKind::RTE_JOIN => tree.list(from, "joinaliasvars").nth(nth)?,
         RTEKind::RTE_CTE => {
             let name = |place| tree.field(place, "ctename").map(|name| tree.text(name));
             let query = self::query(tree, from, tree.number(from, "ctelevelsup")?)?;
             let expression = tree.list(query, "cteList").find(|&expression| name(expression) == name(from))?;
-            output(tree, tree.field(expression, "ctequery")?, number).map(Origin::Expression)
+            output(tree, tree.field(expression, "ctequery")?, number)?
         }
         #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-        RTEKind::RTE_GROUP => tree.list(from, "groupexprs").nth(nth).map(Origin::Expression),
-        _ => None,
-    }
+        RTEKind::RTE_GROUP => tree.list(from, "groupexprs").nth(nth)?,
+        _ => return None,
+    };
+    follow(tree, below, table, left)
 }
 
 /// The query around a place, so many levels up.

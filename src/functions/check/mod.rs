@@ -1,6 +1,5 @@
 //! flake_check: what an operator wants to know before and after a change. It changes nothing, and nobody needs privileges.
 
-mod bounds;
 pub(super) mod calls;
 mod finding;
 mod keys;
@@ -8,14 +7,13 @@ mod layouts;
 mod memory;
 mod node;
 mod readers;
-mod views;
 
 use pgrx::prelude::*;
 
 use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks, upgrade};
-use self::node::{Pair, fault, node_number, node_settings};
+use self::node::{Pair, fault, leases, node_number, node_settings};
 use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
@@ -44,6 +42,7 @@ fn flake_check() -> TableIterator<
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets()),
+        ("leases", status.as_ref().map_or_else(unknown, |_| leases())),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
 }

@@ -8,10 +8,8 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 
-use super::bounds;
-use super::calls::{Column, DEFAULT, argument, layout};
+use super::calls::{Column, argument, column, layout};
 use super::finding::Finding;
-use super::views::Views;
 use crate::functions::layout_uses::{Expression, each_expression, functions};
 use crate::layouts::known;
 use crate::postgres::encoding::to_utf8_lossy;
@@ -100,7 +98,6 @@ struct Catalog<'a> {
 impl Catalog<'_> {
     /// Looks at each expression that calls flake.
     fn look(&self, uses: &mut Uses, flake: Extension) {
-        let mut views = Views::new(self.queries);
         each_expression(self.queries, flake, |Expression { object, tree, table, column }| {
             let Some(tree) = tree else {
                 uses.unread += 1;
@@ -111,7 +108,7 @@ impl Catalog<'_> {
             for call in tree.nodes("FUNCEXPR") {
                 let function = tree.number(call, "funcid").and_then(|function| self.functions.get(&function));
                 let Some(name) = function.map(String::as_str) else { continue };
-                if let Some((column, by)) = read(&mut views, &tree, call, name, table) {
+                if let Some((column, by)) = read(&tree, call, name, table) {
                     uses.read.entry(column).or_default().insert((by, object.clone()));
                 }
                 let Some(column) = column else { continue };
@@ -129,18 +126,12 @@ impl Catalog<'_> {
 
     /// Compares each column whose default makes IDs with what reads it.
     fn compare(&self, uses: &mut Uses) {
-        let bounds = bounds::wrong(self.queries, &uses.made);
         for (column, of) in &uses.made {
             let Some((name, bits)) = self.column(*column) else { continue };
             let layout = known(of.as_bytes());
             if layout.is_some_and(|layout| layout.width() > bits) {
                 uses.wrong
                     .insert(format!("The type of {name} is too small for the IDs of {of} that its default makes."));
-            }
-            if bounds.contains(column) {
-                uses.wrong.insert(format!(
-                    "The default of {name} makes IDs of {of}, but its partitions begin at times of {DEFAULT}."
-                ));
             }
             for (by, object) in uses.read.get(column).into_iter().flatten() {
                 let is_same = layout.zip(known(by.as_bytes())).is_some_and(|(one, other)| one.same_bits(other));
@@ -190,7 +181,7 @@ impl Catalog<'_> {
 }
 
 /// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
-fn read(views: &mut Views<'_>, tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Option<(Column, String)> {
+fn read(tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Option<(Column, String)> {
     let id = if BOUNDS.contains(&name) {
         let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
         comparison.and_then(|above| tree.list(above, "args").find(|&other| other != call))
@@ -200,7 +191,7 @@ fn read(views: &mut Views<'_>, tree: &Tree<'_>, call: Place, name: &str, table: 
         None
     };
     let by = named_by(name).and_then(|number| layout(tree, call, number));
-    views.column(tree, id?, table).zip(by)
+    column(tree, id?, table).zip(by)
 }
 
 /// The number of the argument that names the layout.

@@ -1,19 +1,16 @@
 //! The statement that switches the default of a key, and the one that brings the old one back.
 
-use flake_core::Sequence;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::Key;
 use super::statements::{qualified, rows, run};
-use crate::postgres::encoding::to_utf8_lossy;
 
-/// The sequence of an identity column, $1 and $2, and its options.
+/// The sequence of an identity column, $1 and $2, and the beginning of a clause with its options.
 const SEQUENCE: &str = "
     SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text,
         pg_catalog.concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
             s.seqrelid::pg_catalog.regclass, ' START WITH ', s.seqstart, ' INCREMENT BY ', s.seqincrement, ' MINVALUE ', s.seqmin,
-            ' MAXVALUE ', s.seqmax, ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, ' RESTART WITH '),
-        s.seqincrement::pg_catalog.text, s.seqmin::pg_catalog.text, s.seqmax::pg_catalog.text, s.seqcycle::pg_catalog.text]
+            ' MAXVALUE ', s.seqmax, ' CACHE ', s.seqcache, CASE WHEN s.seqcycle THEN ' CYCLE' ELSE ' NO CYCLE' END, ' RESTART WITH ')]
     FROM pg_catalog.pg_attribute a
     JOIN pg_catalog.pg_depend d ON d.refobjid OPERATOR(pg_catalog.=) a.attrelid
       AND d.refobjsubid OPERATOR(pg_catalog.=) a.attnum::pg_catalog.int4 AND d.deptype OPERATOR(pg_catalog.=) 'i'
@@ -21,6 +18,16 @@ const SEQUENCE: &str = "
       AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
     JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid
     WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
+
+/// The number that a sequence q returns next, and the end of that clause; at the end of a sequence, the last number again.
+const NEXT: &str = "
+    SELECT ARRAY[pg_catalog.concat(CASE
+        WHEN NOT q.is_called THEN q.last_value
+        WHEN n.next OPERATOR(pg_catalog.>=) s.seqmin AND n.next OPERATOR(pg_catalog.<=) s.seqmax THEN n.next
+        WHEN NOT s.seqcycle THEN q.last_value
+        WHEN s.seqincrement OPERATOR(pg_catalog.>) 0 THEN s.seqmin ELSE s.seqmax END, ')')]
+    FROM pg_catalog.pg_sequence s JOIN q ON s.seqrelid OPERATOR(pg_catalog.=) q.tableoid
+    CROSS JOIN LATERAL (SELECT q.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) s.seqincrement) n(next)";
 
 /// Gives a key another default; returns the statement that brings the old one back.
 pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<Vec<u8>, SpiError> {
@@ -41,24 +48,13 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     Ok(undo)
 }
 
-/// The clause that makes an identity column of the same kind, whose sequence goes on where the present one is.
+/// The clause that makes an identity column of the same kind, whose sequence continues where the present one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
-    let options = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
-    let options = options.first().map_or(&[][..], |row| row);
-    let [Some(name), Some(clause), numbers @ ..] = options else { pgrx::error!("identity column without a sequence") };
-    let state = [&b"SELECT ARRAY[last_value::pg_catalog.text, is_called::pg_catalog.text] FROM "[..], name].concat();
-    let state = rows(client, &state, &[])?;
-    let text = |text: &Option<Vec<u8>>| to_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
-    let numbers: Vec<_> = state.iter().flatten().chain(numbers).map(text).collect();
-    let number = |n: usize| numbers.get(n).and_then(|text| text.parse().ok()).unwrap_or_default();
-    let flag = |n: usize| numbers.get(n).is_some_and(|text| text == "true");
-    let sequence = Sequence {
-        last: number(0),
-        is_called: flag(1),
-        increment: number(2),
-        min: number(3),
-        max: number(4),
-        cycles: flag(5),
+    let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
+    let Some([Some(name), Some(clause)]) = found.first().map(|row| &row[..]) else {
+        pgrx::error!("identity column without a sequence")
     };
-    Ok([clause, sequence.next().to_string().as_bytes(), b")"].concat())
+    let next = [b"WITH q AS (SELECT tableoid, * FROM ", &name[..], b")", NEXT.as_bytes()].concat();
+    let next = rows(client, next, &[])?.into_iter().flatten().flatten().flatten();
+    Ok(clause.iter().copied().chain(next).collect())
 }

@@ -37,10 +37,3 @@ SELECT count(*) FROM batched;
 -- Not where one value is expected.
 SELECT CASE WHEN flake_batch('twitter', 2) > 0 THEN 1 END;
 UPDATE batched SET item = 'salt' WHERE id = flake_batch('twitter', 1);
-
--- The planner knows how many rows there will be.
-EXPLAIN SELECT * FROM flake_batch('twitter', 12345);
-EXPLAIN SELECT flake_batch('twitter', 10 * 100);
-PREPARE batch(integer) AS SELECT * FROM flake_batch('twitter', $1);
-EXPLAIN EXECUTE batch(777);
-EXPLAIN SELECT * FROM generate_series(1, 3) n, LATERAL flake_batch('twitter', n);

@@ -86,6 +86,7 @@ impl Chance {
             27 | 28 => Event::GoOn { slot, stop: self.stop() },
             29 => Event::ToUsed { which: self.below(20), by: -(self.below(2) as i64), waits: !self.is(3) },
             30 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
+            31 => self.lease(),
             _ => self.rare(),
         }
     }
@@ -179,7 +180,8 @@ impl Chance {
     /// Draws a story.
     pub fn story(&mut self) -> Story {
         let mut events = Vec::new();
-        match self.below(8) {
+        match self.below(9) {
+            8 => self.of_lessees(&mut events),
             6 | 7 => self.of_takeovers(&mut events),
             0 => {
                 for _ in 0..10 + self.below(80) {
