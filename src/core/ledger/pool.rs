@@ -272,8 +272,7 @@ impl Pool {
             },
             Some((worker, until)) => {
                 let is_it = |lease: &&Lease| {
-                    of_layout(lease)
-                        && (lease.worker, lease.until, lease.database) == (worker, until, request.database)
+                    of_layout(lease) && (lease.worker, lease.until, lease.database) == (worker, until, request.database)
                 };
                 let Some(lease) = leases.iter().find(is_it) else { return Answer::Lost };
                 (worker, lease.since)

@@ -1,7 +1,7 @@
 """Writes tests/vectors/lease.csv: what a client of leases makes and asks for, from definitions that no client is written by.
 
-The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID where
-that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID
+where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
 
 import random
 
@@ -35,7 +35,7 @@ class Client:
         else:
             if not self.chain or (self.chain[-1]["worker"], self.chain[-1]["end"]) != (worker, start):
                 self.chain = []
-            self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall, "until": until})
+            self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall})
             self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
 
     def lose(self, steady):
