@@ -29,4 +29,3 @@ SELECT flake_explain(4607219472785670, 'si');
 SELECT max(length(line)) <= 100 AS fits
 FROM flake_layouts l, string_to_table(flake_explain(flake_make(LEAST(ends_at, '2026-01-01Z'), '{}', l.name), l.name), E'\n') line;
 
-SELECT flake_make(NULL, '{}'), flake_make('2022-01-01Z', NULL), flake_to_text(NULL), flake_from_text(NULL), flake_explain(NULL::bigint);
