@@ -172,8 +172,8 @@ def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, t
         SELECT count(*), count(*) FILTER (WHERE at + interval '{tick}' <= before), count(*) FILTER (WHERE at > after)
         FROM (SELECT before, {timestamp} AS at, after FROM (
             SELECT clock_timestamp() AS before, {call} AS id, clock_timestamp() AS after
-            FROM generate_series(1, 1000000) OFFSET 0) made) s""")
-    assert late == [(1_000_000, 0, 0)]
+            FROM generate_series(1, 200000) OFFSET 0) made) s""")
+    assert late == [(200_000, 0, 0)]
 
 
 def test_a_clock_before_the_epoch(advanced):

@@ -85,23 +85,6 @@ def test_tick_tock(servers):
         assert len(set(everything)) == 6000
 
 
-def test_timestamp_used_up(servers):
-    server = servers(clock="2079-09-07 15:47:36")
-    with server.connect() as db:
-        with pytest.raises(psycopg.errors.SequenceGeneratorLimitExceeded) as error:
-            db.execute("SELECT sno_next()")
-        assert error.value.diag.message_primary == 'reached the last tick of layout "sno"'
-
-
-def test_standby(servers):
-    primary = servers()
-    standby = servers(standby_of=primary)
-    with standby.connect() as db:
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction) as error:
-            db.execute("SELECT sno_next()")
-        assert error.value.diag.message_primary == "cannot execute sno_next() during recovery"
-
-
 def test_abbreviated_keys(server):
     with server.connect() as db:
         logged = []
