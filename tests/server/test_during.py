@@ -50,14 +50,7 @@ def spans(million):
         FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '1 day' AS at FROM generate_series(0, 190) n) s;
         CREATE TABLE snos (id sno PRIMARY KEY);
         INSERT INTO snos SELECT sno_make(timestamptz '2026-01-01Z' + n * interval '17 s') FROM generate_series(0, 99999) n;
-        CREATE TABLE parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id)""")
-    for command in million.execute("""
-            SELECT format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES FROM (%s) TO (%s)', n, flake_min(at),
-                          flake_min(at + interval '20 days'))
-            FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '20 days' AS at FROM generate_series(0, 9) n) s
-            """).fetchall():  # fmt: skip
-        million.execute(command[0])
-    million.execute("INSERT INTO parts SELECT id FROM ids WHERE id % 5 = 0; ANALYZE spans, snos, parts")
+        ANALYZE spans, snos""")
     return million
 
 
@@ -118,7 +111,8 @@ def test_below_union_all(spans, dear, span):
 @pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
 def test_below_exists(spans, dear, more):
     """The planner plans it twice, and simplifies it a third time between."""
-    query = f"""SELECT count(*) FILTER (WHERE EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7))){more})
+    exists = "EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7)))"
+    query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
                 FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query), plan(spans, query)
     expected = 0 if more else 106

@@ -3,7 +3,6 @@
 Every database keeps the mark in its WAL, so a server that has replayed a commit knows an instant above the commit's IDs.
 """
 
-import psycopg
 import pytest
 
 from clients import Made
@@ -20,7 +19,7 @@ from standing_clock import (
     restart_with_nothing_to_replay,
     server_at_0,
     sessions,
-)
+)  # fmt: skip
 
 # Events before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
 # the beginning. IDs are made at 0 and at 60, and the last commit's time is always 0.
@@ -96,18 +95,6 @@ def test_failover(own_servers, happens, behind):
         standby.promote()
     assert next(steps, None) is None
     pass_through(standby, made, -behind, 0, 60)
-
-
-def test_the_error_says_how_far_the_clock_is_behind(own_servers):
-    primary, made = server_at_0(own_servers), Made()
-    standby = own_servers(standby_of=primary, clock=at(-3600))
-    insert(primary, made)
-    restart_with_nothing_to_replay(primary, standby)
-    fail_over(primary, standby)
-    with standby.connect() as db:
-        for kind in ["twitter", "base64id"]:
-            error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT flake_next('{kind}')")
-            assert error.value.diag.message_primary == f'clock is behind the last ID of layout "{kind}"'
 
 
 def test_each_database_keeps_its_own_mark(own_servers):

@@ -19,7 +19,7 @@ from horizon import (
     passes_sno,
     take_snapshot,
     wait_for_next_tick,
-)
+)  # fmt: skip
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
@@ -129,7 +129,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
 
 @pytest.mark.parametrize("asked", ["early", "late"])
 @pytest.mark.parametrize("begun", ["before", "after"])
-@pytest.mark.parametrize("later", [0, 3, 300, 3000])
+@pytest.mark.parametrize("later", [0, 3000])
 def test_what_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
     """Also when many other transactions have used its slot since."""
     writer.execute("BEGIN")
@@ -173,9 +173,8 @@ CASCADES = """CREATE TABLE customers (id integer PRIMARY KEY);
 ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id = 2"}
 
 
-@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("level, asked", [("REPEATABLE READ", "before"), ("SERIALIZABLE", "never")])
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("asked", ["before", "never"])
 def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, action, level, asked):
     """The horizon that it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")

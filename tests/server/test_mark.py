@@ -1,26 +1,13 @@
 """The mark of a database, the sequence flake_mark: what may happen to it, what it costs, and who can do what with it."""
 
 import subprocess
-import time
 
 import psycopg
 import pytest
 
 from clients import MAKE, Made
 from conftest import bindir
-from standing_clock import (
-    TABLE,
-    at,
-    attempt,
-    attempts,
-    fail_over,
-    insert,
-    make,
-    make_in_all,
-    pass_through,
-    running,
-    server_at_0,
-)
+from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, make_in_all, pass_through, running, server_at_0
 
 FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
 
@@ -107,20 +94,6 @@ def test_without_its_file(own_servers):
     pass_through(server, made, -3600, 0, 60, dbname="other")
 
 
-def test_a_restart_without_the_file_waits_for_two_seconds(own_servers):
-    """Somebody else may have gone on under this number."""
-    server, made = server_at_0(own_servers), Made()
-    insert(server, made)
-    server.stop("fast")
-    (server.dir / "data" / "flake.mark").unlink()
-    server.set_clock(running(100))
-    server.launch()
-    with server.connect() as db:
-        began = time.monotonic()
-        make(db, made)
-        assert time.monotonic() - began > 1.5
-
-
 def test_a_clean_restart_does_not_wait(own_servers):
     """Neither in the database that made the last IDs, nor in another one, though their marks are seconds ahead."""
     server, made = server_at_0(own_servers), Made()
@@ -153,25 +126,6 @@ def test_a_last_value_far_ahead_is_ignored(own_servers):
     [(severity, message)] = notices
     assert severity == "WARNING" and "flake_mark" in message
     insert(server, made)
-
-
-def test_the_last_value_does_not_count_where_there_are_marks(own_servers):
-    server, made = server_at_0(own_servers), Made()
-    insert(server, made)
-    server.sql(FAR_AHEAD)
-    server.sql("SELECT nextval('flake_mark') FROM generate_series(1, 100)")
-    server.set_clock(at(10))
-    make_in_all(server, made)
-    server.restart(while_stopped=lambda: server.set_clock(at(20)))
-    with server.connect() as db:
-        notices = []
-        db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-        make(db, made)
-        assert notices == []
-    server.stop("immediate")
-    (server.dir / "data" / "flake.mark").unlink()
-    server.launch()
-    pass_through(server, made, 0, 10, 20)
 
 
 def test_its_last_value_can_be_set_elsewhere(own_servers):
