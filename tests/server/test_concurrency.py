@@ -46,7 +46,7 @@ def check(server, layout, expected):
 
 
 @pytest.mark.parametrize("layout", FEW)
-def test_lasting_sessions(server, layout):
+def test_no_id_of_lasting_sessions_is_made_twice(server, layout):
     make_table(server, layout)
     server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
     assert server.value("SELECT count(DISTINCT session) FROM made") == 32
@@ -54,7 +54,7 @@ def test_lasting_sessions(server, layout):
 
 
 @pytest.mark.parametrize("layout", FEW)
-def test_a_new_session_for_every_transaction(server, layout):
+def test_no_id_of_sessions_for_one_transaction_is_made_twice(server, layout):
     make_table(server, layout)
     server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-t", RECONNECTING)
     assert server.value("SELECT count(DISTINCT session) FROM made") > 32

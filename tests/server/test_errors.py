@@ -156,7 +156,7 @@ def check(error, sqlstate, message, detail, hint):
 
 
 @pytest.mark.parametrize("sql, expected", [pytest.param(row[1], row[2:], id=row[0]) for row in PLAIN])
-def test_input(server, sql, expected):
+def test_each_mistake_has_its_sqlstate_detail_and_hint(server, sql, expected):
     with server.connect() as db:
         db.execute("SET timezone = 'UTC'")
         with pytest.raises(psycopg.Error) as error:
@@ -190,7 +190,7 @@ CONFIGURATIONS = [
 @pytest.mark.parametrize(
     "settings, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
 )
-def test_configuration(configured, settings, layout, expected):
+def test_an_impossible_configuration_is_an_error(configured, settings, layout, expected):
     configured.restart(*settings)
     with configured.connect() as db:
         for _ in range(2):
@@ -231,7 +231,7 @@ CLOCKS = [
 
 
 @pytest.mark.parametrize("clock, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CLOCKS])
-def test_clock(servers, clock, layout, expected):
+def test_a_clock_outside_of_a_layouts_time_is_an_error(servers, clock, layout, expected):
     server, call = servers(clock="+0"), "sno_next()" if layout == "sno" else f"flake_next('{layout}')"
     server.set_clock(clock)
     with server.connect() as db:

@@ -83,7 +83,7 @@ FAILOVERS = [
 
 
 @pytest.mark.parametrize("happens, behind", FAILOVERS, ids=[f"{happens.__name__}-{behind}" for happens, behind in FAILOVERS])
-def test_failover(own_servers, happens, behind):
+def test_no_id_is_made_twice_after_a_failover(own_servers, happens, behind):
     """The clock of the standby is behind, and later comes to the instants at which the primary made IDs."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-behind))

@@ -176,7 +176,7 @@ def test_a_thousand_connections(servers):
     assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
-def test_stats(servers):
+def test_flake_stats_shows_the_ledger_to_those_who_monitor(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("open", 1, 0, 0)]
@@ -225,7 +225,7 @@ def test_preloading_saves_the_first_wait(servers):
         pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
 
 
-def test_pgbouncer(servers):
+def test_no_id_is_made_twice_behind_pgbouncer(servers):
     """200 clients over 20 server sessions, which change hands after every transaction."""
     server = servers()
     server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")

@@ -41,7 +41,7 @@ SCHEMA = """
 WHO = "SELECT current_user, session_user, current_setting('role')"
 
 
-def test_dump_and_restore(server, tmp_path):
+def test_a_restored_dump_has_the_same_rows_and_layouts(server, tmp_path):
     server.sql("CREATE DATABASE original")
     server.sql("CREATE DATABASE restored")
     with server.connect(dbname="original") as db:

@@ -62,7 +62,7 @@ HAPPENINGS = [
 
 
 @pytest.mark.parametrize("happens", HAPPENINGS, ids=lambda happens: happens.__name__)
-def test_failover_after(own_servers, happens):
+def test_no_id_is_made_twice_after_an_event_and_a_failover(own_servers, happens):
     """A failover to a server whose clock is behind, and comes to the instants at which IDs were made."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-3))
@@ -75,7 +75,7 @@ def test_failover_after(own_servers, happens):
     pass_through(standby, made, -3, 2, 60, **options)
 
 
-def test_without_its_file(own_servers):
+def test_the_page_says_what_a_lost_file_said(own_servers):
     """The file was deleted while the server was stopped, and the clock set back."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE DATABASE other")
@@ -137,7 +137,7 @@ def test_its_last_value_can_be_set_elsewhere(own_servers):
     assert "CREATE UNLOGGED SEQUENCE public.flake_mark_until" in dump
 
 
-def test_a_page_of_something_else(own_servers):
+def test_a_page_without_marks_is_an_error(own_servers):
     """A page that does not begin as marks do is not read as marks."""
     server = server_at_0(own_servers)
     file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_mark')")

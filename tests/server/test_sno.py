@@ -19,7 +19,7 @@ def server(servers):
 
 
 @pytest.mark.parametrize("arguments", [[], ["-C"]], ids=["lasting", "reconnecting"])
-def test_many_sessions(server, arguments):
+def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     server.sql("DROP TABLE IF EXISTS made; CREATE UNLOGGED TABLE made (id sno PRIMARY KEY, n int)")
     each = (8 if arguments else 40) * SECONDS
     server.pgbench(INSERT, *arguments, "-c", 32, "-j", 2, "-t", each)
@@ -48,7 +48,7 @@ def ids(db, count, *arguments):
     return [id for id, in db.execute(f"SELECT {call}::text FROM generate_series(1, {count})")]
 
 
-def test_abbreviated_keys(server):
+def test_sorting_uses_abbreviated_keys(server):
     with server.connect() as db:
         logged = []
         db.execute("""CREATE UNLOGGED TABLE many AS
@@ -86,7 +86,7 @@ def sno_dumper(type_oid):
     return SnoDumper
 
 
-def test_psycopg(server):
+def test_psycopg_reads_and_writes_snos_in_both_formats(server):
     with server.connect() as db:
         db.execute("CREATE TABLE p (id sno PRIMARY KEY)")
         made, = db.execute("SELECT sno_next(9)").fetchone()
@@ -117,7 +117,7 @@ def test_psycopg(server):
             copy.write(short)
 
 
-def test_soft_errors(server):
+def test_malformed_snos_are_soft_errors(server):
     if server.value("SELECT current_setting('server_version_num')::int") < 160000:
         pytest.skip("PostgreSQL has soft errors from 16 on")
     assert server.value("SELECT pg_input_is_valid('brpk4q72xwf2m63l', 'sno')") is True
@@ -126,7 +126,7 @@ def test_soft_errors(server):
         ('invalid input syntax for type sno: "x"', "Expected 16 characters, got 1.", "22P02")]  # fmt: skip
 
 
-def test_row_estimates(server):
+def test_estimates_of_rows_are_close(server):
     """A sno of each minute of 20 days, all of which are in the sample: hours, and single bounds. The histogram is finer than
     that of another type, from the same sample."""
     with server.connect() as db:
