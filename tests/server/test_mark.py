@@ -56,8 +56,9 @@ def maintained(server, made):
 
 
 HAPPENINGS = [
-    extension_recreated, extension_moved, database_copied_as_wal, database_copied_as_files, sequence_altered,
-    sequence_set, maintained,
+    extension_recreated, database_copied_as_wal, sequence_altered,
+    *(pytest.param(happens, marks=pytest.mark.matrix)
+      for happens in [extension_moved, database_copied_as_files, sequence_set, maintained]),
 ]  # fmt: skip
 
 
