@@ -156,7 +156,7 @@ def check(error, sqlstate, message, detail, hint):
 
 
 @pytest.mark.parametrize("sql, expected", [pytest.param(row[1], row[2:], id=row[0]) for row in PLAIN])
-def test_input(server, sql, expected):
+def test_each_mistake_has_its_sqlstate_detail_and_hint(server, sql, expected):
     with server.connect() as db:
         db.execute("SET timezone = 'UTC'")
         with pytest.raises(psycopg.Error) as error:
@@ -190,7 +190,7 @@ CONFIGURATIONS = [
 @pytest.mark.parametrize(
     "settings, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
 )
-def test_configuration(configured, settings, layout, expected):
+def test_an_impossible_configuration_is_an_error(configured, settings, layout, expected):
     configured.restart(*settings)
     with configured.connect() as db:
         for _ in range(2):
@@ -199,14 +199,6 @@ def test_configuration(configured, settings, layout, expected):
             check(error, *expected)
         # IDs that exist can be read in any configuration.
         assert db.execute("SELECT flake_timestamp(1, %s)", (layout,)).fetchone()
-
-
-def test_an_impossible_pair_is_corrected_by_a_reload(servers):
-    server = servers("flake.node_id=7", "flake.node_count=7")
-    with pytest.raises(psycopg.errors.InvalidParameterValue):
-        server.sql("SELECT flake_next('twitter')")
-    server.reload("flake.node_id=6")
-    assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 146") == 6
 
 
 def test_node_settings_are_in_force_until_the_next_start(servers):
@@ -229,18 +221,17 @@ def test_node_settings_are_in_force_until_the_next_start(servers):
 
 # clock | layout | SQLSTATE | message | DETAIL | HINT
 CLOCKS = [
-    ("clock before the epoch", "2009-01-01 00:00:00", "twitter", "55000", 'the clock is before the epoch of layout "twitter"',
-     "The clock says 2009-01-01 00:00:00+00, and the epoch is 2010-11-04 01:42:54.657+00.", "Check the server's clock"),
     ("timestamp used up", "2080-07-10 17:30:31", "twitter", "2200H", 'reached the last tick of layout "twitter"',
      "Its last tick ended at 2080-07-10 17:30:30.209+00.", "Check the server's clock"),
     ("timestamp used up in 34 years", "2056-01-01 00:00:00", "si", "2200H", 'reached the last tick of layout "si"',
      "Its last tick ended at 2055-11-04 19:53:47.776+00.", "use a layout with a later epoch"),
-    ("timestamp of a sno used up", "2079-09-07 15:47:36", "sno", "2200H", 'reached the last tick of layout "sno"', "", ""),
+    ("timestamp of a sno used up", "2079-09-07 15:47:36", "sno", "2200H", 'reached the last tick of layout "sno"',
+     "Its last tick ended at 2079-09-07 15:47:35.552+00.", "use a layout with a later epoch"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("clock, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CLOCKS])
-def test_clock(servers, clock, layout, expected):
+def test_a_clock_outside_of_a_layouts_time_is_an_error(servers, clock, layout, expected):
     server, call = servers(clock="+0"), "sno_next()" if layout == "sno" else f"flake_next('{layout}')"
     server.set_clock(clock)
     with server.connect() as db:

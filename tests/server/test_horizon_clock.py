@@ -1,6 +1,5 @@
 """No ID is made below a horizon that was announced, whatever the clock says then and whichever server goes on with the data."""
 
-import psycopg
 import pytest
 
 from clients import KINDS, Made
