@@ -52,7 +52,7 @@ bench: ## flake beside its alternatives, on throwaway servers; writes docs/expla
 package: ## Debian packages and tarballs in target/dist, for each PostgreSQL that is installed, or FLAKE_PACKAGE_VERSIONS="15 17"
 	@scripts/package
 
-package-test: ## installs the packages of PostgreSQL 15, 17 and 18 on clean machines, as root, and upgrades to them; builds twice
+package-test: ## installs the packages of PostgreSQL 15 to 19 on clean machines, as root, and upgrades to them; builds twice
 	@scripts/package-test
 
 dist: ## the archive for PGXN in target/dist

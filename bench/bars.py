@@ -1,7 +1,8 @@
 """Bars: how many instructions may be spent on what should be fast, by themselves or beside PostgreSQL's own way. Valgrind counts
 them in a server of one process, so that a busy machine shows the same as an idle one.
 
-    bars.py BINDIR DATA   in the stopped cluster in DATA, which has the extension; fails if a bar is exceeded
+    bars.py BINDIR DATA LIBRARY SYMBOLS   in the stopped cluster in DATA, which has the extension, with this library and its debug
+                                          symbols; fails if a bar is exceeded
 """
 
 import os
@@ -11,10 +12,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 FEW, MANY = 2_000, 18_000
-# A key of each kind for every five minutes.
+EXECUTOR = "standard_ExecutorRun"
+# A compiler may have put those that call these into their callers.
+PLANNER = "pg_parse_query", "parse_analyze_fixedparams", "pg_rewrite_query", "standard_planner"
+# A key of each kind for every five minutes. PostgreSQL 19 would compress the statistics by lz4, and planning reads them.
 SETUP = [
+    "SET default_toast_compression = pglz",
     "DROP TABLE IF EXISTS keys",
     "CREATE TABLE keys AS SELECT flake_min(at, 'twitter') AS id, sno_make(at, 0, n % 50, n * 29 % 60000) AS sno "
     "FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '5 minutes' AS at FROM generate_series(1, 20000) n) s",
@@ -32,12 +38,12 @@ CALLED = f"SELECT count(f) FROM (SELECT {{what}} AS f FROM {IDS} OFFSET 0) s"
 UNSORTED = "SELECT count(f) FROM (SELECT f FROM (SELECT {what} AS f FROM keys ORDER BY hashint8(id) LIMIT {rows}) k OFFSET 0) s"
 SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 
-# How many it may be in a row, or how many times those of something else; and what of it is not counted, the row and an argument.
-# A session whose steps pass more quickly, as the machine is busy, reads the clock more often. Since PostgreSQL 16, numbers are
-# read in fewer instructions, and planning takes fewer.
-CALLS = [
-    ("flake_next('twitter')", "id", 160, None),
-    ("sno_next()", "id", 310, None),
+# How many a call may take in the library, without what the executor adds, which depends on its version. A session whose steps pass
+# more quickly, as valgrind is slow and the machine is busy, reads the clock more often; so the readings are left out.
+ALONE = [("flake_next", "flake_next('twitter')", 110), ("sno_next", "sno_next()", 195)]
+READING = "*by_the_clock*"
+# How many times those of something else it may be in a row; and what of both is not counted, the row and an argument.
+BESIDE = [
     ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),
     ("flake_from_text(id::text, 'twitter')", "id::text", 0.9, "id::text::bigint"),
@@ -51,72 +57,78 @@ PLANS = [
     (f"sno_during(sno, {DAY})", 1.3, f"uuid BETWEEN {UUIDS}"),
 ]
 
-# With the release candidate of PostgreSQL 19 these take more. The reason has not been looked for yet.
-SINCE_19 = {"flake_next('twitter')": 215, "sno_next()": 330, f"sno_during(sno, {DAY})": 1.75}
+class Server(NamedTuple):
+    """A stopped one, whose sessions load the library of a folder of its own."""
+
+    bindir: str
+    data: pathlib.Path
+    folder: str
+
+    def run(self, statements, *wrapper):
+        as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+        settings = ["-D", self.data, "-c", f"dynamic_library_path={self.folder}:$libdir"]
+        done = subprocess.run(
+            [*as_server, *wrapper, f"{self.bindir}/postgres", "--single", *settings, "-E", "postgres"],
+            input="".join(f"{statement}\n" for statement in statements), check=False, capture_output=True, text=True, cwd="/",
+        )  # fmt: skip
+        if done.returncode or re.search("(ERROR|FATAL|PANIC):", done.stderr):
+            raise SystemExit(done.stderr)
+
+    def counts(self, statements, *toggles, end):
+        """The instructions in each of the statements, where collecting changes as each of these functions begins and ends, up to
+        where the last one ends."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder).chmod(0o777)
+            self.run(statements, "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
+                     *(f"--toggle-collect={function}" for function in toggles), f"--dump-after={end}")  # fmt: skip
+            files = [pathlib.Path(folder, f"out.{number}") for number in range(1, len(statements) + 1)]
+            return [int(re.search(r"^totals: (\d+)", file.read_text(), re.M)[1]) for file in files]
+
+    def of_rows(self, queries, *toggles):
+        """The instructions per row of each query."""
+        statements = [query.replace("{rows}", str(rows)) for query in queries for rows in (FEW, MANY)]
+        found = self.counts([FIRST, *statements], *toggles, end=EXECUTOR)[1:]
+        pairs = zip(queries, found[::2], found[1::2], strict=True)
+        return {query: (many - few) / (MANY - FEW) for query, few, many in pairs}
+
+    def of_plans(self, conditions):
+        """The instructions from the text to the plan of a query, where the same has been planned before."""
+        statements = [f"SELECT FROM keys WHERE {condition}" for condition in conditions for _ in range(2)]
+        return dict(zip(conditions, self.counts(statements, *PLANNER, end=PLANNER[-1])[1::2], strict=True))
 
 
-def bars_of(bindir):
-    """The bars for a version."""
-    version = subprocess.run([f"{bindir}/postgres", "--version"], check=True, capture_output=True, text=True, cwd="/").stdout
-    later = SINCE_19 if int(re.search(r"\) (\d+)", version)[1]) >= 19 else {}
-    calls = [(what, without, later.get(what, most), beside) for what, without, most, beside in CALLS]
-    return calls, [(what, later.get(what, most), beside) for what, most, beside in PLANS]
+def prepare(bindir, data, library, symbols, folder):
+    """A server whose library valgrind knows the functions of."""
+    os.chmod(folder, 0o755)
+    shutil.copy(symbols, f"{folder}/flake.debug")
+    subprocess.run(["objcopy", "--add-gnu-debuglink=flake.debug", library, "flake.so"], check=True, cwd=folder)
+    server = Server(bindir, data, folder)
+    server.run(SETUP)
+    return server
 
 
-def run(bindir, data, statements, *wrapper):
-    as_server = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    done = subprocess.run(
-        [*as_server, *wrapper, f"{bindir}/postgres", "--single", "-D", data, "-E", "postgres"],
-        input="".join(f"{statement}\n" for statement in statements), check=False, capture_output=True, text=True, cwd="/",
-    )  # fmt: skip
-    if done.returncode or re.search("(ERROR|FATAL|PANIC):", done.stderr):
-        raise SystemExit(done.stderr)
-
-
-def counts(bindir, data, statements, *functions):
-    """The instructions of functions of the server in each of the statements, up to where the last function ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder).chmod(0o777)
-        run(bindir, data, statements, "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out",
-            *(f"--toggle-collect={function}" for function in functions), f"--dump-after={functions[-1]}")  # fmt: skip
-        files = [pathlib.Path(folder, f"out.{number}") for number in range(1, len(statements) + 1)]
-        return [int(re.search(r"^totals: (\d+)", file.read_text(), re.M)[1]) for file in files]
-
-
-def of_rows(bindir, data, queries):
-    """The instructions of the executor per row, of each query."""
-    statements = [query.replace("{rows}", str(rows)) for query in queries for rows in (FEW, MANY)]
-    found = counts(bindir, data, [FIRST, *statements], "standard_ExecutorRun")[1:]
-    pairs = zip(queries, found[::2], found[1::2], strict=True)
-    return {query: (many - few) / (MANY - FEW) for query, few, many in pairs}
-
-
-def of_plans(bindir, data, conditions):
-    """The instructions from the text to the plan of a query, where the same has been planned before."""
-    statements = [f"SELECT FROM keys WHERE {condition}" for condition in conditions for _ in range(2)]
-    # A compiler may have put those that call these into their callers.
-    functions = "pg_parse_query", "parse_analyze_fixedparams", "pg_rewrite_query", "standard_planner"
-    return dict(zip(conditions, counts(bindir, data, statements, *functions)[1::2], strict=True))
-
-
-def measured(bindir, data):
+def measured(bindir, data, library, symbols):
     """Each measurement: its name, its figure, and the most that it may be."""
-    run(bindir, data, SETUP)
-    calls, in_plans = bars_of(bindir)
-    called = {what: CALLED.replace("{what}", what) for bar in calls for what in (bar[0], bar[1], bar[3]) if what}
-    keys = [key for bar in SORTS for key in (bar[0], bar[2])]
-    ordered = {key: [query.replace("{what}", key) for query in (SORTED, UNSORTED)] for key in keys}
-    rows = of_rows(bindir, data, [*called.values(), *(query for queries in ordered.values() for query in queries)])
-    plans = of_plans(bindir, data, [what for bar in in_plans for what in (bar[0], bar[2])])
-    for what, without, most, beside in calls:
-        own = rows[called[what]] - rows[called[without]]
-        others = rows[called[beside]] - rows[called[without]] if beside else 1
-        yield f"{what} beside {beside}" if beside else what, own / others, most
-    for what, most, beside in SORTS:
-        own, others = (rows[ordered[key][0]] - rows[ordered[key][1]] for key in (what, beside))
-        yield f"sorting {what} beside {beside}", own / others, most
-    for what, most, beside in in_plans:
-        yield f"planning {what} beside {beside}", plans[what] / plans[beside], most
+    with tempfile.TemporaryDirectory() as folder:
+        server = prepare(bindir, data, library, symbols, folder)
+        for function, call, most in ALONE:
+            query = CALLED.replace("{what}", call)
+            yield call, server.of_rows([query], function, READING)[query], most
+
+        called = {what: CALLED.replace("{what}", what) for bar in BESIDE for what in (bar[0], bar[1], bar[3])}
+        keys = [key for bar in SORTS for key in (bar[0], bar[2])]
+        ordered = {key: [query.replace("{what}", key) for query in (SORTED, UNSORTED)] for key in keys}
+        rows = server.of_rows([*called.values(), *(query for queries in ordered.values() for query in queries)], EXECUTOR)
+        for what, without, most, beside in BESIDE:
+            own, others = (rows[called[call]] - rows[called[without]] for call in (what, beside))
+            yield f"{what} beside {beside}", own / others, most
+        for what, most, beside in SORTS:
+            own, others = (rows[ordered[key][0]] - rows[ordered[key][1]] for key in (what, beside))
+            yield f"sorting {what} beside {beside}", own / others, most
+
+        plans = server.of_plans([what for bar in PLANS for what in (bar[0], bar[2])])
+        for what, most, beside in PLANS:
+            yield f"planning {what} beside {beside}", plans[what] / plans[beside], most
 
 
 def main():

@@ -11,7 +11,7 @@ from rounds import compared, interleaved, medians
 from sessions import pgbench
 
 CLIENTS, ROWS = 8, 200_000
-# Of the writers while lag is measured, so that it is not that of a machine without time.
+# Of the writers while lag is measured, so that the machine is not the limit.
 PER_SECOND = 400
 PAUSE = 0.001
 LONG = 1.0

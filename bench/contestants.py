@@ -1,4 +1,4 @@
-"""Who takes part: ways to make an ID in PostgreSQL, each with a table that uses it."""
+"""Ways to make an ID in PostgreSQL, each with a table that uses it."""
 
 from dataclasses import dataclass
 

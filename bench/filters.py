@@ -10,7 +10,7 @@ ROWS = 10_000_000
 FOUND = [1_000, 100_000]
 # An ID of every 3 seconds.
 STEP = 3
-# How the time is asked for, of which table. An expression that the planner does not know for an ID's time stays a filter.
+# The expression of the time, and the table. An expression that the planner does not know for an ID's time stays a filter.
 WAYS = {
     "scan": ("plain", "flake_timestamp(id + 0)"),
     "column": ("generated", "created_at"),

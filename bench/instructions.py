@@ -26,7 +26,7 @@ def count(bindir, data, expression, rows, first=""):
 
 
 def per_call(bindir, data, calls):
-    """Instructions of each call, less those of a row that calls nothing; and the latter after LOAD 'flake', which should be
+    """Instructions of each call, less a row's that calls nothing; and the latter after LOAD 'flake', which should be
     the same as before. None without valgrind."""
     if not shutil.which("valgrind"):
         return None

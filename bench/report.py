@@ -126,7 +126,7 @@ def filters(results):
     ratios = " and ".join(f"{each['view']:.3f} ×" for each in results["of by hand"].values())
     return table(heads, rows) + (
         f"\n\nThe view takes {ratios} the time of the range that is written by hand, and where each row is found "
-        f"{results['of scan, everything']:.2f} × that of the filter."
+        f"{results['of scan, everything']:.2f} × the filter's."
     )
 
 
@@ -193,7 +193,7 @@ def first(counted):
     beside, alone = counted["beside"], counted["alone"]
     return (
         f"The first `flake_next` of a session and its exit take {beside['flake_next']:,} instructions in a server that has "
-        f"preloaded the library, those of `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in "
+        f"preloaded the library, with `nextval` {beside['nextval']:,}; in a session that is alone, which leaves a note in "
         f"flake's file, {alone['flake_next']:,} and {alone['nextval']:,}."
     )
 

@@ -60,7 +60,7 @@ def inserts(db, contestants, rounds, seconds):
 
 
 def reconnecting(rounds, seconds):
-    """Transactions per second of single-row INSERTs, each on a connection of its own, of those of bigserial; by how many
+    """Transactions per second of single-row INSERTs, each on a connection of its own, beside bigserial's; by how many
     microseconds of one client they are longer; and the processor's time that the server takes for one, of bigserial's."""
     def script(key):
         return f"INSERT INTO of_{key} (n) VALUES (1);\n"

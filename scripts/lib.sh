@@ -52,8 +52,8 @@ find_postgres() {
     version=$("$pg_config" --version)
     major=${version#PostgreSQL } major=${major%%[!0-9]*}
     bindir=$("$pg_config" --bindir)
-    # Where the build for this PostgreSQL is laid out as it will be installed. FLAKE_STAGE names another, such as that of an older
-    # commit.
+    # Where the build for this PostgreSQL is laid out as it will be installed. FLAKE_STAGE names another, such as an older
+    # commit's.
     stage=${FLAKE_STAGE:-$root/target/stage-$major${FLAKE_FEATURES:+-$FLAKE_FEATURES}}
 }
 
@@ -72,7 +72,7 @@ debian_mirror() {
         awk '/\/debian\/?$/ && !mirror { mirror = $0; print } END { exit !mirror }'
 }
 
-# The time that packages give their files: that of the last commit, or the one that SOURCE_DATE_EPOCH names. Without a history,
+# The time that packages give their files: the last commit's, or the one that SOURCE_DATE_EPOCH names. Without a history,
 # as in the archive of `make dist`, the files have it.
 source_date() { echo "${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || stat -c %Y "$root/Cargo.toml")}"; }
 
@@ -127,8 +127,8 @@ put() {
     echo "$to"
 }
 
-# Runs one part of a whole, says what it is, and how long it took. Not in an `if` or before `||`, where bash would go on after a
-# command that fails.
+# Runs one part of a whole, says what it is, and how long it took. Not in an `if` or before `||`, where bash would continue after
+# a command that fails.
 timed() {
     running=$1
     local begin=$SECONDS

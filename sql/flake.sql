@@ -14,7 +14,7 @@
 
 -- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
 -- PostgreSQL does the same) after a login that may become it: PostgreSQL 15 and 16 dump what a dropped role had granted, and
--- the dump does not restore. The present role is noted, and returns at the end of this script. Every type is given and every
+-- the dump does not restore. The current role is noted, and restored at the end of this script. Every type is given and every
 -- name is qualified here: an operator or a function that the owner of the schema has made would be called by a superuser if
 -- it fitted better.
 SELECT pg_catalog.set_config('flake_script.role'::pg_catalog.text, pg_catalog.current_setting('role'::pg_catalog.text), true);
@@ -28,7 +28,7 @@ CREATE FUNCTION flake_next(layout text) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_next';
 COMMENT ON FUNCTION flake_next(text) IS
-    'returns a new unique ID of this layout; flake_layouts.increasing says whether those of a session increase';
+    'returns a new unique ID of this layout; flake_layouts.increasing says whether the IDs of a session increase';
 
 CREATE FUNCTION flake_next(layout text, tag integer) RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -146,7 +146,7 @@ CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twi
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
--- What filters by time are planned as ------------------------------------------------------------------------------------
+-- Plans of filters by time ------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
@@ -226,7 +226,7 @@ CREATE FUNCTION flake_unseal(sealed text, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_unseal';
 COMMENT ON FUNCTION flake_unseal(text, text) IS
-    'returns the ID of a public ID, in its own spelling or that of a uuid; NULL if it was not sealed with this key';
+    'returns the ID of a public ID, given as its own text or as a uuid''s; NULL if it was not sealed with this key';
 
 CREATE FUNCTION flake_unseal(sealed uuid, key text) RETURNS bigint
     STABLE STRICT PARALLEL SAFE
@@ -357,7 +357,7 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory for it, or that of another version';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory, or another version''s';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS
@@ -384,7 +384,7 @@ CREATE FUNCTION flake_accept_clock() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_accept_clock';
 COMMENT ON FUNCTION flake_accept_clock() IS
-    'continues at the present clock although a clock that was ahead has made later IDs; returns from when on; for superusers';
+    'continues at the current clock although a clock that was ahead has made later IDs; returns the first instant of new IDs; for superusers';
 
 -- The mark ---------------------------------------------------------------------------------------------------------------
 
@@ -408,6 +408,38 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
     'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
 
+-- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
+
+CREATE FUNCTION flake_lease(
+    layout text, INOUT worker integer DEFAULT NULL, INOUT until bigint DEFAULT NULL, OUT tick_from bigint, OUT tick_until bigint,
+    OUT shift integer, OUT low bigint, OUT count integer, OUT epoch bigint, OUT tick bigint, OUT now bigint, OUT wait bigint)
+    RETURNS SETOF record
+    VOLATILE PARALLEL UNSAFE ROWS 1
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
+REVOKE EXECUTE ON FUNCTION flake_lease(text, integer, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION flake_lease(text, integer, bigint) IS
+    'leases a worker of flake.lease_node to an application, or renews a lease: the IDs tick << shift | low + n are its own, with n below count and tick from tick_from to before tick_until';
+
+CREATE FUNCTION flake_leases(
+    OUT layout text, OUT worker integer, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
+    OUT since timestamptz)
+    RETURNS SETOF record
+    VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_leases';
+COMMENT ON FUNCTION flake_leases() IS 'the rows of the view flake_leases';
+
+CREATE VIEW flake_leases AS
+    SELECT l.layout, l.worker, l.until, d.datname AS database, l.role, l.application_name, l.since
+    FROM flake_leases() l LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) l.database;
+COMMENT ON VIEW flake_leases IS 'the leases of all databases that have not ended';
+COMMENT ON COLUMN flake_leases.layout IS 'the layout; NULL for one of another database';
+COMMENT ON COLUMN flake_leases.worker IS 'the number in the worker bits of its IDs';
+COMMENT ON COLUMN flake_leases.until IS 'the end of the lease';
+COMMENT ON COLUMN flake_leases.database IS 'the database in which it was asked for';
+COMMENT ON COLUMN flake_leases.role IS 'the role that asked; NULL where pg_stat_activity hides the sessions of that role';
+COMMENT ON COLUMN flake_leases.application_name IS 'its application_name; NULL where pg_stat_activity hides the sessions of the role';
+COMMENT ON COLUMN flake_leases.since IS 'when the lease was granted first';
+
 -- Horizons ---------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_horizon() RETURNS timestamptz
@@ -420,7 +452,7 @@ CREATE FUNCTION flake_publish_horizon() RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_publish_horizon';
 COMMENT ON FUNCTION flake_publish_horizon() IS
-    'has standbys of this server return the present horizon of this database, once they have replayed it; returns it';
+    'publishes the current horizon of this database, for standbys that have replayed it; returns it';
 
 CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bigint
     VOLATILE STRICT PARALLEL RESTRICTED
@@ -466,10 +498,10 @@ GRANT EXECUTE ON FUNCTION
     flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. They are granted by a function, as DO needs plpgsql, which a database need not have.

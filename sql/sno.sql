@@ -320,7 +320,7 @@ CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
 
--- What filters by the time of snos are planned as --------------------------------------------------------------------------
+-- Plans of filters by the time of snos --------------------------------------------------------------------------
 
 CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE

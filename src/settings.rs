@@ -9,6 +9,7 @@ use crate::postgres::server_setting::{ServerSetting, setting_hooks};
 
 static NODE_ID: ServerSetting = ServerSetting::new(0);
 static NODE_COUNT: ServerSetting = ServerSetting::new(1);
+static LEASE_NODE: ServerSetting = ServerSetting::new(-1);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses a misspelt one.
@@ -26,6 +27,13 @@ pub fn define() {
         c"It has to be the same on every server. Changes take effect at the next server start.",
         1,
         setting_hooks!(NODE_COUNT),
+    );
+    LEASE_NODE.define(
+        c"flake.lease_node",
+        c"Number whose workers applications lease from this server.",
+        c"It is below flake.node_count, and no server's flake.node_id. -1 means that there are no leases. Changes take effect at the next server start.",
+        -1,
+        setting_hooks!(LEASE_NODE),
     );
     GucRegistry::define_int_guc(
         c"flake.max_clock_wait",
@@ -47,14 +55,24 @@ pub fn define() {
 /// in force. Returns none if a client, a role or a database has set them for this session, which hides the server's.
 pub fn node() -> Option<(u32, u32)> {
     let is_known = !NODE_ID.is_shadowed() && !NODE_COUNT.is_shadowed();
-    is_known.then(|| (NODE_ID.value(), NODE_COUNT.value()))
+    is_known.then(values)?
+}
+
+fn values() -> Option<(u32, u32)> {
+    NODE_ID.value().zip(NODE_COUNT.value())
+}
+
+/// Returns `flake.lease_node` as the server's configuration sets it, if it does. Within, none if a client, a role or a database has
+/// set it for this session.
+pub fn lease_node() -> Option<Option<u32>> {
+    (!LEASE_NODE.is_shadowed()).then(|| LEASE_NODE.value())
 }
 
 /// Returns the same in a process that no client, role or database has told anything; none if the server's configuration has
 /// a value that is not valid.
 pub fn node_in_background_worker() -> Option<(u32, u32)> {
     let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();
-    is_valid.then(|| (NODE_ID.value(), NODE_COUNT.value()))
+    is_valid.then(values)?
 }
 
 /// Returns `flake.max_clock_wait`.

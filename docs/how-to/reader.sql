@@ -1,6 +1,6 @@
 -- Reads IDs on servers that cannot install flake: flake_timestamp, flake_decode, flake_min, flake_max, flake_first, flake_last and
 -- flake_during, as the extension has them, for the built-in layouts. `psql -f reader.sql` creates them in the first schema of the
--- search_path. Nothing here makes IDs: without flake's memory and marks, nothing would keep those of two sessions apart.
+-- search_path. Nothing here makes IDs: without flake's memory and marks, nothing would keep the IDs of two sessions apart.
 
 BEGIN;
 

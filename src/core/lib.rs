@@ -5,17 +5,20 @@
 //! *position*, tick after tick, and the *ledger* says how far earlier generators got.
 //!
 //! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since
-//! 1970-01-01T00:00:00Z, without leap seconds) and random bits are arguments.
+//! 1970-01-01T00:00:00Z, without leap seconds) and random bits are arguments. The ledger is hidden here, as is whatever else
+//! serves the extension only and may change in any version.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod error;
 mod generator;
+#[doc(hidden)]
 pub mod horizon;
 mod id;
 mod key;
 mod layout;
+#[doc(hidden)]
 pub mod ledger;
 pub mod seal;
 mod share;
@@ -23,9 +26,11 @@ pub mod sno;
 mod sync;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
+#[doc(hidden)]
 pub use generator::resume::{Outcome, Reason, Resumable};
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
+#[doc(hidden)]
 pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;
 pub use id::{Parts, Solid};
@@ -35,7 +40,9 @@ pub use layout::field::{Field, Reversal, Role};
 pub use layout::text_form::TextForm;
 pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
-pub use ledger::slot::{FinalProgress, Progress, SlotProgress, Start};
+#[doc(hidden)]
+pub use ledger::slot::{FinalProgress, SlotProgress};
+pub use ledger::slot::{Progress, Start};
 pub use ledger::window::Window;
 pub use share::{Node, Numbers, SHARE_RULE, Share, Slot};
 pub use sno::{Sno, SnoParts, SnoSource};

@@ -34,6 +34,18 @@ impl Node {
         self.count
     }
 
+    /// Returns the node's workers of a layout.
+    ///
+    /// # Errors
+    /// [`Error::TooManyNodes`] when there are fewer workers than nodes.
+    pub fn workers(self, layout: &Layout) -> Result<Numbers, Error> {
+        self.part_of(layout.workers()).ok_or_else(|| Error::TooManyNodes {
+            layout: layout.name.clone(),
+            workers: layout.workers(),
+            nodes: self.count,
+        })
+    }
+
     /// Returns the part of the numbers below `all` that is the node's; none if there are fewer numbers than nodes.
     pub(crate) fn part_of(self, all: u64) -> Option<Numbers> {
         let count = all / u64::from(self.count);
@@ -96,11 +108,7 @@ impl Share {
     /// [`Error::TooManyNodes`] when there are fewer workers than nodes, [`Error::EmptyShare`] when the node has fewer IDs in a
     /// tick than slots.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
-        let workers = node.part_of(layout.workers()).ok_or_else(|| Error::TooManyNodes {
-            layout: layout.name.clone(),
-            workers: layout.workers(),
-            nodes: node.count,
-        })?;
+        let workers = node.workers(layout)?;
         // Where the order of IDs is not that of time, steps would order nothing.
         let steps = if layout.geometry.time_ordered { most_steps(layout.tick_length) } else { 1 };
         Self::of(&layout.name, workers, Numbers { first: 0, count: layout.sequences() }, slot, steps)

@@ -13,6 +13,7 @@ mod horizon;
 mod keys;
 mod layout_uses;
 mod layouts_view;
+mod lease;
 mod next;
 mod node;
 mod seal;

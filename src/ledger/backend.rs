@@ -9,6 +9,7 @@ use flake_core::horizon::host::{HorizonHost, PreparedUse};
 use flake_core::horizon::prepared::{Prepared, Transactions};
 use flake_core::ledger::host::{Change, Host, Page, Server, Shared, State, Writer};
 use flake_core::ledger::note::NOTE;
+use flake_core::ledger::pool::{Lease, MOST_LEASES};
 use flake_core::{Node, SlotProgress};
 
 use super::attach::{Attachment, attach};
@@ -27,6 +28,7 @@ pub struct Backend {
     attachment: Attachment,
     node: Node,
     slot: Option<&'static segment::SlotMemory>,
+    leases: Option<*mut Lease>,
 }
 
 impl Backend {
@@ -46,7 +48,15 @@ impl Backend {
 
     /// Finds the ledger, for what makes no IDs.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { attachment: attach()?, node: node()?, slot: None })
+        Ok(Self { attachment: attach()?, node: node()?, slot: None, leases: None })
+    }
+
+    /// Finds the ledger, and the leases.
+    pub fn with_leases() -> Result<Self, Error> {
+        let mut backend = Self::new()?;
+        let leases = segment::leases(backend.attachment.control);
+        backend.leases = Some(leases.map_err(|reason| Error::NoSlotMemory { reason })?);
+        Ok(backend)
     }
 
     /// The present era.
@@ -237,6 +247,14 @@ impl FileWriter<'_> {
 
 impl Writer for FileWriter<'_> {
     type Error = Error;
+
+    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
+        match self.backend.leases {
+            // SAFETY: there are so many, and this session has the right to change them.
+            Some(leases) => act(unsafe { std::slice::from_raw_parts_mut(leases, MOST_LEASES) }),
+            None => act(&mut []),
+        }
+    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Error> {
         if self.is_absent() { Ok(None) } else { file::read() }

@@ -42,6 +42,8 @@ pub struct Control {
     pub(super) file_lock: LwLock,
     /// The handle of the dynamic segment with what is kept for each slot.
     pub segment: AtomicU32,
+    /// The handle of the dynamic segment with the leases.
+    pub leases: AtomicU32,
     /// Whether that is in the main segment instead.
     pub is_preloaded: AtomicBool,
     /// For all sessions, without a lock.
@@ -123,6 +125,7 @@ impl Control {
             lock: LwLock::new(LEDGER),
             file_lock: LwLock::new(MARK),
             segment: AtomicU32::new(0),
+            leases: AtomicU32::new(0),
             is_preloaded: AtomicBool::new(false),
             shared: Shared::default(),
             guarded: UnsafeCell::default(),

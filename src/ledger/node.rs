@@ -13,6 +13,15 @@ use crate::settings;
 /// Returns the node in force. Sessions with different settings could make the same IDs, so the first session that knows what
 /// the server's configuration says pins it until the next server start. A session that does not know uses what is pinned.
 pub fn node() -> Result<Node, Error> {
+    let node = known_node()?;
+    // Lessees make IDs of that number.
+    if settings::lease_node() == Some(Some(node.id())) {
+        return Err(Error::LeaseNodeIsOwn { node: node.id() });
+    }
+    Ok(node)
+}
+
+fn known_node() -> Result<Node, Error> {
     let configured = settings::node();
     let header = header()?;
     if let Some(node) = pinned(header, configured) {
@@ -24,6 +33,16 @@ pub fn node() -> Result<Node, Error> {
     // Nobody has pinned anything, and nobody may be locked out for being the first: a process without a client asks.
     let has_run = background::run(c"flake node number", c"flake_pin_node");
     pinned(header, None).ok_or(Error::NodeUnknown { has_run })
+}
+
+/// Returns the pool: the number whose workers applications lease from this server.
+pub fn lease_node() -> Result<Node, Error> {
+    let count = node()?.count();
+    match settings::lease_node() {
+        None => Err(Error::LeaseNodeUnknown),
+        Some(None) => Err(Error::NoLeaseNode),
+        Some(Some(id)) => Node::new(id, count).map_err(|_| Error::LeaseNodeOutOfRange { id, count }),
+    }
 }
 
 /// Returns the node in force if this session has found that already, which raises no error.

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use flake_core::SlotProgress;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::prepared::Prepared;
+use flake_core::ledger::pool::{Lease, MOST_LEASES};
 
 use super::control::Control;
 use crate::postgres::{self, shared_memory, slot};
@@ -33,6 +34,7 @@ pub struct Segment {
 
 thread_local! {
     static SEGMENT: Cell<Option<Segment>> = const { Cell::new(None) };
+    static LEASES: Cell<Option<*mut Lease>> = const { Cell::new(None) };
 }
 
 /// How many slots there are, and how many entries for prepared transactions: as many as can be prepared, one that each slot is
@@ -77,6 +79,17 @@ pub fn segment(control: &Control) -> Result<Segment, String> {
     let segment = Segment { slots, prepared: (second, others) };
     SEGMENT.set(Some(segment));
     Ok(segment)
+}
+
+/// Returns the leases, [`MOST_LEASES`] of them in a segment of their own, which the first session to lease creates.
+pub fn leases(control: &Control) -> Result<*mut Lease, String> {
+    if let Some(leases) = LEASES.get() {
+        return Ok(leases);
+    }
+    // SAFETY: every session of this version uses the handle for this.
+    let (leases, _) = unsafe { shared_memory::segment::<Lease, u64>(&control.leases, MOST_LEASES, 0)? };
+    LEASES.set(Some(leases));
+    Ok(leases)
 }
 
 /// Returns the segment if this session has it.

@@ -33,6 +33,7 @@ pub mod same_schema;
 pub mod sequence_page;
 pub mod server_setting;
 pub mod shared_memory;
+pub mod session_name;
 pub mod slot;
 pub mod snapshot;
 pub mod stall;

@@ -86,9 +86,9 @@ impl ServerSetting {
         self.is_refused.store(placeholder != NO_PLACEHOLDER && self.has_boot_value(), Ordering::Relaxed);
     }
 
-    /// Returns the value in force in this session.
-    pub fn value(&self) -> u32 {
-        self.value.get().unsigned_abs()
+    /// Returns the value in force in this session; none if it is negative.
+    pub fn value(&self) -> Option<u32> {
+        self.value.get().try_into().ok()
     }
 
     fn has_boot_value(&self) -> bool {

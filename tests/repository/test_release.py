@@ -1,8 +1,11 @@
 """How scripts/release makes versions permanent, and what a build installs of them, in copies of the repository."""
 
+import hashlib
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -94,3 +97,51 @@ def test_a_release_that_nothing_upgrades_to_is_refused(copy):
     refused = copy.release("cut")
     assert refused.returncode != 0 and f"no script in sql upgrades to {NEXT}" in refused.stderr
     assert copy.frozen() == {f"flake--{VERSION}.sql"}
+
+
+@pytest.fixture
+def gpg(monkeypatch):
+    """gpg with a new key, in a directory of its own: the path of its agent's socket is short."""
+    with tempfile.TemporaryDirectory(prefix="gpg-", dir="/tmp") as home:
+        monkeypatch.setenv("GNUPGHOME", home)
+
+        def run(*arguments):
+            return subprocess.run(["gpg", "--batch", *arguments], check=False, capture_output=True, text=True)
+
+        made = run("--passphrase", "", "--quick-generate-key", "A maintainer <maintainer@flake.invalid>", "default", "default")
+        assert made.returncode == 0, made.stderr
+        yield run
+        subprocess.run(["gpgconf", "--kill", "all"], check=True)
+
+
+@pytest.mark.skipif(not shutil.which("gpg"), reason="gpg, which signs releases, is not installed")
+def test_packages_are_signed(copy, tmp_path, gpg):
+    """Their checksums are, and those of other bytes are refused."""
+    (tmp_path / "dist").mkdir()
+    packages = [tmp_path / "dist" / name for name in ["flake.deb", "flake.tar.gz"]]
+    for package in packages:
+        package.write_text(package.name)
+    sums = tmp_path / "dist/SHA256SUMS-x86_64"
+    sums.write_text("".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in packages))
+    signature = sums.with_name(f"{sums.name}.asc")
+    for _ in range(2):
+        signed = copy.release("sign", tmp_path / "dist")
+        assert (signed.returncode, gpg("--verify", signature, sums).returncode) == (0, 0), signed.stderr
+    signature.unlink()
+    packages[0].write_text("other bytes")
+    assert copy.release("sign", tmp_path / "dist").returncode != 0 and not signature.exists()
+
+
+@pytest.mark.skipif(not shutil.which("gpg"), reason="gpg, which signs releases, is not installed")
+def test_the_tag_is_signed(tmp_path, gpg):
+    """As RELEASE.md says."""
+    command = re.search(r"`(git tag -s v[^`]*)`", (ROOT / "RELEASE.md").read_text())[1]
+    identity = ["-c", "user.name=A maintainer", "-c", "user.email=maintainer@flake.invalid"]
+
+    def git(*arguments):
+        return subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+
+    git("init")
+    git("commit", "--allow-empty", "--message", "Nothing")
+    git(*command.split()[1:], "--message", "A version")
+    assert "Good signature" in git("verify-tag", f"v{VERSION}")

@@ -14,7 +14,7 @@ import pytest
 
 import arguments
 from conftest import LAYOUTS, LIKE, ROOT
-from pages import PAGES, blocks, compare, named, normal
+from pages import PAGES, blocks, compare, named, normal, recipe
 from session_kinds import other_sessions, without_names
 
 # Their sections are about several servers each; test_runbook.py and tests/engines execute them.
@@ -130,6 +130,14 @@ def test_every_layout_is_documented_and_tested(server):
     }
     assert wrong == {}
     assert set(LIKE.values()) <= set(LAYOUTS)
+
+
+def test_what_a_report_of_a_wrong_id_has(server):
+    """By the queries of the page."""
+    queries, = recipe(ROOT / "SECURITY.md", "A wrong ID")
+    with server.connect() as db:
+        for query in queries.removesuffix(";\n").split(";\n"):
+            assert db.execute(query).fetchall(), query
 
 
 def test_every_function_and_setting_is_documented(server):

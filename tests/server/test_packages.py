@@ -276,6 +276,27 @@ def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
     assert not [*(tmp_path / "target/dist").iterdir()]
 
 
+def test_what_make_package_says(tmp_path):
+    """It names what is missing, and its parts."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    (tmp_path / "scripts/setup").write_text("#!/bin/sh\n")
+    (tmp_path / "Cargo.toml").touch()
+
+    def said(*arguments, **environment):
+        environment = os.environ | {"PG_CONFIG": "", "FLAKE_PACKAGE_VERSIONS": ""} | environment
+        command = [tmp_path / "scripts/package", *arguments]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        assert done.returncode != 0
+        return done.stderr.splitlines()[-1]
+
+    none = tmp_path / "pg_config"
+    assert said(PG_CONFIG=str(none)) == f"flake: no PostgreSQL: {none} is not a program (set PG_CONFIG, or run 'make setup')"
+    assert said(PG_CONFIG=str(pg_config(tmp_path, "14.1"))) == "flake: PostgreSQL 14 is not supported, 15 to 19 are"
+    assert said(FLAKE_PACKAGE_VERSIONS="14") == "flake: no source of PostgreSQL 14 is known"
+    assert said("everything") == "flake: package: archive, documentation DIRECTORY, or no argument"
+    assert said("archive") == "flake: the archive is made from a git repository"
+
+
 def test_the_archive_has_no_tests_of_servers(tmp_path):
     """Nor anything else that is not needed to build, install and check it."""
     archive = tmp_path / "flake.tar"

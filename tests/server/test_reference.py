@@ -1,5 +1,7 @@
 """docs/reference says what the catalog says, of all functions and settings."""
 
+import re
+
 import pytest
 
 import reference
@@ -16,3 +18,12 @@ def test_each_function_has_a_place(server):
     functions = {name for name, in server.sql(f"SELECT DISTINCT proname FROM ({reference.FUNCTIONS}) f")}
     assert len(functions) > 50
     assert sorted(reference.named()) == sorted(functions)
+
+
+def test_each_has_a_user(server):
+    """What is called, but for what EXPLAIN shows, is named where the page says when somebody wants it, and so is each view."""
+    page = next(page for page in reference.PAGES if page.name == "functions.md").read_text().partition("\n## Shown by EXPLAIN\n")[0]
+    wishes = re.search("^## When you want which\n(.*?)^## ", page, re.M | re.S)[1]
+    called = {name for kind, names, *_ in reference.MARK.findall(page) if kind == "functions" for name in names.split()}
+    views = {name for name, in server.sql(f"SELECT relname FROM pg_class JOIN ({reference.MEMBERS}) m ON oid = objid AND relkind = 'v'")}
+    assert set(re.findall(r"`((?:flake|sno)_\w+)", wishes)) == called | views and len(views) > 3

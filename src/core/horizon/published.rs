@@ -1,10 +1,23 @@
 //! Horizons that a primary publishes in the page of a database, for the snapshots of standbys that have replayed them.
 //!
-//! 1. A horizon is published with N: a number that no transaction had when the horizon's snapshot had been taken.
-//! 2. A snapshot that was taken in recovery may use it if it sees that a transaction from N on has ended, or that all before N
-//!    have. Either way what had ended for the horizon's snapshot was replayed before, so the snapshot sees all rows below it.
-//! 3. A number from N on has come to its end in the log before the horizon is there, so whoever finds it can use it at once,
-//!    whatever else is open.
+//! A standby cannot see which transactions are open on the primary, so its snapshot needs a proof that it sees all rows below a
+//! horizon h. The primary publishes h together with N, the next transaction number after h's snapshot had been taken. A snapshot
+//! may use h if it sees that some number from N on has ended (`xmax > N`), or that all numbers below N have (`xmin >= N`):
+//!
+//! 1. A transaction that had committed for h's snapshot had its commit record in the WAL before N was read.
+//! 2. A number from N on was assigned later, so the record of its end is later in the WAL. A snapshot that sees this end was
+//!    taken after all records of step 1 were replayed, so it sees their rows.
+//! 3. The transactions of step 1 have numbers below N. A snapshot for which all of these have ended sees their rows too.
+//! 4. All other rows are above h: a transaction that was running for h's snapshot holds h. So does a prepared transaction, and a
+//!    commit that waits for a synchronous standby, which may show it earlier than the primary does.
+//! 5. Subtransactions have numbers of their own, which the steps cover. A list of running transactions that overflows only lowers
+//!    `xmin`. Numbers that a crash loses are assigned again, after N was read.
+//! 6. A promoted standby and a standby of a standby have the same WAL up to the record, and only the snapshot decides.
+//! 7. The publisher assigns a number from N on and rolls it back before it writes the page. So every snapshot that is taken after
+//!    the page was replayed can use h, whatever else is open.
+//!
+//! The page has room for twelve horizons, the older ones further apart, so that older snapshots find one too. A recall removes
+//! them: it begins a new era, in which no session makes an ID before its page says so.
 
 use super::Snapshot;
 use super::ask::ask;

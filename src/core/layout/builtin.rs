@@ -72,7 +72,7 @@ pub static BUILTIN: &[Layout] = &[
     .written(Hex),
     row(
         "uniqueid_v3",
-        "eight-byte IDs of java-uniqueid since 3.2, which reads those of all older versions",
+        "eight-byte IDs of java-uniqueid since 3.2, which reads older IDs too",
         0,
         MILLISECOND,
         const {

@@ -181,6 +181,17 @@ impl Layout {
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
+    /// Returns the first bit of the timestamp if an application can compose an ID of it, a worker and a sequence number alone: the IDs
+    /// are in the order of time, the worker's bits are one run above a sequence at bit 0, and nothing else lies below the timestamp.
+    /// A tick may last a second, as a lease holds whole ticks.
+    pub fn lease_shift(&self) -> Option<u32> {
+        let Geometry { timestamp, worker, sequence, fixed, time_ordered, .. } = self.geometry;
+        let shift = sequence.width + worker.width();
+        let is_composed = time_ordered && fixed == 0 && timestamp.shift == shift && sequence.shift == 0;
+        let is_above = worker.is_one_run() && worker.mask() == (1 << shift) - (1 << sequence.width);
+        (is_composed && is_above && worker.width() > 0 && self.tick_length <= 1_000_000).then_some(shift)
+    }
+
     /// How many bits the fields take.
     pub const fn width(&self) -> u32 {
         self.geometry.width

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use super::block::{SIZE, Unreadable};
 use super::note::NOTE;
+use super::pool::{Lease, Pool};
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
@@ -49,6 +50,8 @@ impl Default for Shared {
 pub struct State {
     /// The ledger, once it has begun. Only a `Writer` replaces it.
     pub ledger: Option<Ledger>,
+    /// The pool, once it has begun. Only a `Writer` replaces it.
+    pub pool: Option<Pool>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
     /// Sessions that have exited have used only ticks that start before this instant in this era.
@@ -129,6 +132,8 @@ pub trait Server {
 pub trait Writer: Deref<Target: Server> {
     /// Why the server could not do it.
     type Error: From<Fault>;
+    /// Acts on the leases that there are, which lie in memory.
+    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R;
     /// Reads the file; none if there is none.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
     /// Writes one half of the file, which is on disk when the call returns; returns false if there is no file.

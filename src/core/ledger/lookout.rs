@@ -22,6 +22,11 @@ impl Lookout {
         Self { until: if watches { steady.saturating_add(MARGIN) } else { i64::MIN }, waits: false }
     }
 
+    /// Opens no window until an instant of the steady clock.
+    pub(super) const fn waiting(until: i64) -> Self {
+        Self { until, waits: true }
+    }
+
     /// Whether it looks out.
     pub const fn is_on(&self, steady: i64) -> bool {
         steady < self.until

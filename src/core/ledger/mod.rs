@@ -10,6 +10,7 @@ pub mod host;
 pub mod lookout;
 pub mod marks;
 pub mod note;
+pub mod pool;
 pub mod protocol;
 pub mod record;
 pub mod slot;

@@ -5,6 +5,7 @@ use super::block::{FilePart, Unreadable, checksum};
 use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::note::{ExitNote, WITHDRAWN};
+use super::pool::Pool;
 use super::state::Ledger;
 
 /// Returns the newest record of a file, and what is to be known of the file to write the next one.
@@ -33,8 +34,14 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true, is_in_doubt: false }))
 }
 
-/// Writes a record of the ledger: the union of what the file says, what the ledger knows, and `others`. It has no exit note.
-pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> Result<(), W::Error> {
+/// Writes a record of the ledger and of the pool, which have taken in what `others` say: the union of what the file says, what they
+/// know, and `others`. It has no exit note.
+pub fn store<W: Writer>(
+    writer: &W,
+    ledger: &Ledger,
+    pool: Option<&Pool>,
+    others: Option<&Marks>,
+) -> Result<(), W::Error> {
     let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
@@ -47,6 +54,9 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: Option<&Marks>) -> 
     marks.above = marks.above.max(ledger.above);
     if let Some(others) = others {
         marks.unite(others, node);
+    }
+    if let Some(pool) = pool {
+        marks.set(pool.ledger().mark());
     }
     marks.set(ledger.mark());
     let number = state.number + 1;

@@ -8,7 +8,7 @@ use super::note::ExitNote;
 use super::used::Used;
 use super::window::Window;
 
-/// How far ahead of the clock time is granted, in microseconds. A crash can cost this much time.
+/// How far ahead of the clock time is granted to sessions, in microseconds. A crash can cost this much time.
 pub const AHEAD: i64 = 3_000_000;
 
 /// The facts when a server begins to make IDs, after a start or a promotion.
@@ -38,6 +38,10 @@ pub struct Facts<'a> {
 pub struct Ledger {
     /// In whose name this server writes marks.
     pub me: Author,
+    /// How far ahead of the clock time is granted.
+    ahead: i64,
+    /// When the ledger began, by a clock that nobody sets.
+    begun_at: i64,
     /// The timeline of the WAL that it began on.
     pub wal_timeline: u32,
     /// The look-out for an old primary.
@@ -73,6 +77,8 @@ impl Ledger {
         let watches = of_file.is_none_or(|(_, file)| file.watches || file.node != known.node) || own.is_none();
         let mut ledger = Self {
             me: Author { node: known.node, incarnation, start: known.chance.1 },
+            ahead: AHEAD,
+            begun_at: known.steady,
             wal_timeline: known.wal_timeline,
             lookout: Lookout::begin(known.steady, watches || waits),
             given_back: (0, Used::NONE),
@@ -96,6 +102,32 @@ impl Ledger {
             let note = file.exit_note.filter(|note| Some(note.boot) == known.boot);
             ledger.go_on(marks, own.filter(|own| own.by.node == known.node).zip(note));
         }
+        ledger
+    }
+
+    /// Begins the ledger of another node's number, in the name of the same incarnation and start. It opens no window until so long
+    /// after this one began.
+    pub fn of_another(&self, node: (u32, u32), ahead: i64, wait: i64, file: Option<&Marks>) -> Self {
+        let mut ledger = Self {
+            me: Author { node, ..self.me },
+            ahead,
+            lookout: Lookout::waiting(self.begun_at.saturating_add(wait)),
+            given_back: (0, Used::NONE),
+            times: Times::NONE,
+            above: self.above,
+            used: Used::NONE,
+            horizons: Horizons::begin(self.me.incarnation, Bound::NONE, i64::MAX),
+            era: 0,
+            floor: i64::MIN,
+            window: Window::NONE,
+            ..*self
+        };
+        match file {
+            Some(marks) => ledger.go_on(marks, None),
+            None => ledger.count(i64::MIN),
+        }
+        // Rows with IDs of this number hold no horizon.
+        ledger.horizons = Horizons::begin(self.me.incarnation, Bound::NONE, i64::MAX);
         ledger
     }
 
@@ -188,7 +220,7 @@ impl Ledger {
             if tick_end > open.skip {
                 return Err(self.used.accepted_after(open.skip.saturating_sub(1)));
             }
-            new.window.until = now.saturating_add(AHEAD).min(open.skip).max(open.until);
+            new.window.until = now.saturating_add(self.ahead).min(open.skip).max(open.until);
             new.times.own = self.times.own.with(open.until, new.window.until, now);
         } else {
             let free = self.used.free_at(now).filter(|free| free.accepted);
@@ -202,9 +234,9 @@ impl Ledger {
                 new.floor = free.from.max(self.known_since.min(now.saturating_add(1)));
             }
             new.lookout.opens();
-            let until = now.saturating_add(AHEAD).min(free.to);
+            let until = now.saturating_add(self.ahead).min(free.to);
             new.window = Window { from: now, until, skip: free.to };
-            new.times.own = self.times.own.leaving(now).with(now, until, now).forgetting(now, AHEAD + 2 * MARGIN);
+            new.times.own = self.times.own.leaving(now).with(now, until, now).forgetting(now, self.ahead + 2 * MARGIN);
             new.times.inherited = self.times.inherited.leaving(now);
             new.used = self.used.leaving(now);
         }

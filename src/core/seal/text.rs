@@ -26,7 +26,7 @@ pub fn write(name: &str, sealed: u128) -> String {
     text
 }
 
-/// Reads a text as [`write`] has written it, or as a UUID.
+/// Reads a text as [`write()`] has written it, or as a UUID.
 pub fn read(name: &str, text: &[u8]) -> Option<u128> {
     match text.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"_")) {
         Some(digits) => read_digits(digits),

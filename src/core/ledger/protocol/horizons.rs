@@ -2,7 +2,7 @@
 
 use super::page::{look, raise_page};
 use super::time::{Grant, grant};
-use super::{begun, put};
+use super::{begun, in_force, put};
 use crate::ledger::host::{Host, Server, State};
 use crate::ledger::record::store;
 
@@ -16,8 +16,8 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         // No file names an incarnation before it has looked for an old primary.
         look(host)?;
         let writer = host.writer();
-        if let Some(ledger) = writer.lock(|state| state.ledger) {
-            store(&writer, &ledger.binding(), None)?;
+        if let Some((ledger, pool)) = writer.lock(in_force) {
+            store(&writer, &ledger.binding(), pool.as_ref(), None)?;
             put(&writer, ledger.binding());
         }
     }
@@ -28,10 +28,10 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let page = look(host)?;
     let settled = {
         let writer = host.writer();
-        let Some(old) = writer.lock(|state| state.ledger) else { return Ok(i64::MIN) };
+        let Some((old, pool)) = writer.lock(in_force) else { return Ok(i64::MIN) };
         let (new, settled) = old.settled(now);
         if new != old {
-            store(&writer, &new, Some(&page.marks))?;
+            store(&writer, &new, pool.as_ref(), Some(&page.marks))?;
             put(&writer, new);
         }
         settled

@@ -1,10 +1,34 @@
 //! The protocol: in which order a session reads, decides and writes, so that no ID is made twice.
 //!
-//! 1. Time is in the file, then in the page of the session's database, before anybody makes an ID in it.
-//! 2. A page's content is taken in before it is written, and is in the file before the page is written in this start's name.
-//! 3. A session that writes the file or a page writes the union of what is there and what it knows.
+//! A slot has one owner after another, and all of them have the same share. So no two owners may use the same instant, whatever a
+//! crash, a copy, a promotion or a clock does in between, and although each place that keeps used time can be lost or old.
+//!
+//! 1. Time is in the file, then in the page of the session's database, before a session makes an ID in it. The WAL is on disk up to
+//!    the page by then, so a server that has replayed an ID's commit has replayed a mark above it.
+//! 2. A page's content is taken in before it is written, and is in the file before the page is written in this start's name. A
+//!    session reads the page when a generator begins and whenever it asks for time. A remembered page would not do, because
+//!    databases are dropped and files are made anew under the same numbers.
+//! 3. A session that writes the file or a page writes the union of what is there and what it knows. A list without room merges its
+//!    lowest marks into one that counts for every node; a gap without room counts as used.
+//! 4. A server counts its own node's mark, the merged mark, and marks made under another number of nodes, because their workers
+//!    may be its own. A mark of another incarnation counts with 2 seconds more, because its last IDs may not have arrived. Only
+//!    readers add these 2 seconds, so several promotions cost what one costs.
+//! 5. An old primary may still run after a promotion: [`lookout`](super::lookout) waits for it.
+//! 6. A window that meets used time ends there, and the next one begins a new era after it. So does a window whose time a page has
+//!    used, as a session finds out later. A session checks the era after its ID was admitted. `flake_start_above` has to know that
+//!    an era is over, so it waits for the transactions that were admitted before.
+//! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
+//! 8. A session stores its progress while it still owns the slot. The next owner resumes from it if the era is the same. A
+//!    session that exits in the middle of making an ID gives up all time that was granted to its slot.
+//! 9. The last session to exit leaves an exit note, which is not flushed and counts only for the same run of the operating system.
+//!    It gives back only what its own start was granted, so that an old file gives nothing back that it does not know.
+//! 10. `flake_accept_clock` adds gaps. `flake_start_above` raises an instant that belongs to the data, so it binds every server that
+//!     has the data, whatever its number, without the 2 seconds. Neither lowers anything.
+//! 11. A session waits for locks of the database's own, such as those on the extension, before a generator is in use, so a session
+//!     that is terminated there loses no time.
 
 mod horizons;
+mod lease;
 mod operator;
 mod page;
 mod sessions;
@@ -12,11 +36,13 @@ mod time;
 
 use std::sync::atomic::Ordering;
 
-use super::host::{Host, Server, Writer};
+use super::host::{Host, Server, State, Writer};
+use super::pool::Pool;
 use super::record::newest;
 use super::state::{Facts, Ledger};
 
 pub use self::horizons::bind;
+pub use self::lease::lease;
 pub use self::operator::{Acceptance, accept, start_above};
 pub use self::page::{marks_of, record_mark};
 pub use self::sessions::{join, leave};
@@ -59,6 +85,11 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
         ledger
     };
     Ok(ledger)
+}
+
+/// What is in force: the ledger, once it has begun, and the pool.
+fn in_force(state: &mut State) -> Option<(Ledger, Option<Pool>)> {
+    state.ledger.map(|ledger| (ledger, state.pool))
 }
 
 /// Puts a ledger in force, whose content is in the file.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::page::{look, raise_page};
-use super::put;
+use super::{in_force, put};
 use super::time::{Grant, grant};
 use crate::ledger::host::{Host, Server};
 use crate::ledger::record::store;
@@ -28,12 +28,16 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         writer.lock(|state| state.file.is_in_doubt = true);
         // Read here, so that nobody announces a later instant while this session waits for the right to write.
         let now = writer.now();
-        let Some(ledger) = writer.lock(|state| state.ledger) else {
+        let Some((ledger, pool)) = writer.lock(in_force) else {
             return Ok(Acceptance { from: now, is_new: false, bound: i64::MIN });
         };
-        let new = ledger.accepted(now);
+        let (new, new_pool) = (ledger.accepted(now), pool.map(|pool| pool.accepted(now)));
+        if new_pool != pool {
+            store(&writer, &ledger, new_pool.as_ref(), Some(&page.marks))?;
+            writer.lock(|state| state.pool = new_pool);
+        }
         if new != ledger {
-            store(&writer, &new, Some(&page.marks))?;
+            store(&writer, &new, new_pool.as_ref(), Some(&page.marks))?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = None);
             // Before anything fails: no generator begins at an instant that was taken back.
@@ -74,10 +78,11 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     let page = look(host)?;
     let (new, is_new) = {
         let writer = host.writer();
-        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok((instant, false)) };
-        let new = ledger.starting_above(instant);
-        if new != ledger {
-            store(&writer, &new, Some(&page.marks))?;
+        let Some((ledger, pool)) = writer.lock(in_force) else { return Ok((instant, false)) };
+        let (new, new_pool) = (ledger.starting_above(instant), pool.map(|pool| pool.starting_above(instant)));
+        if (new, new_pool) != (ledger, pool) {
+            store(&writer, &new, new_pool.as_ref(), Some(&page.marks))?;
+            writer.lock(|state| state.pool = new_pool);
             put(&writer, new);
         }
         (new, new != ledger)

@@ -1,9 +1,10 @@
 //! The page of a session's database: what it says is taken in, and what the ledger says is written into it.
 
-use super::{begun, put};
+use super::{begun, in_force, put};
 use crate::ledger::bound::Bound;
 use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
 use crate::ledger::marks::Marks;
+use crate::ledger::pool::Pool;
 use crate::ledger::record::{newest, store};
 use crate::ledger::state::Ledger;
 use crate::ledger::used::Used;
@@ -35,17 +36,21 @@ pub(super) fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
 }
 
 fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
-    let ledger = begun(host)?;
+    begun(host)?;
     let (now, steady) = (host.now(), host.steady());
-    if ledger.having_read(marks, now, steady) == ledger {
+    let having_read = |(ledger, pool): (Ledger, Option<Pool>)| {
+        (ledger.having_read(marks, now, steady), pool.map(|pool| pool.having_read(marks, now, steady)))
+    };
+    if host.lock(in_force).is_none_or(|old| having_read(old) == old) {
         return Ok(());
     }
     let writer = host.writer();
-    let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
-    let new = ledger.having_read(marks, now, steady);
-    if new != ledger {
+    let Some(old) = writer.lock(in_force) else { return Ok(()) };
+    let (new, pool) = having_read(old);
+    if (new, pool) != old {
         // What the next start's safety rests on is there before anybody relies on it, such as that this one waits.
-        store(&writer, &new, Some(marks))?;
+        store(&writer, &new, pool.as_ref(), Some(marks))?;
+        writer.lock(|state| state.pool = pool);
         put(&writer, new);
     }
     Ok(())
@@ -54,15 +59,16 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
 /// Sees to it that the page says what the ledger says.
 pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), H::Error> {
     loop {
-        let Some(ledger) = host.lock(|state| state.ledger) else { return Ok(()) };
-        if page.exists && ledger.is_in(&page.marks) {
+        let Some((ledger, pool)) = host.lock(in_force) else { return Ok(()) };
+        let now = host.now();
+        if page.exists && ledger.is_in(&page.marks) && pool.is_none_or(|pool| pool.is_in(&page.marks, now)) {
             return Ok(());
         }
         // A page that is created anew begins with what the file knows of others.
         let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
-        let at = (host.now(), host.steady());
+        let at = (now, host.steady());
         let unknown = host.change_page(|present| match marks_of(present) {
-            Ok(marks) => raised(&ledger, Looked { marks, exists: present.bytes.is_some() }, of_file, at),
+            Ok(marks) => raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, at),
             Err(fault) => (Change::Keep, Err(fault)),
         })?;
         match unknown? {
@@ -77,13 +83,15 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
 
 /// Returns the page that says what the ledger says, or the page as it is if the ledger has to take it in before.
 fn raised(
-    ledger: &Ledger,
+    (ledger, pool): (&Ledger, Option<&Pool>),
     mut page: Looked,
     of_file: Option<Marks>,
     (now, steady): (i64, i64),
 ) -> (Change, Result<Option<Looked>, Fault>) {
     let Ledger { me, times, above, .. } = *ledger;
-    let is_known = ledger.having_read(&page.marks, now, steady).times == times && page.marks.above <= above;
+    let is_known = ledger.having_read(&page.marks, now, steady).times == times
+        && page.marks.above <= above
+        && pool.is_none_or(|pool| pool.having_read(&page.marks, now, steady).ledger().times == pool.ledger().times);
     if !is_known || !page.exists && of_file.is_none() {
         return (Change::Keep, Ok(Some(page)));
     }
@@ -91,14 +99,15 @@ fn raised(
     if let Some(of_file) = of_file.filter(|_| !page.exists) {
         new.unite(&of_file, me.node);
     }
-    let mut mark = ledger.mark();
-    // Another session of this start may know more by now.
-    if let Some(known) = new.of(me.node).filter(|known| known.by == me) {
-        mark.times = mark.times.united(&known.times, now);
-    }
     new.above = new.above.max(above);
     new.bind(ledger.horizons.bound);
-    new.set(mark);
+    for mut mark in pool.map(|pool| pool.ledger().mark()).into_iter().chain([ledger.mark()]) {
+        // Another session of this start may know more by now.
+        if let Some(known) = new.of(mark.by.node).filter(|known| known.by == mark.by) {
+            mark.times = mark.times.united(&known.times, now);
+        }
+        new.set(mark);
+    }
     (Change::Write(new.encode(None), new.last_value()), Ok(None))
 }
 
@@ -117,8 +126,8 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     {
         // No page names an incarnation or a start before the file does.
         let writer = host.writer();
-        let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(()) };
-        store(&writer, &ledger, Some(&page.marks))?;
+        let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(()) };
+        store(&writer, &ledger, pool.as_ref(), Some(&page.marks))?;
     }
     raise_page(host, page)
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::begun;
 use super::page::{look, raise_page};
-use super::put;
+use super::{in_force, put};
 use crate::ledger::host::{Host, Server, Writer};
 use crate::ledger::marks::{MARGIN, Marks};
 use crate::ledger::record::store;
@@ -102,7 +102,7 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
 }
 
 fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, W::Error> {
-    let Some(ledger) = writer.lock(|state| state.ledger) else { return Ok(Grant::After(now)) };
+    let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(Grant::After(now)) };
     let window = without_reserve(ledger.window);
     if window.holds(now, tick_end) {
         // Another session was faster.
@@ -119,7 +119,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         Err(until) => return Ok(Grant::After(until)),
     };
     if new != ledger {
-        store(writer, &new, Some(page))?;
+        store(writer, &new, pool.as_ref(), Some(page))?;
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);

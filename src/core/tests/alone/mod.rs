@@ -6,6 +6,7 @@ use std::ops::Deref;
 
 use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, State, Writer};
 use flake_core::ledger::note::NOTE;
+use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 /// Slots that a server has.
@@ -43,6 +44,7 @@ pub struct Alone {
     shared: Shared,
     state: RefCell<State>,
     slots: [SlotProgress; SLOTS],
+    leases: RefCell<Vec<Lease>>,
 }
 
 impl Alone {
@@ -61,6 +63,7 @@ impl Alone {
             shared: Shared::default(),
             state: RefCell::default(),
             slots: Default::default(),
+            leases: RefCell::new(vec![Lease::NONE; 4]),
         }
     }
 
@@ -70,6 +73,7 @@ impl Alone {
             shared: Shared::default(),
             state: RefCell::default(),
             slots: Default::default(),
+            leases: RefCell::new(vec![Lease::NONE; 4]),
             writes: RefCell::default(),
             ..self
         }
@@ -116,6 +120,10 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
+
+    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
+        act(&mut self.0.leases.borrow_mut())
+    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         Ok(self.0.file.borrow().clone())

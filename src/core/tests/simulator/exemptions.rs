@@ -18,13 +18,14 @@ pub struct Known<'a> {
 
 type Exemption = fn(&Known<'_>, &Made, &Made) -> bool;
 
-pub const ALL: [(&str, Exemption); 6] = [
+pub const ALL: [(&str, Exemption); 7] = [
     ("another database", another_database),
     ("two servers with one number", two_servers_with_one_number),
     ("a creation that was rolled back", a_creation_that_was_rolled_back),
     ("a clock that was set", a_clock_that_was_set),
     ("a number that had not come across", a_number_that_had_not_come_across),
     ("an old primary for too long", an_old_primary_for_too_long),
+    ("a lease that had not come across", a_lease_that_had_not_come_across),
 ];
 
 /// Returns the number of the exemption that covers two makers of the same ID.
@@ -57,6 +58,11 @@ impl Known<'_> {
 
     /// The earlier one, the later one, and the branch that parted, if what the earlier one has written had not come across.
     fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
+        (!one.is_lease && !other.is_lease).then(|| self.divided(one, other))?
+    }
+
+    /// The same of leases as well.
+    fn divided<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
         let forth = self.continues(other, one).map(|branch| (one, other, branch));
         let parted = forth.or_else(|| self.continues(one, other).map(|branch| (other, one, branch)))?;
         let (old, _, branch) = parted;
@@ -114,6 +120,18 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
             && known.last_steps[new.server] < branch.promoted;
         !is_lag && !is_overlap
     })
+}
+
+/// It rests on "Leases of an old primary are covered if it and the replication lag at most 2 seconds, or if both clocks are right and a
+/// new lease is asked for, not another server given the pool's number".
+fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    (one.is_lease || other.is_lease)
+        && known.divided(one, other).is_some_and(|(old, new, branch)| {
+            let is_known = old.is_lease || branch.is_active[old.database];
+            let ahead = (old.clock - old.time) - (new.clock - new.time);
+            let is_over = new.is_lease && old.time + ahead.max(0) < branch.promoted + MARGIN;
+            !(is_known && old.time < branch.last + MARGIN) && !is_over
+        })
 }
 
 /// It rests on "the same for readers who have replayed the WAL of that moment". What the old primary has announced since then binds a

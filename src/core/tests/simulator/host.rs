@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, State, Writer};
 use flake_core::ledger::note::{NOTE, WITHDRAWN};
+use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 use crate::disk::File;
@@ -188,6 +189,11 @@ impl Deref for Right<'_> {
 
 impl Writer for Right<'_> {
     type Error = Trouble;
+
+    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
+        self.host.step("looks at the leases");
+        act(&mut self.host.memory.leases.lock().unwrap()[..])
+    }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
         self.host.step("reads the file");

@@ -41,6 +41,15 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
     ]
 });
 
+pub fn layout(kind: usize) -> &'static Layout {
+    &OF_KINDS[kind]
+}
+
+/// The worker of an ID of a layout; none of a sno.
+pub fn worker(kind: usize, bits: u128) -> Option<u64> {
+    OF_KINDS.get(kind).map(|layout| layout.unpack((bits >> 8) as u64).unwrap().worker)
+}
+
 pub fn name(kind: usize) -> String {
     match OF_KINDS.get(kind) {
         Some(layout) => format!("'{}'", layout.name()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use flake_core::ledger::marks::MARGIN;
+use flake_core::ledger::pool::WAIT;
 use flake_core::ledger::state::AHEAD;
 
 use crate::layouts::SECOND;
@@ -21,11 +22,16 @@ const USUAL: i64 = 5 * SECOND;
 const TICK: i64 = 3000;
 
 impl World {
+    /// How far ahead of a clock time may be granted, and margins.
+    fn reach(&self) -> i64 {
+        if self.leases { 2 * WAIT } else { AHEAD + 2 * MARGIN }
+    }
+
     /// No time that is granted reaches further than this.
     fn latest(&self) -> i64 {
         let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
         let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used.until()).max();
-        granted.unwrap_or(i64::MIN).max(self.above).saturating_add(AHEAD + 2 * MARGIN)
+        granted.unwrap_or(i64::MIN).max(self.above).saturating_add(self.reach())
     }
 
     /// The end of the time from an instant on that may have been used, because clocks were there.
@@ -34,7 +40,7 @@ impl World {
         clocks.sort_unstable();
         let end = if self.above > instant { self.latest() } else { instant };
         clocks.into_iter().fold(end, |end, clock| {
-            let reach = AHEAD + 2 * MARGIN;
+            let reach = self.reach();
             if clock - reach <= end { end.max(clock + reach) } else { end }
         })
     }
@@ -108,7 +114,9 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            if self.makes_within(at, USUAL) {
+            // A server that was given the pool's number waits for leases.
+            let usual = USUAL + if self.world().leases { 2 * WAIT } else { 0 };
+            if self.makes_within(at, usual) {
                 continue;
             }
             let was_ahead = self.world().machines.iter().any(|machine| machine.may_wait);
@@ -123,6 +131,7 @@ impl Play {
                 return self.is_stuck(at, database, "although its clock was accepted");
             }
         }
+        self.leases_come_back(at);
         self.restarts_are_cheap(at);
     }
 
@@ -134,7 +143,8 @@ impl Play {
 
     /// The latest reading of a clock by which time was granted.
     fn latest_clock(&self) -> i64 {
-        self.world().granted_at.iter().max().map_or(0, |clock| clock + AHEAD + 2 * MARGIN)
+        let world = self.world();
+        world.granted_at.iter().max().map_or(0, |clock| clock + world.reach())
     }
 
     fn connects(self: &Arc<Self>, at: usize, database: usize) -> bool {
@@ -182,7 +192,10 @@ impl Play {
     fn restarts_are_cheap(self: &Arc<Self>, at: usize) {
         let databases: Vec<usize> = (0..DATABASES).filter(|&database| self.connects(at, database)).collect();
         // Time that was granted ahead, or given up by sessions that were terminated, is over.
-        let left = self.world().latest().saturating_sub(self.time()).max(AHEAD + 2 * MARGIN);
+        let left = {
+            let world = self.world();
+            world.latest().saturating_sub(self.time()).max(world.reach())
+        };
         self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {

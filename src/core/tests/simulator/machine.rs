@@ -8,6 +8,7 @@ use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::PreparedUse;
 use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::host::{Shared, State};
+use flake_core::ledger::pool::Lease;
 
 use crate::disk::File;
 use crate::procs::{Look, MOST_PREPARED, Procs};
@@ -18,8 +19,10 @@ use crate::wal::{DATABASES, Wal};
 /// Slots that a server has.
 pub const SLOTS: usize = 2;
 
+/// Leases that there can be at once.
+const LEASES: usize = 2;
+
 /// The memory of a server from its start on.
-#[derive(Default)]
 pub struct Memory {
     pub shared: Shared,
     pub state: Mutex<State>,
@@ -28,6 +31,7 @@ pub struct Memory {
     /// The locks of the pages.
     pub pages: [Mutex<()>; DATABASES],
     pub slots: [Mutex<SlotProgress>; SLOTS],
+    pub leases: Mutex<[Lease; LEASES]>,
     pub transactions: [SlotTransactions; SLOTS],
     /// The entries of prepared transactions.
     pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + SLOTS + 1]>,
@@ -36,7 +40,17 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(started_at: Option<i64>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State { started_at, ..State::default() }), ..Self::default() })
+        Arc::new(Self {
+            shared: Shared::default(),
+            state: Mutex::new(State { started_at, ..State::default() }),
+            writer: Mutex::default(),
+            pages: Default::default(),
+            slots: Default::default(),
+            leases: Mutex::new([Lease::NONE; LEASES]),
+            transactions: Default::default(),
+            prepared: Mutex::default(),
+            prepared_use: PreparedUse::default(),
+        })
     }
 }
 

@@ -19,6 +19,7 @@ mod functions;
 mod horizon_host;
 mod host;
 mod layouts;
+mod lessees;
 mod live;
 mod machine;
 mod operator;
@@ -74,7 +75,7 @@ fn no_id_is_made_twice() {
     let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
     let cases = wanted.unwrap_or(4000);
     let patience = Duration::from_secs(number("FLAKE_MODEL_SHRINK").unwrap_or(30));
-    let (mut events, mut ids, mut switches) = (0, 0, 0);
+    let (mut events, mut ids, mut leases, mut switches) = (0, 0, 0, 0);
     let mut forgiven = [0; exemptions::ALL.len()];
     let began = Instant::now();
     for case in 0..cases {
@@ -88,11 +89,14 @@ fn no_id_is_made_twice() {
         }
         events += story.events.len();
         ids += world.oracle.made.len();
+        leases += world.oracle.leased.len();
         switches += world.switches;
         forgiven.iter_mut().zip(world.oracle.forgiven).for_each(|(all, one)| *all += one);
     }
     let rate = cases as f64 / began.elapsed().as_secs_f64();
-    println!("{cases} deployments, {events} events, {ids} IDs, {switches} switches, seed {seed}, {rate:.0} a second");
+    println!(
+        "{cases} deployments, {events} events, {ids} IDs, {leases} leases, {switches} switches, seed {seed}, {rate:.0} a second"
+    );
     let forgiven = exemptions::ALL.iter().zip(forgiven).map(|((name, _), count)| format!("{name}: {count}"));
     println!("not covered: {}", forgiven.collect::<Vec<_>>().join(", "));
 }

@@ -32,6 +32,8 @@ pub struct Made {
     pub clock: i64,
     /// Its transaction has created the extension.
     pub of_creator: bool,
+    /// It is a lease: the ticks that begin from the start of its ID to before the end.
+    pub is_lease: bool,
     pub id: Id,
 }
 
@@ -56,9 +58,17 @@ pub struct Branch {
     pub stepped: i64,
 }
 
+/// A lease, and the worker in the layout's bits.
+#[derive(Debug, Clone)]
+pub struct Leased {
+    pub made: Made,
+    pub worker: u64,
+}
+
 #[derive(Default)]
 pub struct Oracle {
     pub made: Vec<Made>,
+    pub leased: Vec<Leased>,
     of_bits: HashMap<u128, Vec<u32>, BuildHasherDefault<Mixed>>,
     pub branches: Vec<Branch>,
     /// Which database was the template of another, in which history, and at which record.
@@ -82,6 +92,9 @@ impl std::fmt::Display for Made {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (kind, clock, (id, count)) = (layouts::name(self.kind), time(self.clock), self.node);
         write!(f, "session {} of server {}, node {id} of {count}, of {kind} ", self.slot, self.name)?;
+        if self.is_lease {
+            write!(f, "leased from {} until {} ", time(self.id.start), time(self.id.end))?;
+        }
         write!(f, "in database {} when its clock said {clock} at {}", self.database, time(self.time))
     }
 }
@@ -100,9 +113,45 @@ impl Oracle {
             }
         }
         same.push(number);
+        let worker = layouts::worker(made.kind, made.id.bits);
+        let leases = self.leased.iter().filter(|lease| Some(lease.worker) == worker).map(|lease| &lease.made);
+        let leased = overlap((&self.branches, &self.databases), &mut self.forgiven, leases, &made, last_steps);
         self.made.push(made);
+        wrong.or(leased)
+    }
+
+    /// Takes down a lease; returns what is wrong with it.
+    pub fn leased(&mut self, lease: Leased, last_steps: &[i64]) -> Option<String> {
+        let others = self.leased.iter().filter(|other| other.worker == lease.worker).map(|other| &other.made);
+        let of_worker = |made: &&Made| layouts::worker(made.kind, made.id.bits) == Some(lease.worker);
+        let others = others.chain(self.made.iter().filter(of_worker));
+        let known = (&self.branches[..], &self.databases[..]);
+        let wrong = overlap(known, &mut self.forgiven, others, &lease.made, last_steps);
+        self.leased.push(lease);
         wrong
     }
+}
+
+/// Returns what is wrong if any of these shares a tick with a new ID or lease of the same worker, one of them being a lease.
+fn overlap<'a>(
+    known: (&[Branch], &[(usize, usize, usize)]),
+    forgiven: &mut [u64],
+    others: impl Iterator<Item = &'a Made>,
+    new: &Made,
+    last_steps: &[i64],
+) -> Option<String> {
+    let mut wrong = None;
+    let last_start = |made: &Made| if made.is_lease { made.id.end } else { made.id.start + 1 };
+    for other in others.filter(|other| other.kind == new.kind) {
+        if other.id.start.max(new.id.start) >= last_start(other).min(last_start(new)) {
+            continue;
+        }
+        match exemptions::of(known, last_steps, other, new) {
+            Some(which) => forgiven[which] += 1,
+            None => wrong = Some(format!("ticks were leased that were used by\n  {other}\nand by\n  {new}")),
+        }
+    }
+    wrong
 }
 
 /// IDs are bits enough.

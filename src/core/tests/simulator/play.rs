@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::baton::{Seat, hand_on};
 use crate::host::{Control, Lock};
 use crate::layouts::MORNING;
+use crate::lessees::Lessee;
 use crate::machine::Machine;
 use crate::oracle::{Failure, Oracle};
 use crate::rows::Row;
@@ -40,6 +41,9 @@ pub struct World {
     pub stops: usize,
     /// The greatest instant that flake_start_above was asked for.
     pub above: i64,
+    /// The leases that were granted, and whether any was asked for.
+    pub lessees: Vec<Lessee>,
+    pub leases: bool,
     /// How often files were lost or restored.
     pub renewed: i64,
     /// The readings of clocks when time may have been granted.
@@ -184,6 +188,8 @@ impl Play {
             switches: 0,
             stops: 0,
             above: i64::MIN,
+                lessees: Vec::new(),
+                leases: false,
             renewed: 0,
             granted_at: Vec::new(),
             rows: Vec::new(),
@@ -209,6 +215,7 @@ impl Play {
             machines: Vec::new(),
             oracle: Oracle::default(),
             running: Vec::new(),
+            lessees: Vec::new(),
             events: Vec::new(),
             told: None,
             failure: None,

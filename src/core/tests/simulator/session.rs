@@ -265,6 +265,7 @@ impl Play {
                 time,
                 clock,
                 of_creator: is_creator,
+                is_lease: false,
                 id,
             };
             let number = world.oracle.made.len();

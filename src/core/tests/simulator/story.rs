@@ -30,6 +30,7 @@ pub enum Event {
     Churn { slot: usize, count: usize },
     Recreate { slot: usize, stop: Option<u16> },
     Drop { database: usize },
+    Lease { slot: usize, kind: usize, renews: Option<usize>, stop: Option<u16> },
     Accept { slot: usize, stop: Option<u16> },
     StartAbove { slot: usize, ahead: i64, stop: Option<u16> },
     Ask { slot: usize, stop: Option<u16> },
@@ -77,6 +78,7 @@ impl Event {
             | Self::Cover { slot, .. }
             | Self::Churn { slot, .. }
             | Self::Recreate { slot, .. }
+            | Self::Lease { slot, .. }
             | Self::Accept { slot, .. }
             | Self::StartAbove { slot, .. }
             | Self::Ask { slot, .. }
@@ -129,6 +131,7 @@ impl Play {
             Event::Churn { slot, count } => self.churn(at, slot, count),
             Event::Recreate { slot, stop } => self.recreate(at, slot, stop),
             Event::Drop { database } => self.drop_extension(at, database),
+            Event::Lease { slot, kind, renews, stop } => drop(self.lease((at, slot), kind, renews, stop)),
             Event::Accept { slot, stop } => self.accept(at, slot, stop),
             Event::StartAbove { slot, ahead, stop } => self.start_above(at, slot, ahead, stop),
             Event::Ask { slot, stop } => drop(self.ask(at, slot, stop)),

@@ -1,0 +1,50 @@
+//! Applications lease workers of the pool.
+
+use std::sync::atomic::Ordering;
+
+use flake_core::ledger::host::{Host, Server, Writer};
+use flake_core::ledger::pool::{Answer, Holder, Lease, Request};
+use flake_core::ledger::protocol;
+use flake_core::{IdSource, Layout};
+
+use super::attach::{attach, control};
+use super::backend::Backend;
+use super::node::lease_node;
+use crate::error::Error;
+use crate::postgres::{recovery, role, session_name};
+
+/// Leases a worker of a layout. `last` is the worker and the end of the lease that is renewed.
+pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer, Error> {
+    recovery::refuse(c"flake_lease()");
+    if let Some(header) = attach()?.other_version {
+        return Err(Error::OtherVersion { found: header.version });
+    }
+    let pool = lease_node()?;
+    let workers = pool.workers(layout)?;
+    let mut backend = Backend::with_leases()?;
+    let in_force = backend.lock(|state| state.pool.map(|pool| pool.ledger().me.node));
+    if let Some((found, _)) = in_force.filter(|&found| found != pool.into()) {
+        return Err(Error::LeaseNodeNotInForce { configured: pool.id(), found });
+    }
+    let request = Request {
+        key: layout.key(),
+        ticks: layout.ticks(),
+        workers,
+        database: recovery::database(),
+        last,
+        by: Holder { role: role::present().to_u32(), application: session_name::application() },
+    };
+    protocol::lease(&mut backend, pool.into(), &request)
+}
+
+/// Returns the leases that have not ended, as shared memory knows them.
+pub fn leases(now: i64) -> Result<Vec<Lease>, Error> {
+    if control().is_none_or(|control| control.leases.load(Ordering::Acquire) == 0) {
+        return Ok(Vec::new());
+    }
+    let mut backend = Backend::with_leases()?;
+    let writer = backend.writer();
+    let era = writer.lock(|state| state.pool.map(|pool| pool.ledger().era));
+    let is_on = |lease: &&Lease| lease.until > now && Some(lease.era()) == era;
+    Ok(writer.leases(|leases| leases.iter().filter(is_on).copied().collect()))
+}

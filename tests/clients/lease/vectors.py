@@ -1,0 +1,149 @@
+"""Writes tests/vectors/lease.csv: what a client of leases makes and asks for, from definitions that no client is written by.
+
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID where
+that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
+
+import random
+
+SECOND, HELD, LATE = 10**6, 5 * 10**6, 2 * 10**6
+START = 1_790_000_000 * SECOND
+# shift, count, epoch and length of a tick: twitter, few IDs in a tick, ticks of a second, IDs that are negative
+LAYOUTS = [
+    (22, 4096, 1288834974657000, 1000),
+    (12, 3, 1609459200000000, 1000),
+    (20, 2, 1609459200000000, SECOND),
+    (23, 2, 0, 1000),
+]
+
+
+class Client:
+    def __init__(self, layout):
+        self.shift, self.count, self.epoch, self.length = layout
+        self.chain, self.used, self.ask, self.due = [], [], None, 0
+        self.lines = ["window"]
+
+    def answered(self, sent, came, wall, worker, start, end, now, until, wait=0):
+        row = [0] * 11
+        row[8], row[10] = now, wait
+        if not wait:
+            row = [worker, start, end, self.shift, worker * self.count, self.count, self.epoch, self.length, now, until, 0]
+        self.lines.append(f"answered,{sent},{came},{wall},{','.join(map(str, row))}")
+        if wait:
+            self.due = came + wait
+        elif came > sent + LATE:
+            self.lose(came)
+        else:
+            if not self.chain or (self.chain[-1]["worker"], self.chain[-1]["end"]) != (worker, start):
+                self.chain = []
+            self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall, "until": until})
+            self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
+
+    def lose(self, steady):
+        self.ask, self.due = None, steady + SECOND
+
+    def failed(self, steady):
+        self.lines.append(f"failed,{steady}")
+        self.lose(steady)
+
+    def leave_if_parted(self, steady, wall):
+        """Whether one of the two clocks has gone a second farther than the other since the last window came."""
+        gone = {wall - self.chain[-1]["wall"], steady - self.chain[-1]["came"]} if self.chain else {0}
+        if max(gone) - min(gone) > SECOND:
+            self.chain, self.ask, self.due = [], None, steady
+
+    def tick_of_server(self, steady):
+        return (self.chain[-1]["now"] - self.epoch + steady - self.chain[-1]["came"]) // self.length
+
+    def id(self, steady, wall):
+        made = ""
+        last = max((tick for tick, _ in self.used), default=0)
+        if self.chain and self.tick_of_server(steady) > last:
+            self.leave_if_parted(steady, wall)
+        if self.chain:
+            tick = max(self.tick_of_server(steady), last)
+            free = set(range(self.count)) - {n for used, n in self.used if used == tick}
+            if free and any(window["start"] <= tick < window["end"] for window in self.chain):
+                self.used.append((tick, min(free)))
+                bits = f"{tick:b}" + f"{self.chain[-1]['worker'] * self.count + min(free):0{self.shift}b}"
+                made = int.from_bytes(int(bits, 2).to_bytes(8, "big"), "big", signed=True)
+        self.lines.append(f"id,{steady},{wall},{made}")
+
+    def asks(self, steady, wall):
+        self.leave_if_parted(steady, wall)
+        ask = "" if steady < self.due else "new" if self.ask is None else f"{self.ask[0]} {self.ask[1]}"
+        self.lines.append(f"asks,{steady},{wall},{ask}")
+
+
+class Story:
+    """A client, its two clocks, and a server whose clock goes as the client's steady one."""
+
+    def __init__(self, layout, choose):
+        self.client, self.choose = Client(layout), choose
+        self.steady, self.wall, self.server = 10 * SECOND, START + 3 * SECOND, START
+        self.worker, self.end, self.until = 0, None, None
+
+    def pass_time(self, duration):
+        self.steady, self.wall, self.server = self.steady + duration, self.wall + duration, self.server + duration
+
+    def tick(self, instant):
+        """The first that begins at an instant or later."""
+        return -(-(instant - self.client.epoch) // self.client.length)
+
+    def grant(self, worker, instant, duration, network=20_000, gap=0):
+        sent = self.steady
+        self.pass_time(network // 2)
+        now = self.server // 2 * 2
+        until = (instant or now) + duration
+        self.pass_time(network // 2)
+        start, self.worker, self.end, self.until = self.tick(instant or now) + gap, worker, self.tick(until), until
+        self.client.answered(sent, self.steady, self.wall, worker, start, self.end, now, until)
+
+    def new(self, **options):
+        self.grant(self.choose.randrange(1, 64), None, 10 * SECOND, **options)
+
+    def renew(self, **options):
+        left = max(self.until, self.server)
+        self.grant(self.worker, left, self.server + 60 * SECOND - left, **options)
+
+    def step(self):
+        client, choose = self.client, self.choose
+        kind = choose.choices(["ids", "asks", "new", "renew", "gap", "late", "wait", "failed", "stop", "clock"],
+                              [40, 20, 4, 15, 2, 2, 3, 3, 3, 2])[0]  # fmt: skip
+        self.pass_time(choose.choice([1, 300, 1000, 30_000, 700_000, 3 * SECOND]))
+        if kind == "ids":
+            for _ in range(choose.randrange(1, 6)):
+                client.id(self.steady, self.wall)
+                self.pass_time(choose.choice([0, 0, 7, 400]))
+        elif kind == "asks":
+            client.asks(self.steady, self.wall)
+        elif kind == "new" or self.until is None:
+            self.new()
+        elif kind == "renew" and self.until < self.server + 60 * SECOND:
+            self.renew(network=choose.choice([2, 20_000, SECOND]))
+        elif kind == "gap":
+            self.renew(gap=choose.choice([1, 40]))
+        elif kind == "late":
+            self.renew(network=LATE + choose.choice([-2, 0, 2, 30 * SECOND]))
+        elif kind == "wait":
+            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=choose.choice([1, 2 * SECOND]))
+        elif kind == "failed":
+            client.failed(self.steady)
+        elif kind == "stop":
+            self.pass_time(choose.choice([9, 12, 70]) * SECOND)
+        elif kind == "clock":
+            self.wall += choose.choice([-SECOND, SECOND, -SECOND - 1, SECOND + 1, 3600 * SECOND])
+
+
+def lines():
+    choose = random.Random(57)
+    for number in range(60):
+        story = Story(LAYOUTS[number % len(LAYOUTS)], choose)
+        story.client.asks(story.steady, story.wall)
+        story.client.id(story.steady, story.wall)
+        for _ in range(choose.choice([10, 40])):
+            story.step()
+        yield from story.client.lines
+
+
+if __name__ == "__main__":
+    print(*lines(), sep="\n")

@@ -1,0 +1,147 @@
+"""flake_lease: applications get workers of the pool for a while."""
+
+import psycopg
+import pytest
+from psycopg.rows import namedtuple_row
+
+SETTINGS = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
+# How long no lease is granted after a start, and how long a mark needs to come across, in seconds.
+START, ACROSS = 65, 3
+STATE = psycopg.errors.ObjectNotInPrerequisiteState
+
+
+@pytest.fixture
+def server(own_servers):
+    """A server that has been up for long."""
+    server = own_servers(*SETTINGS, steady=True)
+    lease(server)
+    server.let_pass(START)
+    assert lease(server).wait > 0
+    server.let_pass(ACROSS)
+    return server
+
+
+def lease(server, *arguments, layout="twitter", **options):
+    with server.connect(**options) as db:
+        cursor = db.cursor(row_factory=namedtuple_row)
+        parameters = ", ".join(["%s::text", *["%s"] * len(arguments)])
+        return cursor.execute(f"SELECT * FROM flake_lease({parameters})", (layout, *arguments)).fetchone()
+
+
+def renew(server, old):
+    return lease(server, old.worker, old.until)
+
+
+def ticks(one):
+    return range(one.tick_from, one.tick_until)
+
+
+def test_a_lease_is_worth_its_ids(server):
+    one = lease(server)
+    assert (one.wait, one.shift, one.count, one.tick) == (0, 22, 4096, 1000)
+    assert 512 <= one.worker < 1024
+    assert one.low == one.worker * 4096
+    assert 9_000 < len(ticks(one)) <= 10_000
+    assert one.until == one.epoch + one.tick * one.tick_until
+    first = one.tick_from << one.shift | one.low
+    parts = server.sql("SELECT worker, sequence, flake_timestamp(%s) - clock_timestamp() < '1 s' FROM flake_decode(%s)", first, first)
+    assert parts == [(one.worker, 0, True)]
+    last = one.tick_until - 1 << one.shift | one.low + one.count - 1
+    assert server.sql("SELECT worker, sequence FROM flake_decode(%s)", last) == [(one.worker, 4095)]
+
+
+def test_a_renewal_begins_where_the_lease_ends(server):
+    one = lease(server)
+    two = renew(server, one)
+    assert (two.worker, two.tick_from) == (one.worker, one.tick_until)
+    assert 45_000 < len(ticks(two)) < 51_000
+
+
+def test_a_lease_is_renewed_once(server):
+    one = lease(server)
+    renew(server, one)
+    with pytest.raises(STATE) as error:
+        renew(server, one)
+    assert error.value.diag.message_primary == f'lease of worker {one.worker} of layout "twitter" cannot be renewed'
+    assert error.value.diag.message_hint == "Ask for a new lease, without a worker."
+
+
+def test_two_lessees_have_different_workers(server):
+    assert len({lease(server).worker for _ in range(20)}) == 20
+
+
+def test_after_a_restart_no_lease_is_granted_for_a_minute(own_servers):
+    server = own_servers(*SETTINGS, clock="+0", steady=True)
+    lease(server)
+    server.let_pass(START)
+    lease(server)
+    server.let_pass(ACROSS)
+    one = lease(server)
+    server.restart(mode="immediate")
+    assert lease(server).wait > 50_000_000
+    server.let_pass(START)
+    # The clock has not passed what was granted to the pool before.
+    assert lease(server).wait > 50_000_000
+    server.set_clock("+75")
+    assert lease(server).wait <= 2_000_000
+    server.let_pass(ACROSS)
+    with pytest.raises(STATE) as error:
+        renew(server, one)
+    assert error.value.diag.message_primary.endswith("cannot be renewed")
+    assert lease(server).tick_from > one.tick_until
+
+
+def test_a_server_that_is_given_the_number_waits_for_leases(server):
+    one = lease(server)
+    server.restart("flake.node_id=1", "flake.lease_node=0")
+    with pytest.raises(STATE) as error:
+        server.sql("SELECT flake_next('twitter')")
+    assert error.value.diag.message_primary == 'clock is behind the last ID of layout "twitter"'
+    assert one.worker >= 512
+
+
+def test_a_server_makes_no_ids_of_its_own_pool(own_servers):
+    server = own_servers("flake.node_count=2", "flake.node_id=1", "flake.lease_node=1", extension=False)
+    server.sql("CREATE EXTENSION flake")
+    for query in ["SELECT flake_next('twitter')", "SELECT flake_lease('twitter')"]:
+        with pytest.raises(STATE) as error:
+            server.sql(query)
+        assert error.value.diag.message_primary == "flake.lease_node is the number of this server"
+
+
+def test_a_database_has_half_of_the_pool(server):
+    server.sql("""SELECT flake_create_layout('few', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
+        {"name": "time", "role": "timestamp", "bits": 41}, {"name": "worker", "role": "worker", "bits": 3},
+        {"name": "sequence", "role": "sequence", "bits": 12}]}')""")
+    granted = [lease(server, layout="few") for _ in range(2)]
+    with pytest.raises(STATE) as error:
+        lease(server, layout="few")
+    assert error.value.diag.message_primary == 'all workers of layout "few" are leased'
+    assert {one.worker for one in granted} == {4, 5}
+
+
+@pytest.mark.parametrize("layout", ["sonyflake", "mastodon", "uniqueid"])
+def test_layouts_that_no_application_can_compose(server, layout):
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        lease(server, layout=layout)
+
+
+def test_it_takes_a_privilege_and_a_primary(server):
+    server.sql("CREATE ROLE joe LOGIN")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        lease(server, user="joe")
+    server.sql("GRANT EXECUTE ON FUNCTION flake_lease TO joe")
+    assert lease(server, user="joe").worker
+
+
+def test_the_view_shows_who_has_a_lease(server):
+    one = lease(server)
+    rows = server.sql("SELECT layout, worker, database, role, until > now(), since <= now() FROM flake_leases")
+    assert rows == [("twitter", one.worker, "postgres", "postgres", True, True)]
+
+
+def test_without_the_setting(own_servers):
+    server = own_servers()
+    with pytest.raises(STATE) as error:
+        lease(server)
+    assert error.value.diag.message_detail == "flake.lease_node is not set."
