@@ -1,7 +1,7 @@
 //! Stories of lessees.
 
 use crate::layouts::SECOND;
-use crate::stories::{A, B, CRASH, FIRST, REPLAY, SECOND_NODE, at_each_point, follow, goes_well, make, on};
+use crate::stories::{A, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on};
 use crate::story::Event;
 
 const fn lease(kind: usize) -> Event {
@@ -59,4 +59,31 @@ fn a_standby_takes_over_while_a_lease_is_granted() {
         ])
         .stops
     });
+}
+
+/// A database is created under the OID of another one, whose page said how far the pool reaches: the new one's page has to say it
+/// before a lease relies on it.
+#[test]
+fn a_database_that_takes_the_place_of_another_one() {
+    goes_well([
+        on(B, [follow(FIRST), Event::Step { by: -40 * SECOND }]),
+        on(A, granted(1)),
+        on(A, [Event::NewDatabase { database: 0 }, renew(1)]),
+        on(B, [REPLAY, Event::Promote]),
+        on(A, [CRASH]),
+        on(B, granted(1)),
+        on(B, [renew(1)]),
+    ]);
+}
+
+/// The extension is dropped, and created again after a crash, while the clock is behind: the file knows of the leases.
+#[test]
+fn an_extension_that_is_created_again() {
+    let again = [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }];
+    goes_well([
+        on(A, granted(1)),
+        on(A, [renew(1), Event::Drop { database: 0 }, CRASH, Event::Step { by: -60 * SECOND }, START]),
+        on(A, again),
+        on(A, granted(1)),
+    ]);
 }
