@@ -1,4 +1,4 @@
-//! Errors: what they are, their SQLSTATE, DETAIL and HINT, and how they are raised.
+//! Errors with their SQLSTATE, DETAIL and HINT, and how they are raised.
 
 mod obstacle;
 mod privilege;

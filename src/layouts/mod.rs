@@ -40,7 +40,7 @@ fn at_hand(name: &[u8]) -> Option<&'static Layout> {
     })
 }
 
-/// Compares two names, those of usual lengths by one or two comparisons of words.
+/// Compares two names. For names of usual lengths, it takes one or two comparisons of words.
 #[inline]
 pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(name: &[u8]) -> Option<(&[u8; N], &[u8; N])> {

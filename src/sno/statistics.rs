@@ -1,4 +1,4 @@
-//! Statistics that ANALYZE collects about a column of snos: those of any column, with a finer histogram.
+//! Statistics that ANALYZE collects about a column of snos: the usual ones, with a finer histogram.
 //!
 //! PostgreSQL knows how far a value lies between the two ends of a histogram's bucket only for types of its own. A range of
 //! snos is therefore estimated in whole buckets, and one that lies within a bucket as a single row. More buckets of the same

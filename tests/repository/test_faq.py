@@ -30,7 +30,7 @@ SELF_EXPLAINING = {
     "a key, and DETAIL and HINT say what to do": [
         'key "…" does not exist', 'permission denied for key "…"', 'invalid public ID of key "…": "…"',
         'invalid name for a key: "…"',
-        "secret of a key must have 16 bytes, not …", "options are not those of a key",
+        "secret of a key must have 16 bytes, not …", "invalid options for a key",
     ],
     "the role that is needed": [
         "must be superuser to call …", "must be owner of extension flake to call …", "permission denied for …",

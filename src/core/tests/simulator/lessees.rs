@@ -65,7 +65,8 @@ impl Play {
                 let below = promises.iter().find(|promise| {
                     promise.database.is_none_or(|database| database == session.database) && start < promise.instant
                 });
-                let below = below.map(|promise| format!("a lease from {} is below {}", time(start), time(promise.instant)));
+                let below =
+                    below.map(|promise| format!("a lease from {} is below {}", time(start), time(promise.instant)));
                 let now = self.time();
                 let made = Made {
                     server: host.at,
