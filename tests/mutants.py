@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 COPY = ROOT / "target" / "mutants" / "tree"
 # On a busy machine, a server can be too slow for the danger to arise.
 ATTEMPTS_IN_SERVERS = 3
-# Who has not ended by then, in seconds, never does.
+# A test that has not ended after so many seconds never does.
 PATIENCE = 300
 # That a test of many cases fails is enough: the smallest of them is not looked for. The simulator's budget is always the same.
 OF_CORE = {

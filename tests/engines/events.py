@@ -36,7 +36,7 @@ class Scene:
         wait_until(lambda: (primary := self.service.primary) and is_well(primary) and self.service.first_batch(primary, 0), LIMIT)
 
     def befall(self, name, happens, comes_back, behind=BEHIND):
-        """Something ends the primary; another one goes on; the old one comes back."""
+        """Something ends the primary; another one takes over; the old one comes back."""
         service = self.service
         self.await_cluster(self.engine.is_ready)
         for member in self.engine.members:

@@ -148,7 +148,7 @@ def assert_whole(server, before, catalog=True, **options):
 
 
 def assert_well(server, **options):
-    """At the present clock, rows can be inserted everywhere, and nothing needs attention."""
+    """At the current time, rows can be inserted everywhere, and nothing needs attention."""
     with server.connect(**options) as db:
         insert_everywhere(db)
         use_indexes(db)

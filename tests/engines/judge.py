@@ -39,7 +39,7 @@ class Event:
 
 
 def an_old_primary_for_too_long(one, other):
-    """Not covered: a primary that goes on two seconds after another one of its number was promoted, as one that stood still."""
+    """Not covered: a primary that still makes IDs two seconds after another one of its number was promoted."""
     old, new = sorted([one, other], key=lambda batch: batch.reign)
     return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
 

@@ -97,7 +97,7 @@ class Patroni(Engine):
         return not self.own_numbers or any(role == "sync_standby" for _, role in self.well_for(primary))
 
     def go_on(self, old):
-        """It may take its lock back. Who has heard of the other one's timeline cannot always follow it then, and is copied."""
+        """It may take its lock back. A server that knows of the other timeline cannot always follow it then, and is copied."""
         old.go_on()
         wait_until(lambda: sorted(str(member.role()) for member in self.members) == ["primary", "standby", "standby"], LIMIT)
         if old.role() == "primary":

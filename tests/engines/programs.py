@@ -71,7 +71,7 @@ class Failed(Exception):
 
 
 class Program:
-    """A program that goes on, and all that it starts."""
+    """A program that runs in the background, and all that it starts."""
 
     def __init__(self, log, *command, environment):
         self.log = log
@@ -91,7 +91,7 @@ class Program:
         return found[1:]
 
     def end(self):
-        """Whatever it does."""
+        """Kills it and all that it has started."""
         while processes := self.processes():
             send(processes, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):

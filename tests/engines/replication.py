@@ -14,7 +14,7 @@ ON, = recipe("Logical replication", "bash")
 
 
 def settings(heading, number=0, **own):
-    """The settings of a block, of which some are another server's."""
+    """The settings of a block; some of them are another server's."""
     block = dict(re.findall(r"^(\S+) = '?(.*?)'?$", recipe(heading, "conf")[number], re.M))
     assert own.keys() <= {name.replace(".", "_") for name in block}
     return [f"{name}={own.get(name.replace('.', '_'), value)}" for name, value in block.items()]

@@ -78,7 +78,7 @@ class Service:
     def load(self, generation):
         while not self.ends.wait(0.05) and self.generation == generation:
             primary = self.primary
-            # Whatever is lost or refused, what was returned counts.
+            # IDs that were returned count, even if the rest is lost or refused.
             if primary is not None:
                 reign = self.promoted.get(primary.name)
                 with contextlib.suppress(psycopg.Error, OSError), primary.connect(autocommit=False, connect_timeout=2) as db:

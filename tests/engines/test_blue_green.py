@@ -1,5 +1,5 @@
 """An upgrade from PostgreSQL 15 to 18 without a stop, by logical replication: clients write all the time, go to the new server,
-back, and to the new one again. Commands and settings are those of docs/how-to/logical-replication.md."""
+back, and to the new one again. Commands and settings come from docs/how-to/logical-replication.md."""
 
 import time
 
@@ -20,7 +20,7 @@ OWN, ONE = LIMITS = {"own number": 2, "one number": 5}
 
 
 class Pair:
-    """The server of before and that of afterwards."""
+    """The server before the upgrade, and the one after it."""
 
     def __init__(self, own_servers, kind, behind=0, **table):
         # With one number they have the default, as most have who upgrade one server.
@@ -97,7 +97,7 @@ def test_rows_that_come_late(own_servers):
 
 
 def test_with_a_sequence(own_servers):
-    """The control: that of the new server begins anew."""
+    """The control: a sequence begins anew on the new server, and repeats keys."""
     pair = Pair(own_servers, OWN, id="bigserial")
     pair.old.sql("GRANT USAGE ON orders_id_seq TO app")
     with pytest.raises(psycopg.errors.UniqueViolation), writers.Writers(*[[pair.old, pair.new]] * CLIENTS) as clients:

@@ -57,7 +57,7 @@ def rows(table, count):
 
 
 def made_by(node, table):
-    """The numbers of the nodes that have made the IDs of a table, each of which is there once."""
+    """The numbers of the nodes that have made the IDs of a table. Each ID is there once."""
     found = node.sql(f"SELECT flake_node(id), count(*), count(DISTINCT id) FROM {table} GROUP BY 1")
     assert all(count == ids for _, count, ids in found)
     return {number for number, *_ in found}
@@ -86,7 +86,7 @@ def test_the_node_of_the_client_makes_the_ids_of_rows(nodes, table):
         assert {each.value(f"SELECT count(*) FROM {table}") for each in nodes} == {152}
 
 
-# How a statement is executed, and whether the nodes that have the selected rows make its IDs, or that of the client, or nobody.
+# How a statement is executed, and who makes its IDs: the nodes with the selected rows, the client's node, or nobody.
 SELECTS = {
     "INSERT INTO copies SELECT * FROM orders": (r"Task Count: 8\n(.*\n)*? +-> +Insert on", "nobody"),
     "INSERT INTO copies (tenant, item) SELECT tenant, item FROM orders": ("method: repartition", "those with rows"),
@@ -211,7 +211,7 @@ def test_a_node_that_comes(servers, nodes):
 
 
 def joined(coordinator, worker):
-    """Two nodes with Citus, of which one is the coordinator."""
+    """Two nodes with Citus; one is the coordinator."""
     for node in [coordinator, worker]:
         node.sql("CREATE EXTENSION citus")
     coordinator.sql("SELECT citus_set_coordinator_host(%s, 5432)", str(coordinator.dir))
@@ -232,7 +232,7 @@ def test_flake_before_citus(own_servers):
 
 
 def test_roles_of_citus(own_servers):
-    """Another superuser than that of initdb creates the extension, with a table. An owner with USAGE creates a layout."""
+    """A superuser other than initdb's creates the extension, with a table. An owner with USAGE creates a layout."""
     need("citus")
     coordinator, _ = nodes = started(own_servers, [0, 1])
     joined(*nodes)

@@ -28,7 +28,7 @@ def go_on(server, made):
     return made
 
 
-# The ways to copy. Each takes the copy, has the original go on, and returns the copy, whose clock is at 0, with what starts it.
+# The ways to copy. Each takes the copy, lets the original run, and returns the copy, whose clock is at 0, with what starts it.
 
 
 def base_backup(own_servers, server, made):
@@ -124,7 +124,7 @@ def test_instead_of_the_original(own_servers, original, way, told):
 @pytest.mark.parametrize("strategy", ["wal_log", "file_copy"])
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_database_from_a_template(own_servers, original, strategy, mode):
-    """Both databases go on, and after a restart or a crash the clock is behind."""
+    """Both databases stay in use, and after a restart or a crash the clock is behind."""
     server, before, made = original
     server.sql(f"CREATE DATABASE copied TEMPLATE postgres STRATEGY {strategy}")
     everything.assert_whole(server, before, dbname="copied")

@@ -21,7 +21,7 @@ def read(yaml_text):
 
 
 def node_of(server):
-    """The numbers in force, and that of an ID."""
+    """The numbers in force, and the one in an ID."""
     worker = server.value("SELECT (flake_decode(flake_next('twitter'))).worker")
     number, count = server.sql("SELECT node_id, node_count FROM flake_stats")[0]
     return number, count, worker * count // 1024

@@ -1,4 +1,4 @@
-"""The blocks of docs/how-to/logical-replication.md, of which each command fails once: nothing goes on after that."""
+"""The blocks of docs/how-to/logical-replication.md, where each command fails once: no later command runs after that."""
 
 import re
 import subprocess

@@ -39,7 +39,7 @@ def one_of(*values):
 
 
 def either(*choices):
-    """One of these expressions, of which only that one is computed."""
+    """One of these expressions. The others are not computed."""
     cases = " ".join(f"WHEN {number} THEN {choice}" for number, choice in enumerate(choices[:-1]))
     return f"(CASE fuzz.below({len(choices)}) {cases} ELSE {choices[-1]} END)"
 

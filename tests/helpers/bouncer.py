@@ -27,7 +27,7 @@ logfile = {directory}/log
 
 @contextlib.contextmanager
 def bouncer(server, mode, clients, sessions):
-    """Has so many clients share so many sessions, which change hands after each transaction or statement. Returns where
+    """Lets so many clients share so many sessions, which change hands after each transaction or statement. Returns where
     clients connect."""
     if PROGRAM is None:
         pytest.skip("no pgbouncer")

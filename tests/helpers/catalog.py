@@ -22,7 +22,7 @@ DEFAULT_PRIVILEGES = "".join(
     for kind in ("TABLES", "FUNCTIONS", "SEQUENCES", "TYPES")
 )
 
-# Who may do what with its objects, whether a script says so or PostgreSQL does by default.
+# Privileges on its objects, granted by a script or by PostgreSQL's defaults.
 PRIVILEGES = """
     SELECT format('%s has %s on %s', COALESCE(r.rolname, 'PUBLIC'), a.privilege_type, pg_describe_object(d.classid, d.objid, 0))
     FROM pg_depend d CROSS JOIN LATERAL (

@@ -47,11 +47,11 @@ class Made:
         self.add(db.execute(MAKE, (count,)).fetchall())
 
     def common(self, others):
-        """The kinds of which there are IDs in both."""
+        """The kinds with IDs that both have."""
         return {kind for kind, ids in self.ids.items() if ids & others.ids[kind]}
 
     def make_each(self, db, count):
-        """IDs of each kind; says of which the clock is too far behind."""
+        """Makes IDs of each kind; returns the kinds whose clock is too far behind."""
         behind = []
         for kind, call in KINDS.items():
             try:

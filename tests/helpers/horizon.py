@@ -45,7 +45,7 @@ def holds(db, id, layout="twitter"):
 
 
 def passes(db, id, layout="twitter"):
-    """The horizon goes above this ID, as nothing holds it."""
+    """The horizon passes this ID, because no transaction holds it."""
     wait_until(lambda: horizon(db, layout) > id)
     return True
 
@@ -82,7 +82,7 @@ def announce(server, dbname="postgres"):
 
 
 def below(server, made, announced):
-    """The kinds of which IDs are below the horizon."""
+    """The kinds with IDs below the horizon."""
     found = {}
     for kind, ids in made.ids.items():
         low = LOWEST[kind].format(f"'{announced}'::timestamptz")

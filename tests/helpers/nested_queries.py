@@ -89,7 +89,7 @@ class Nested:
                  "dear('[2026-01-02Z,2026-01-07Z)')", "(SELECT s.span FROM ids s ORDER BY s.n LIMIT 1)"]  # fmt: skip
         if depth <= 0:
             return self.chance.choice([*fixed, *([f"{row}span"] if row else [])])
-        # A nest goes on in one place of these; in the others it ends soon.
+        # One of these places has a deep nest; the others end soon.
         short = min(depth - 1, 1)
         return self.pick(
             case=lambda: f"CASE WHEN {self.condition(row, depth)} THEN {self.span(row, 0)} ELSE {self.span(row, 0)} END",

@@ -1,4 +1,4 @@
-"""docs/how-to/reader.sql: its rows are those of flake_layouts, written as its functions want them.
+"""docs/how-to/reader.sql: its rows come from flake_layouts, written as its functions want them.
 
 FLAKE_ACCEPT writes them into the file.
 """

@@ -110,7 +110,7 @@ def prepare(server):
 
 
 def record(server, stopped):
-    """Records what statements found, until the writers have stopped; goes on when the server comes back."""
+    """Records what statements found, until the writers have stopped; continues when the server comes back."""
     records, family = [], random.randrange(1, 2**62)
     while not stopped.is_set():
         with contextlib.suppress(psycopg.OperationalError), server.connect() as db:

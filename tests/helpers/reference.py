@@ -1,4 +1,4 @@
-"""Pages of docs/reference with marks, each of which says what of the catalog follows it. FLAKE_ACCEPT writes that."""
+"""Pages of docs/reference with marks. Each mark says what follows it from the catalog; FLAKE_ACCEPT writes that."""
 
 import os
 import re

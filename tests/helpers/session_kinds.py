@@ -1,4 +1,4 @@
-"""The sessions in which recipes are pasted: one as the pages show it, and those of an ordinary role that owns its database, in
+"""The sessions in which recipes are pasted: one as the pages show it, and some of an ordinary role that owns its database, in
 other time zones, with another order of day and month, another search_path, and names that need quotes."""
 
 import dataclasses
@@ -30,7 +30,7 @@ class Session:
             return server
         database = f"Tea & Co {next(databases)}"
         if not server.sql("SELECT FROM pg_roles WHERE rolname = %s", OWNER):
-            # Slots of logical replication are no right of every owner.
+            # Owning a database does not allow logical replication slots.
             server.sql(f'CREATE ROLE "{OWNER}" LOGIN REPLICATION')
         server.sql(f'CREATE DATABASE "{database}" OWNER "{OWNER}"')
         options = {"timezone": self.timezone, "datestyle": "SQL,DMY", "search_path": f'"{SCHEMA}"'.replace(" ", r"\ ")}

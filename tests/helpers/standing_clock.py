@@ -37,12 +37,12 @@ def at(seconds):
 
 
 def running(seconds):
-    """A clock that shows now what `at` shows, and goes on."""
+    """A clock that shows now what `at` shows, and runs."""
     return f"{START.timestamp() + seconds - time.time():+f}"
 
 
 def let_run(server):
-    """Its clock goes on from where it stands."""
+    """Its clock runs from where it stands."""
     server.set_clock(running(server.value(f"SELECT extract(epoch FROM clock_timestamp() - timestamptz '{START}')::float")))
 
 
@@ -129,7 +129,7 @@ def insert(server, made, **options):
 
 
 def open_ledger(server, made):
-    """IDs are asked for at the present clock, whether they can be made or not."""
+    """IDs are asked for at the current time, whether they can be made or not."""
 
     def opened():
         attempts(server, made)
@@ -153,7 +153,7 @@ def pass_through(server, made, *instants, rows=ROWS, **options):
 
 
 def goes_on(old, new, made, *instants):
-    """The new primary is asked for IDs, and waits for the old one, which goes on and makes IDs at these instants. The wait lasts
+    """The new primary is asked for IDs, and waits for the old one, which still makes IDs at these instants. The wait lasts
     two seconds by a clock that nobody sets, and its own clock runs meanwhile; says whether the machine was fast enough."""
     ids = ", ".join(f"{kind}::text" for kind in made.kinds)
     with sessions(old) as dbs, new.connect() as asking:
@@ -173,7 +173,7 @@ def goes_on(old, new, made, *instants):
 
 
 def restart_with_nothing_to_replay(primary, standby):
-    """A standby replays from the last checkpoint, of which it knows no commit before it."""
+    """A standby replays from the last checkpoint, and knows no commit before it."""
     standby.wait_for_replay(primary)
     primary.sql("CHECKPOINT")
     standby.wait_for_replay(primary)
@@ -189,7 +189,7 @@ def stop_replaying(standby):
 
 
 def fail_over(primary, standby):
-    """The standby has all that was committed, and goes on alone."""
+    """The standby has all that was committed, and is promoted."""
     standby.wait_for_replay(primary)
     primary.stop("immediate")
     standby.promote()

@@ -21,7 +21,7 @@ LEAST = 100
 # How many rows a burst has.
 BURST = int(os.environ.get("FLAKE_TAILING_BURST", "5"))
 SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
-# Two tables, of which each has its writers and its tailers: how an ID is made, its type, the smallest one now, and one below all.
+# Two tables, each with its writers and its tailers: how an ID is made, its type, the smallest one now, and one below all.
 TABLES = {
     "of_bigint": ("flake_next('twitter')", "bigint", "flake_min(flake_horizon())", 0),
     "of_sno": ("sno_next()", "sno", "sno_min(flake_horizon())", 16 * "2"),
@@ -152,7 +152,7 @@ def prepare(server):
 
 def tail(server, tailer, stopped):
     """The rows in the order in which they were read, and how many were not above the last one. Reads on until all is below the
-    horizon after the writers have stopped; goes on where it was when the server comes back."""
+    horizon after the writers have stopped; continues where it was when the server comes back."""
     _, kind, low, last = TABLES[tailer.table]
     query = f"SELECT id FROM {tailer.table} WHERE id > %s::{kind} {'' if tailer.naive else f'AND id < {low}'} ORDER BY id"
     rest = f"SELECT EXISTS (SELECT FROM {tailer.table} WHERE id >= {low})"

@@ -4,7 +4,7 @@ import collections
 
 Template = collections.namedtuple("Template", "text kind states weight")
 
-# No layout has this name; an ID or a number, a text, an instant do not fit; the order of a layout's IDs is not that of time.
+# No layout has this name; an ID or a number, a text, an instant do not fit; a layout's IDs are not in the order of time.
 NAME, NUMBER, TEXT, TIME, UNORDERED = "22023", "22003", "22P02", "22008", "22023"
 # No ID is made: the layout or its share has none, its epoch has not come, or its last tick has ended.
 NOT_MADE = f"{NAME} 55000 {TIME} 2200H"
@@ -162,7 +162,7 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 
-# From 16 on, a text that is no sno need not raise an error.
+# From 16 on, a text that is not a sno need not raise an error.
 SOFT = [
     ("SELECT pg_input_is_valid(t, 'sno') = (t ~ '^[2-9a-x]{16}$') FROM (SELECT {text}) g(t)", ""),
     ("""SELECT (sql_error_code IS NULL) = (t ~ '^[2-9a-x]{16}$') AND COALESCE(sql_error_code, '22P02') = '22P02'

@@ -34,7 +34,7 @@ def has_the_old_one(db):
 
 
 def make_later(server, dbs, made, seconds):
-    """Sessions without the ledger begin above the present instant, so there are no IDs yet."""
+    """Sessions without the ledger begin above the current instant, so there are no IDs yet."""
     assert [attempt(db, made) for db in dbs] == [list(KINDS)] * len(dbs)
     server.set_clock(at(seconds))
     for db in dbs:
@@ -70,7 +70,7 @@ def test_another_control_block(own_servers):
 
 
 def test_another_rule_for_shares(own_servers):
-    """It is refused until the restart, and the others go on."""
+    """It is refused until the restart, and the others keep working."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as old:
         make(old, made)

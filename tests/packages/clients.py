@@ -132,7 +132,7 @@ class Everybody:
             assert before and after and max(before) < min(after), f"{kind} after: {phase.name}"
 
     def assert_unique(self):
-        """Also those of different databases."""
+        """Also across databases."""
         for kind in ["ids", "snos"]:
             made = [id for batch in self.batches() for id in getattr(batch, kind)]
             assert len(made) == len(set(made)), f"{len(made) - len(set(made))} {kind} twice"

@@ -1,5 +1,5 @@
 """An upgrade as operators live through it, by the steps of docs/how-to/install.md: a primary and its standby get the package of a
-made-up next version in place of this version's, and then that of one which needs a restart, while clients write and read. In the
+made-up next version in place of this version's, and then one that needs a restart, while clients write and read. In the
 end the package is removed and purged.
 
 scripts/package-test makes the machines and the packages."""

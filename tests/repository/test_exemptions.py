@@ -1,4 +1,4 @@
-"""What the simulator and the nemesis forgive, the guarantee says: each exemption quotes the words that it rests on."""
+"""The guarantee allows all that the simulator and the nemesis forgive: each exemption quotes the words that it rests on."""
 
 import ast
 import re

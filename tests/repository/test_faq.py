@@ -1,4 +1,4 @@
-"""Who looks for the text of an error in docs/faq.md finds it."""
+"""docs/faq.md has the text of each error."""
 
 import re
 

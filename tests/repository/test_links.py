@@ -45,7 +45,7 @@ def test_in_the_repository(page):
 
 
 def test_on_a_web_page():
-    """Each page is a document of HTML, beside the files that are no pages; the address of one is the base of its links."""
+    """Each page is a document of HTML, beside the other files; the address of one is the base of its links."""
     pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
     files = {f"/{named(file)}" for top in ("docs", "examples") for file in (ROOT / top).rglob("*") if file.is_file()}
     site = {re.sub(r"\.md$", ".html", file) for file in files}

@@ -116,7 +116,7 @@ def gpg(monkeypatch):
 
 @pytest.mark.skipif(not shutil.which("gpg"), reason="gpg, which signs releases, is not installed")
 def test_packages_are_signed(copy, tmp_path, gpg):
-    """Their checksums are, and those of other bytes are refused."""
+    """The signature covers their checksums, and packages with other bytes are refused."""
     (tmp_path / "dist").mkdir()
     packages = [tmp_path / "dist" / name for name in ["flake.deb", "flake.tar.gz"]]
     for package in packages:

@@ -117,7 +117,7 @@ class Server:
         )  # fmt: skip
 
     def set_clock(self, clock):
-        """`+0` is the time of day, `-10` ten seconds before it, `@2030-01-01 00:00:00` an instant to go on from,
+        """`+0` is the time of day, `-10` ten seconds before it, `@2030-01-01 00:00:00` an instant to run from,
         `2030-01-01 00:00:00` one to stand still at."""
         new = self.base / "clock.new"
         new.write_text(clock + "\n")
@@ -334,7 +334,7 @@ def server(servers):
 
 @pytest.fixture
 def writer(server):
-    """Whatever transaction a test leaves open in it is over when the next test begins."""
+    """A transaction that a test leaves open in it is over when the next test begins."""
     with server.session() as db:
         yield db
 

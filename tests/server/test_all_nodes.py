@@ -1,5 +1,5 @@
-"""The recipe of tail-recipes.md for three nodes that write one table and replicate it to each other, one of which is cut off
-for a while: who reads below the least horizon of all misses nothing. FLAKE_TAILING_ROWS says until how many rows there were."""
+"""The recipe of tail-recipes.md for three nodes that write one table and replicate it to each other; one is cut off
+for a while, and a reader below the least horizon of all misses nothing. FLAKE_TAILING_ROWS is the number of rows to write."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What should be fast: operations take as few instructions as bench/bars.py says, and the clock is read seldom."""
+"""Fast operations take as few instructions as bench/bars.py says, and the clock is read seldom."""
 
 import os
 import pathlib

@@ -80,7 +80,7 @@ def test_a_batch_waits_for_tick_after_tick(servers):
             assert ids / share <= ticks
             return ticks <= ids / share * 3
 
-        # A busy machine may come late to many ticks, and not to those of all batches.
+        # A busy machine may come late to many ticks, but not in all batches.
         wait_until(nearly_all_are_used)
 
 

@@ -65,7 +65,7 @@ class Player:
         self.db.execute("ANALYZE fuzz.ids, fuzz.snos")
 
     def make_layouts(self):
-        """Layouts with random definitions, of which most are refused."""
+        """Layouts with random definitions; most are refused."""
         self.db.execute(f"SELECT setseed({self.chance.random()})")
         definition = arguments.pools(self.encoding, ["twitter"])["definition"]
         self.db.execute(f"""
@@ -144,7 +144,7 @@ class Player:
         self.counts["sno_in, sno_out, sno_recv, sno_send by COPY", "00000"] += 5 * len(snos)
 
     def copy_malformed(self, times):
-        """A value that is not ten bytes is no sno."""
+        """A value that is not ten bytes is not a sno."""
         self.db.execute("CREATE TEMP TABLE copied (id sno)")
         for _ in range(times):
             sno = self.chance.randbytes(self.chance.choice([0, 1, 8, 9, 11, 12, 16, 17, 1000]))

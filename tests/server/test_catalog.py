@@ -39,7 +39,7 @@ def notices(db):
 
 
 def test_an_older_snapshot(server, database):
-    """Layouts are those of the newest catalog, whatever the transaction sees else."""
+    """Layouts are read from the newest catalog, even if the transaction sees older tables."""
     with server.connect(dbname=database) as db, server.connect(dbname=database) as other:
         create(other, "gone", like="si")
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_foreign_server")
@@ -70,7 +70,7 @@ def test_servers_that_are_no_layouts(server, database):
             error = pytest.raises(psycopg.Error, db.execute, f"SELECT flake_next('{name}')").value
             assert error.sqlstate == "55000"
             db.execute(f"SELECT flake_drop_layout('{name}')")
-        # A server that is no layout of flake's making does not take the place of a built-in one.
+        # A foreign server that is not a layout made by flake does not take the place of a built-in one.
         assert db.execute("SELECT flake_timestamp(0, 'twitter')").fetchone()[0].year == 2010
         assert db.execute("SELECT count(*) FROM flake_check() WHERE ok IS NULL").fetchone() is not None
 
@@ -178,7 +178,7 @@ SHADOWED = [
 
 
 def test_names_that_others_have_taken(server, database):
-    """Whatever lies before pg_catalog in the caller's search_path, nothing of it is called."""
+    """Functions and operators before pg_catalog in the caller's search_path are not called."""
     with server.connect(dbname=database) as db:
         db.execute(SHADOWS)
         create(db, "mine", like="si")

@@ -111,7 +111,7 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
 
 
 def test_only_ticks_that_were_used_up_count_as_such(server):
-    """Who keeps pace with the clock waits more often."""
+    """A session that keeps pace with the clock waits more often."""
     with server.connect() as db:
         ticks, = db.execute("""
             SELECT 1 + extract(epoch FROM max(at) - min(at)) * 1000

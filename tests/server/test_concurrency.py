@@ -73,7 +73,7 @@ def test_one_node_of_1024(servers):
     one = server.sql("SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker' FROM "
                      "(SELECT flake_decode(max(id)) AS d FROM made) s")  # fmt: skip
     assert one == [(67, 2, 3)]
-    # A session has one sequence number of each step, always the same one: those of a session lie whole steps apart.
+    # A session has one sequence number of each step, always the same one: its numbers lie whole steps apart.
     with server.connect() as db:
         share = db.execute("SELECT ids_per_tick, steps, ids_per_step FROM (SELECT flake_next('twitter')) s, flake_generators")
         steps, = {share.fetchone()} & {(steps, steps, 1) for steps in range(20, 40)}

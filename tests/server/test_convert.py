@@ -1,4 +1,4 @@
-"""flake_convert: a table that exists goes on with IDs, and what was there before comes back."""
+"""flake_convert: an existing table switches to IDs, and back."""
 
 import contextlib
 

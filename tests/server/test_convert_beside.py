@@ -22,7 +22,7 @@ def db(server):
 
 
 def test_behind_a_long_query(server, db):
-    """Whatever waits behind it goes on after lock_timeout, and the table is as before."""
+    """Sessions that wait behind it continue after lock_timeout, and the table is as before."""
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10)")
     db.execute("SET lock_timeout = '1s'")
     schema, = db.execute("SELECT current_schema").fetchone()
@@ -46,7 +46,7 @@ def test_behind_a_long_query(server, db):
 
 
 def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
-    """Whatever it finds, it says so although the lock cannot be had."""
+    """It reports its finding although the lock cannot be had."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (4000000000000000000)")
     schema, = db.execute("SELECT current_schema").fetchone()
     with server.connect() as reader:

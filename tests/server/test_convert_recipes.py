@@ -37,7 +37,7 @@ def db(server, session):
 @every_session
 @pytest.mark.parametrize("kind, at", [("timestamptz", "created_at AS at"), ("timestamp", WITHOUT_ZONE)])
 def test_the_times_of_rows(db, session, kind, at):
-    """Whatever the type of the column: compared as texts of UTC, as both zones of the session would be wrong alike."""
+    """Compared as texts of UTC for each type of the column, because both zones of the session would be wrong alike."""
     assert WITHOUT_ZONE in PAGE.read_text()
     db.execute(f'''CREATE TABLE "Posts" (id bigserial PRIMARY KEY, created_at {kind} NOT NULL);
         INSERT INTO "Posts" (created_at) SELECT (now() AT TIME ZONE 'UTC' - n * interval '1 hour'){

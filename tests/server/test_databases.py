@@ -50,7 +50,7 @@ def test_their_ids_differ(server):
 
 @either
 def test_start_above_waits_for_open_transactions(own_servers, database):
-    """A statement that goes on may return lower IDs, and it does not return before these have ended."""
+    """A running statement may still return lower IDs, so flake_start_above() waits until it has ended."""
     server = own_servers()
     server.sql("CREATE DATABASE other TEMPLATE postgres")
     with server.connect(dbname=database) as db, server.connect() as operator:
@@ -77,7 +77,7 @@ def test_ids_start_above(own_servers, database):
 
 @either
 def test_a_clock_is_accepted(server, database):
-    """Sessions of both go on, with IDs that neither has made, and no horizon is above them."""
+    """Sessions of both continue, with IDs that neither has made, and no horizon is above them."""
     made = Made()
     with session_of_each(server) as dbs:
         for db in dbs.values():
@@ -101,7 +101,7 @@ def test_a_clock_is_accepted(server, database):
 
 
 def test_statistics_and_findings(own_servers):
-    """They are those of the server."""
+    """They are the same in each database of a server."""
     server = own_servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE DATABASE other TEMPLATE postgres")
     stats = "SELECT ledger, node_id, node_count, sessions, issued, clock_changes, floor, skipped FROM flake_stats"

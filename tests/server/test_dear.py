@@ -1,5 +1,5 @@
-"""What any role can make, and others read: it makes their calls neither long nor large. flake_check and flake_drop_layout read
-all expressions that call flake, and flake_take the defaults of a table's relatives."""
+"""Objects that any role can create, and others' calls read: they make these calls neither long nor large. flake_check and
+flake_drop_layout read all expressions that call flake, and flake_take the defaults of a table's relatives."""
 
 import time
 
@@ -27,7 +27,7 @@ def memory(db, name):
 
 
 def bounded(server, act):
-    """What comes of an act in a session of its own, which takes neither much memory nor long."""
+    """Returns what an act returns in a session of its own, where it may take neither much memory nor long."""
     with server.connect() as db:
         before, begun = memory(db, "VmRSS"), time.monotonic()
         found = act(db)
@@ -58,7 +58,7 @@ def test_long_expressions_of_others(server):
 
 
 def test_many_expressions_of_others(server):
-    """Each of them is short enough. Those of usual tables are much shorter, and are read before them."""
+    """Each of them is short enough. Usual tables have much shorter ones, which are read before them."""
     server.sql("CREATE TABLE small (id integer DEFAULT flake_next('twitter'))")
     with server.connect(user="joe") as joe:
         make(joe, "CREATE TEMP TABLE many%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 110, SHORT_ENOUGH)
@@ -72,7 +72,7 @@ def test_many_expressions_of_others(server):
 
 
 def test_a_default_of_a_child(server):
-    """Nobody can tell of which layout its IDs are. It is not read to find that out."""
+    """Its default does not show the layout of its IDs, and is not called to find that out."""
     server.sql("""
         CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));
         CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO positions VALUES ('mailer', 'x');

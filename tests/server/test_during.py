@@ -1,4 +1,4 @@
-"""Queries by time on many IDs: the plan, and the rows against those of the time inside."""
+"""Queries by time on many IDs: the plan, and the rows, compared with the time inside."""
 
 import itertools
 import random
@@ -188,7 +188,7 @@ def test_the_same_rows_as_by_the_time_inside(many):
 
 @pytest.fixture
 def few(server):
-    """A schema with some IDs, of which one has no time, and with the call as it is without support of the planner."""
+    """A schema with some IDs (one has no time), and with the call as it is without support of the planner."""
     with server.connect() as db:
         db.execute("""
             CREATE SCHEMA few;
@@ -212,7 +212,7 @@ def both(db, query):
 
 
 def test_below_another_sub_query(few):
-    """Where an operator with a sub-query calls the function, its parameters are those of that sub-query."""
+    """Where an operator with a sub-query calls the function, its parameters belong to that sub-query."""
     few.execute("""CREATE FUNCTION dear(span tstzrange) RETURNS tstzrange STABLE LANGUAGE plpgsql AS 'BEGIN RETURN span; END'""")
     for function in "flake_during", "asked":
         few.execute(f"""

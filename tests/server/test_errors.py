@@ -162,7 +162,7 @@ def test_each_mistake_has_its_sqlstate_detail_and_hint(server, sql, expected):
         with pytest.raises(psycopg.Error) as error:
             db.execute("SELECT " + sql)
         check(error, *expected)
-        # Nothing is lost: the session goes on.
+        # Nothing is lost: the session still makes IDs.
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
@@ -313,7 +313,7 @@ def test_no_backtraces(servers, settings):
 
 
 def test_a_cancellation_that_comes_with_a_warning(servers):
-    """PostgreSQL looks for one after each message. It ends the statement, and the session goes on."""
+    """PostgreSQL looks for one after each message. It ends the statement, and the session continues."""
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("SELECT flake_next('twitter')")
     server.reload("flake.node_id=3")

@@ -1,6 +1,6 @@
 """How event stores lose events or stop, as their authors report it: Marten's #4964, #4972 and #4977 (events that are skipped
-silently), #5108, #5125 and #5163 (a mark that is stuck). Each event has an ID of flake, a number of a sequence, and that of its
-transaction; the usual ways to read it are played beside flake_take in the same run, and lose events or stop."""
+silently), #5108, #5125 and #5163 (a mark that is stuck). Each event has an ID of flake, a number of a sequence, and its
+transaction's number; the usual ways to read it are played beside flake_take in the same run, and lose events or stop."""
 
 import contextlib
 import time
@@ -190,7 +190,7 @@ def test_a_gap_right_above_the_mark(store):
 
 
 def test_a_commit_between_two_statements_of_a_reader(store):
-    """Each has a snapshot of its own: the first one sees no gap, as there is no row above it."""
+    """Each has a snapshot of its own: the first one sees no gap, because there is no row above it."""
 
     def move(db, mark):
         gap = gap_after(db, mark)
@@ -238,7 +238,7 @@ def dead_gap(store, how):
 
 @pytest.mark.parametrize("gap", ["a batch that was rolled back", "a gap of the sequence"])
 def test_sessions_that_are_idle_in_transactions(store, gap):
-    """57, each of which holds a lock; none has made an ID. Who counts them as possible writers of the gap waits for ever."""
+    """57 sessions hold a lock each; none has made an ID. A reader that takes them for writers of the gap waits for ever."""
     gated = store.reader(over_stale_gaps(nobody_could_fill_it))
     for number in range(57):
         store.session().execute(f"BEGIN; SELECT pg_advisory_xact_lock({number})")

@@ -70,7 +70,7 @@ def test_sessions_that_end_while_the_owner_of_their_database_locks_the_page(own_
 
 @pytest.mark.parametrize("leaves", ["before", "meanwhile"])
 def test_a_crash_after_a_session_has_left(own_servers, leaves):
-    """It has noted from when on time is free, which says nothing of sessions that go on, or begin after it."""
+    """Its note says from when on time is free, and covers no session that continues or begins after it."""
     server, made = server_at_0(own_servers), Made()
     if leaves == "before":
         make_in_all(server, made)

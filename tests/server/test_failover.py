@@ -1,4 +1,4 @@
-"""A server that goes on with another's data makes none of its IDs again, whatever the clocks say.
+"""A server that takes over another's data makes none of its IDs again, even if clocks are wrong.
 
 Every database keeps the mark in its WAL, so a server that has replayed a commit knows an instant above the commit's IDs.
 """

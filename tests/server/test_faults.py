@@ -1,4 +1,4 @@
-"""Faults on real servers. Whatever happens, no ID that was ever returned to a client is made again.
+"""Faults on real servers: no ID that was ever returned to a client is made again.
 
 FLAKE_SOAK=n repeats the random ones n times.
 """
@@ -70,7 +70,7 @@ FAULTS = {
 @pytest.mark.parametrize("round", range(SOAK))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
-    """Set back by ten seconds and by an hour, ahead and back: the clients go on as soon as they may."""
+    """Set back by ten seconds and by an hour, ahead and back: the clients continue as soon as they may."""
     made = Made()
     with Load(faked, made) as load:
         for clock in ["+0", "-10", "-3600", "-3595", "+5", "+0", "+0"]:
@@ -82,7 +82,7 @@ def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
 
 
 def test_set_back_between_sessions(faked):
-    """The next session finds out, whichever slot it has. With sno it goes on in the past, once."""
+    """The next session finds out, whichever slot it has. With sno it continues in the past, once."""
     made = Made()
     faked.set_clock("+7200")
     with faked.connect() as db:
@@ -173,7 +173,7 @@ def test_the_clock_is_reported_once(faked):
 
 
 def test_sessions_in_the_slots_of_other_processes(faked):
-    """Sessions of the replication protocol have slots above those of clients, as background workers do."""
+    """Sessions of the replication protocol have slots above the clients' slots, as background workers do."""
     faked.set_clock("2031-01-01 00:00:00")
     made = Made()
     together = [faked.connect(**how) for how in [{}, {"replication": "database"}] for _ in range(6)]

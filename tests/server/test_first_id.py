@@ -1,4 +1,4 @@
-"""Who connects for each transaction pays for a session's first ID, and for what the session does when it exits."""
+"""A client that connects for each transaction pays for a session's first ID, and for what the session does when it exits."""
 
 import os
 import shutil

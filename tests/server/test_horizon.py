@@ -289,7 +289,7 @@ def test_every_role_may_ask(server, writer, tailer):
 
 
 def test_since_when_is_for_those_who_see_it_in_pg_stat_activity(server):
-    """A role sees when the transactions of other roles began if it has their privileges, or those of pg_read_all_stats."""
+    """A role sees when the transactions of other roles began if it has their privileges, or is a member of pg_read_all_stats."""
     server.sql("""CREATE ROLE writes LOGIN; CREATE ROLE sees; CREATE ROLE manages; CREATE ROLE watches;
                   GRANT INSERT, SELECT ON outbox TO writes; GRANT writes TO manages; GRANT pg_monitor TO watches""")
     with server.connect(user="writes") as writer, server.connect() as tailer:

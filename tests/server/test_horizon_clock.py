@@ -1,4 +1,4 @@
-"""No ID is made below a horizon that was announced, whatever the clock says then and whichever server goes on with the data."""
+"""No ID is made below a horizon that was announced, even if the clock is wrong then or another server takes over the data."""
 
 import pytest
 

@@ -185,7 +185,7 @@ def test_a_snapshot_that_outlives_the_promotion(own_servers):
 
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
 def test_no_id_below_what_a_standby_has_returned(own_servers, number):
-    """Its clock is behind that of the old primary."""
+    """Its clock is behind the old primary's."""
     primary = own_servers("flake.node_count=2", clock=running(10))
     primary.sql(OUTBOX)
     standby = own_servers("flake.node_count=2", f"flake.node_id={number}", standby_of=primary, clock=running(6))

@@ -110,7 +110,7 @@ SHARE_RULE = 2
 
 
 def put_other_version(server, share_rule=SHARE_RULE):
-    """Has the next sessions find what another version of the library has made."""
+    """Leaves to the next sessions what another version of the library makes."""
     server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
 
 

@@ -76,7 +76,7 @@ def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
     assert refused.returncode != 0
     assert "scripts/test accept --errors\nforgotten: ERROR:  function flake_forgotten(integer) does not exist\n" in refused.stderr
     assert expected["forgotten"].read_text() == "" and "(1 row)" not in expected["meant"].read_text()
-    # Errors that were expected before are no obstacle.
+    # Errors that were expected before are accepted.
     assert accept("output", "meant").returncode == 0
     assert "(1 row)" in expected["meant"].read_text() and expected["forgotten"].read_text() == ""
     assert accept("errors", "forgotten").returncode == 0

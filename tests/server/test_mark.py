@@ -184,7 +184,7 @@ def test_one_record_for_two_seconds(own_servers):
 
 
 def test_an_idle_server_writes_nothing(own_servers):
-    """While sessions that have made IDs are connected, and the clock goes on."""
+    """While sessions that have made IDs are connected, and the clock runs."""
     server, made = server_at_0(own_servers, "wal_level=minimal", "max_wal_senders=0", "wal_keep_size=0"), Made()
     with server.connect() as db, server.connect() as other:
         for session in [db, other]:
@@ -200,7 +200,7 @@ def test_an_idle_server_writes_nothing(own_servers):
         assert generic_records(server, first) == 1
 
 
-# Who can do what with it ---------------------------------------------------------------------------------------------------
+# Privileges on it -----------------------------------------------------------------------------------------------------------
 
 FORBIDDEN = [
     "SELECT setval('flake_mark', 1)", "SELECT nextval('flake_mark')", FAR_AHEAD,

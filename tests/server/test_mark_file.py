@@ -40,7 +40,7 @@ def make_until_refused(db, made):
 
 
 def make_until_written(server, db, made):
-    """The file is created again. Who comes for the first time after the granted time is over is refused once."""
+    """The file is created again. A session that asks first after the granted time is over is refused once."""
 
     def written():
         with contextlib.suppress(psycopg.errors.DiskFull):
@@ -51,7 +51,7 @@ def make_until_written(server, db, made):
 
 
 def test_a_file_that_cannot_be_written(servers):
-    """IDs are made until the mark, then there is an error, and they go on when the file can be written again."""
+    """IDs are made until the mark, then there is an error, and they are made again when the file can be written."""
     server, made = servers(), Made()
     with server.connect() as db:
         made.make(db, 10)
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written(servers):
 
 
 def test_how_often_the_file_is_written(own_servers):
-    """About every two seconds; what a session that is alone writes when it begins and when it exits is no record."""
+    """About every two seconds; what a session that is alone writes when it begins and exits does not count as a record."""
     server = own_servers()
     file = server.dir / "data" / "flake.mark"
 
@@ -112,7 +112,7 @@ def stuck_disk(server):
     try:
         yield
     finally:
-        # A process that waits for it goes on, and finds that this is no file.
+        # A process that waits for it continues, and finds that this is not a file.
         both_ends = os.open(mark(server), os.O_RDWR)
         kept.replace(mark(server))
         os.close(both_ends)

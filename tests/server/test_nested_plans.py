@@ -77,7 +77,7 @@ def spent(server, query, *ready, timeout="1s"):
 
 
 def nested(depth, call, arguments, last):
-    """Calls in each other's arguments, of which the innermost one is the last."""
+    """Calls in each other's arguments; the innermost one is the last."""
     for _ in range(depth):
         last = arguments.format(call.format(last))
     return call.format(last)

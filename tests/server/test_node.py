@@ -9,7 +9,7 @@ from horizon import PARALLEL
 from waiting import wait_until
 
 NODES = [0, 2]
-# Beside built-in ones, layouts of four workers, of which each of three nodes has one, and of workers in two fields.
+# Beside built-in ones, layouts of four workers, so that each of three nodes has one, and of workers in two fields.
 LAYOUTS = ["twitter", "base64id", "sonyflake", "uniqueid", "instagram", "seata", "few", "split"]
 CUSTOM = {
     "few": """{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
@@ -63,7 +63,7 @@ def test_each_node_knows_what_each_has_made(servers):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """Node 1 of 4, where a test does not say otherwise. The last worker is that of node 3 of 4, and of node 1 of 2."""
+    """Node 1 of 4, where a test does not say otherwise. The last worker belongs to node 3 of 4, and to node 1 of 2."""
     server = servers("flake.node_count=4", "flake.node_id=1")
     server.sql(LAST_WORKER)
     return server
@@ -137,7 +137,7 @@ def test_parallel_workers_know_the_same(server):
 
 
 def test_parallel_workers_where_the_settings_have_been_removed(servers):
-    """The boot values are the configuration's then, as nobody else can set what a preloaded library has defined."""
+    """The boot values come from the configuration then, because only it can set what a preloaded library has defined."""
     server = servers("shared_preload_libraries=flake", "flake.node_count=4", "flake.node_id=1")
     server.sql(LAST_WORKER)
     server.restart()

@@ -11,7 +11,7 @@ from conftest import ROOT
 from horizon import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
-# The settings in force; a session's workers alone could be those of another number by chance.
+# The settings in force; a session's workers alone could belong to another number by chance.
 NODE = "SELECT node_id, node_count FROM flake_stats"
 WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
 
@@ -58,7 +58,7 @@ def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
 
 
 def test_parallel_workers(server_of_node_1):
-    """They start with the leader's settings, of which a shadowed one is not among those that it hands on. They do not take the
+    """They start with the leader's settings; it hands on no setting that another one shadows. They do not take the
     boot value for the server's."""
     server = server_of_node_1
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")

@@ -1,4 +1,4 @@
-"""The order of events: that of their positions beside that of their versions, as docs/how-to/tail.md promises it."""
+"""Events in the order of their positions keep the order of their versions, as docs/how-to/tail.md promises."""
 
 import re
 

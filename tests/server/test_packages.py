@@ -98,8 +98,8 @@ def test_debian_reads_the_licenses():
 
 
 def test_licenses_of_the_crates():
-    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names those
-    of which CNCF's projects have to ask."""
+    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names the
+    licenses that CNCF's projects have to ask about."""
     text = copyright()
     head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
     assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
@@ -123,7 +123,7 @@ def test_licenses_of_the_crates():
     assert [name for name in licenses if name not in page] == []
 
 
-# The script of this version, that of one before, and what leads from that to this one.
+# The script of this version, an earlier version's, and the upgrade from there.
 SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}.sql", "flake.control"]
 
 
@@ -201,7 +201,7 @@ def test_a_tarball_where_a_directory_cannot_be_made(tarball, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["lib/flake.so", "share/extension/flake.control"])
 def test_a_tarball_where_a_file_cannot_be_copied(tarball, tmp_path, name):
-    """The name of the new file, before it takes the place of an old one, is that of a directory."""
+    """A directory has the name that the new file has before it replaces an old one."""
     new = tmp_path / "a b" / name
     new.with_name(f".{new.name}.new").mkdir(parents=True)
     (new.with_name(f".{new.name}.new") / new.name).mkdir()

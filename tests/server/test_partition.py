@@ -55,7 +55,7 @@ def test_months(db, session):
 
 @every_session
 def test_retention(db, session):
-    """Partitions that end by the ID are dropped, those of one table, and nothing where a consumer has not begun."""
+    """Partitions that end by the ID are dropped, of one table only, and none where a consumer has not begun."""
     for table in TABLES:
         for month in "01", "02", "03":
             db.execute("SELECT make_partition(%s, %s)", (table, f"2026-{month}-01"))

@@ -36,7 +36,7 @@ INSERT INTO outbox DEFAULT VALUES; COMMIT;
 
 
 def in_matrix(layouts):
-    """All but these, each of which is pasted in another way."""
+    """All but these, which are pasted in a way of their own."""
     kept = ("base64id", "uniqueid", "sno")
     return [layout if layout in kept else pytest.param(layout, marks=pytest.mark.matrix) for layout in layouts]
 

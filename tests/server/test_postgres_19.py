@@ -170,7 +170,7 @@ def test_advice_for_plans_beside_filters_by_time(own_servers):
 
 
 def test_a_generated_column_is_published(own_servers):
-    """The time of an ID, of which a subscriber without the extension has a plain column. PostgreSQL has this since version 18."""
+    """The time of an ID becomes a plain column of a subscriber without the extension. PostgreSQL has this since version 18."""
     publisher, subscriber = own_servers(*LOGICAL), own_servers(*LOGICAL, extension=False)
     publisher.sql("""CREATE TABLE t (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
         made timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED)""")

@@ -1,4 +1,4 @@
-"""Who may do what, in tables: PUBLIC may execute and select everything; what is restricted checks the caller's role itself."""
+"""Privileges, in tables: PUBLIC may execute and select everything; what is restricted checks the caller's role itself."""
 
 import psycopg
 import psycopg.types.json
@@ -17,8 +17,8 @@ PUBLIC = {
 }
 
 # The roles of the table below: one without anything, a member of pg_monitor and of the owner's role who does not inherit what
-# they may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is no
-# superuser), a superuser.
+# they may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is not
+# a superuser), a superuser.
 ROLES = ["stranger", "substitute", "watcher", "deputy", "keeper", "postgres"]
 
 # call | by stranger | substitute | watcher | deputy | keeper | postgres; "-" is 42501.
@@ -142,7 +142,7 @@ def test_members_who_do_not_inherit_set_the_role(server, role, call):
 
 
 def wrongly_granted(objects):
-    """Objects with other privileges of PUBLIC than they should have. Row types have those of their relation."""
+    """Objects with other privileges of PUBLIC than they should have. Row types have their relation's privileges."""
     return [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
 
 
@@ -247,7 +247,7 @@ def test_grants_on_everything(server, role):
 
 
 def test_default_privileges_change_nothing(server):
-    """Whatever they grant or revoke before the extension is created."""
+    """They are set before the extension is created."""
     server.sql("CREATE ROLE app LOGIN")
     server.sql("CREATE DATABASE defaults OWNER keeper")
     with server.connect(dbname="defaults") as db:
@@ -327,7 +327,7 @@ def test_a_dump_of_an_owner_who_is_no_superuser(server):
 
 
 def test_another_owner(server):
-    """After REASSIGN OWNED the new owner goes on where the old one stopped, and dumps restore."""
+    """After REASSIGN OWNED the new owner continues where the old one stopped, and dumps restore."""
     server.sql("CREATE ROLE leaver LOGIN; CREATE ROLE heir LOGIN")
     make_database(server, "inherited", by="leaver")
     with server.connect(dbname="inherited") as db:

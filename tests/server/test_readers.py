@@ -1,4 +1,4 @@
-"""The check "layouts" of flake_check: columns that are read by another layout than the one of which their default makes IDs."""
+"""The check "layouts" of flake_check: columns that are read by another layout than their default makes IDs of."""
 
 import pytest
 

@@ -22,7 +22,7 @@ from waiting import wait_until
 
 PAGE = ROOT / "docs/how-to/tail.md"
 RECIPES = ROOT / "docs/how-to/tail-recipes.md"
-# Where scripts/setup puts clients that are no part of Debian's packages for tests.
+# Where scripts/setup puts clients that Debian's packages for tests do not have.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 # Some transactions take long, so that higher IDs are committed before lower ones.
 WRITES = [
@@ -175,7 +175,7 @@ def test_consumers_that_share_the_work(server):
 
 
 def test_a_projection(server):
-    """At every moment, the balances are those of all events below the position."""
+    """At every moment, the balances sum up all events below the position."""
     prepare, repeated = recipe("An event store and its projection", server=server)
     server.sql(f"""{prepare}
         ALTER TABLE {server.named("events")}
@@ -294,7 +294,7 @@ def test_several_nodes(own_servers):
 
 
 def test_a_mark_in_the_stream_of_changes(server):
-    """Consumers that take rows in the order of the stream take some in another order than that of their IDs."""
+    """Consumers that take rows in the order of the stream take some in another order than by their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():
         pytest.skip("this PostgreSQL has no test_decoding")
     read = python("A mark in the stream of changes", "read_changes")

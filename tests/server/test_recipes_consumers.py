@@ -9,7 +9,7 @@ __all__ = ["server"]
 
 
 def test_consumers_by_a_hash_of_the_key(server):
-    """Each event comes to one worker, and those of a key in their order, while transactions end in another one."""
+    """Each event comes to one worker, and events of a key come in their order, while transactions end in another one."""
     prepare, repeated = recipe("Consumers by a hash of the key", server=server)
     server.sql(prepare)
     server.sql("ALTER TABLE keyed ALTER key SET DEFAULT (random() * 9)::int")

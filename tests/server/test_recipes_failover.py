@@ -99,7 +99,7 @@ def test_a_consumer_that_survives_a_failover(own_servers):
             if event == "end":
                 return
 
-    # It goes on for ever unless it finds the end.
+    # It runs for ever unless it finds the end.
     consumer = threading.Thread(target=consume, daemon=True)
     consumer.start()
     writing = Background(*[write] * 3)

@@ -21,7 +21,7 @@ def test_each_function_has_a_place(server):
 
 
 def test_each_has_a_user(server):
-    """What is called, but for what EXPLAIN shows, is named where the page says when somebody wants it, and so is each view."""
+    """The page says when somebody wants each view, and each function other than those that only EXPLAIN shows."""
     (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
     page = page.partition("\n## Shown by EXPLAIN\n")[0]
     wishes = re.search("^## When you want which\n(.*?)^## ", page, re.M | re.S)[1]

@@ -1,4 +1,4 @@
-"""Servers that were restored to a point in time, or upgraded, go on above the IDs and the horizons of what they come from."""
+"""Servers that were restored to a point in time, or upgraded, continue above the IDs and the horizons of what they come from."""
 
 import functools
 import os
@@ -24,7 +24,7 @@ def recover(restored, server, *settings):
 
 @pytest.mark.parametrize("target", ["xid", "name"])
 def test_recovery_to_a_point_in_time(own_servers, target):
-    """It ends with a commit, of which nothing but the WAL before it says when its IDs were made."""
+    """It ends with a commit, and only the WAL before it says when its IDs were made."""
     server, made = server_at_0(own_servers), Made()
     restored = own_servers(copy_of=server, clock=at(-3600))
     server.sql("CREATE TABLE plain ()")
@@ -94,7 +94,7 @@ def upgrade(own_servers, old, seconds=-600, **options):
     old.set_clock(at(0))
     old.stop()
     new = own_servers(upgrade_of=old, clock=at(seconds), **options)
-    # The same number of slots, of which 17 has one for each worker of autovacuum.
+    # The same number of slots: 17 has one for each worker of autovacuum.
     new.launch(*SETTINGS, "autovacuum_worker_slots=2")
     return new
 

@@ -185,7 +185,7 @@ def test_node_added(own_servers, laid_out):
 
 
 def test_library_updated(own_servers):
-    """The memory that the server's sessions share is that of another version."""
+    """The memory that the server's sessions share belongs to another version."""
     server = with_orders(own_servers())
     library = server.compile("version", VERSION)
     server.sql(f"CREATE FUNCTION set_version(integer) RETURNS integer LANGUAGE c AS '{library}'")
@@ -258,7 +258,7 @@ def test_only_the_first_statement_of_a_block_changes_anything(heading):
 
 
 def end_as_a_standby(old, new, block, **variables):
-    """Lets each command of a block fail, goes on with it, and looks whether the old primary was started meanwhile."""
+    """Lets each command of a block fail, then runs it, and looks whether the old primary was started meanwhile."""
     for command in pages.steps(block):
         with pytest.raises(AssertionError):
             pages.run(old, block.replace(command, "false", 1), **variables)

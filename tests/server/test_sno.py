@@ -110,7 +110,7 @@ def test_psycopg_reads_and_writes_snos_in_both_formats(server):
         with db.cursor().copy("COPY p FROM STDIN (FORMAT binary)") as copy:
             copy.write(dump)
         assert db.execute("SELECT id FROM p").fetchone() == (made,)
-        # Nine bytes are no sno.
+        # Nine bytes are not a sno.
         short = dump.replace(b"\x00\x00\x00\x0a" + received, b"\x00\x00\x00\x09" + received[:9])
         invalid = pytest.raises(psycopg.errors.InvalidBinaryRepresentation)
         with invalid, db.cursor().copy("COPY p FROM STDIN (FORMAT binary)") as copy:
@@ -127,8 +127,8 @@ def test_malformed_snos_are_soft_errors(server):
 
 
 def test_estimates_of_rows_are_close(server):
-    """A sno of each minute of 20 days, all of which are in the sample: hours, and single bounds. The histogram is finer than
-    that of another type, from the same sample."""
+    """A sno of each minute of 20 days, all in the sample: hours, and single bounds. The histogram is finer than
+    another type's, from the same sample."""
     with server.connect() as db:
         db.execute("""
             SET timezone = 'UTC';

@@ -41,7 +41,7 @@ def test_batches_are_above(server):
 
 
 def test_a_session_that_is_in_a_long_tick(server):
-    """It goes on to the end of the tick, and the function waits for that."""
+    """It makes IDs until the end of the tick, and the function waits for that."""
     server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "tick": "5s"}')""")
     with server.connect() as db:
         db.execute("SET flake.max_clock_wait = '6s'")

@@ -1,5 +1,5 @@
 """The whole SQL surface with extreme arguments, in databases of several encodings, on a server that is short of memory: errors
-are those of the user, nothing ends the server, and everything can be canceled."""
+are the user's, nothing ends the server, and everything can be canceled."""
 
 import collections
 import os
@@ -88,7 +88,7 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """One whose processes may take little memory, with a database for each encoding whose owner is no superuser."""
+    """One whose processes may take little memory, with a database for each encoding whose owner is not a superuser."""
     server = servers("shared_buffers=16MB", extension=False)
     databases.create(server)
     for encoding in ENCODINGS:

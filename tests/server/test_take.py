@@ -168,7 +168,7 @@ def test_an_empty_result_writes_nothing_and_waits_for_nobody(server, db):
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_turns(server, db, end):
-    """The second one goes on where the first one has stopped."""
+    """The second call continues where the first one has stopped."""
     with server.session() as other:
         db.execute("BEGIN")
         assert events(db, TAKE.replace("100", "6")) == [1, 2, 3, 4, 5, 6]
@@ -345,7 +345,7 @@ def test_positions_of_another_type(db, kind):
 
 
 def test_a_dump(server, own_servers, tmp_path, db):
-    """A position that was restored goes on."""
+    """A position that was restored continues."""
     assert events(db, TAKE.replace("100", "4")) == [1, 2, 3, 4]
     server.run("pg_dump", "-f", tmp_path / "dump.sql")
     restored = own_servers(extension=False)

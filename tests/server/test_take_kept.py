@@ -39,7 +39,7 @@ def test_what_changes_between_two_calls(server, db, change):
 
 
 def test_another_layout_between_two_calls(server, db):
-    """Its IDs are above those of the horizon in the old one."""
+    """Its IDs are above the old layout's IDs of the horizon."""
     calls(db)
     server.sql("ALTER TABLE outbox ALTER id SET DEFAULT flake_next('instagram'); INSERT INTO outbox (event) VALUES (11)")
     wait_until_complete(server, horizon="flake_min(flake_horizon(), 'instagram')")

@@ -1,5 +1,5 @@
 """flake_take as it is pasted from docs/how-to/tail.md, of each layout that has an order and of sno, under load: two processes of
-one consumer, of which each crashes now and then, and another consumer take each row once, in order."""
+one consumer, each crashing now and then, and another consumer take each row once, in order."""
 
 import concurrent.futures
 import itertools

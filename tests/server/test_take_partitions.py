@@ -1,4 +1,4 @@
-"""flake_take: a partition that comes while a call runs, of which this session is told later than its snapshot sees the commit."""
+"""flake_take: a partition is attached while a call runs, and its session is told later than its snapshot sees the commit."""
 
 import concurrent.futures
 

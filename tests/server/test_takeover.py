@@ -1,4 +1,4 @@
-"""A server goes on with another's data, and cannot know from its own memory what the other one did."""
+"""A server takes over another's data, and cannot know from its own memory what the other one did."""
 
 import time
 

@@ -66,7 +66,7 @@ def first_plan(server, query, *before, options=OPTIONS, **connection):
     with server.connect(options=options, **connection) as db:
         for command in before:
             db.execute(command)
-        # A list of settings would show those of a library that is there.
+        # A list of settings would show the settings of a library that is loaded.
         assert "flake.so" not in pathlib.Path(f"/proc/{db.info.backend_pid}/maps").read_text()
         return "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) " + query))
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import pg_config
 
-# Where scripts/setup puts clients that are no part of Debian's packages for tests.
+# Where scripts/setup puts clients that Debian's packages for tests do not have.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 
 DJANGO = """

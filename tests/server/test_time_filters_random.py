@@ -104,7 +104,7 @@ class Query:
         ])  # fmt: skip
 
     def lateral(self):
-        """A query with a sub-query that refers to a table beside it, perhaps in a view, of which the time or the key is asked.
+        """A query with a sub-query that refers to a table beside it, perhaps in a view, and asks for its time or its key.
         There is no row for most of the table's, so outer joins make what the sub-query returns NULL."""
         chance = self.chance
         source, other = f"{chance.choice('kp')}_{self.table}", f"k_{self.table}"

@@ -12,7 +12,7 @@ from used_database import CONTENT, USED, members
 
 
 def test_what_was_released_does_not_change():
-    """Installations that have it upgrade from what it was."""
+    """Existing installations upgrade from the scripts as they were released."""
     subprocess.run([ROOT / "scripts/release", "check"], check=True)
     sums = RELEASES / "SHA256SUMS"
     listed = {line.split()[1] for line in sums.read_text().splitlines()} if sums.exists() else set()
@@ -83,7 +83,7 @@ def test_what_the_schema_contains_is_not_called(own_servers, role):
 
 
 def test_an_upgrade_of_a_database_in_use(own_servers, tmp_path):
-    """Its owner, who is no superuser, upgrades it while a session goes on. A dump from before can be restored afterwards."""
+    """Its owner, who is not a superuser, upgrades it while a session makes IDs. A dump from before can be restored afterwards."""
     server = own_servers()
     provide(server)
     server.sql("CREATE ROLE keeper LOGIN")

@@ -1,6 +1,6 @@
-"""Databases that are in use go on when they are upgraded: what is compared is what a database does.
+"""Databases that are in use keep working when they are upgraded: their behavior is compared.
 
-The scripts are those that installations get, and those of a made-up next version."""
+The scripts are the ones that installations get, and a made-up next version's."""
 
 import psycopg
 import pytest
@@ -40,7 +40,7 @@ def without_privilege(db):
 
 
 def use(db, made):
-    """Everything that the database has goes on."""
+    """Everything that the database has still works."""
     for table in TABLES:
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     made.make(db, 100)
@@ -55,7 +55,7 @@ def use(db, made):
 
 
 def test_what_was_there_stays(make, version, to, upgrade):
-    """In a database whose owner, who is no superuser, has created the extension, where default privileges grant nothing."""
+    """In a database whose owner, who is not a superuser, has created the extension, where default privileges grant nothing."""
     server, made = make(), Made()
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
     server.sql("CREATE DATABASE kept OWNER keeper")
@@ -129,7 +129,7 @@ def test_a_failover_afterwards(make, upgrade):
 
 
 def test_horizons(make, upgrade):
-    """Transactions that have made IDs before go on to hold them, prepared ones too."""
+    """Transactions that have made IDs before still hold them, prepared ones too."""
     server = make("max_prepared_transactions=2")
     server.sql(horizon.OUTBOX)
     with server.connect() as writer, server.connect() as tailer, server.connect() as db:

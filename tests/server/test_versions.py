@@ -36,7 +36,7 @@ def server(own_servers):
 
 @contextlib.contextmanager
 def another_version(server):
-    """Sessions that look at the ledger for the first time find that of another version."""
+    """Sessions that look at the ledger for the first time find another version's."""
     own = server.value("SELECT set_version(99)")
     try:
         yield
@@ -45,7 +45,7 @@ def another_version(server):
 
 
 def begin(server, dbs, made):
-    """Sessions that find another version's ledger. They begin above the present instant, so there are no IDs yet."""
+    """Sessions that find another version's ledger. They begin above the current instant, so there are no IDs yet."""
     with another_version(server), concurrent.futures.ThreadPoolExecutor(len(dbs)) as pool:
         assert list(pool.map(lambda db: attempt(db, made), dbs)) == [list(KINDS)] * len(dbs)
 

@@ -148,7 +148,7 @@ BACK = "\n".join(statement + ";" for statement in SCHEMA.split(";") if re.match(
 
 @every_session
 def test_a_schema_is_widened_converted_and_undone(own_servers, session):
-    """Row by row and object by object, by an owner who is no superuser."""
+    """Row by row and object by object, by an owner who is not a superuser."""
     server = own_servers()
     server.sql("CREATE ROLE clerk")
     server = session.of(server, extension=True)

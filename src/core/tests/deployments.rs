@@ -57,8 +57,8 @@ fn end(numbers: Numbers) -> u64 {
     numbers.first + numbers.count
 }
 
-/// Checks that the workers and sequence numbers of each node lie behind those of the node before, and that its slots divide them as
-/// those of the first node do. Returns the shares of that one; none if no slot of any node has one.
+/// Checks that the workers and sequence numbers of each node lie behind the previous ones, and that all nodes' slots divide them
+/// alike. Returns the shares of the first node; none if no slot of any node has one.
 fn shares(source: &Source, nodes: u32, slots: u32) -> Option<Vec<Share>> {
     let of_node = |node| (0..slots).map(move |slot| share_of(source, (node, nodes), (slot, slots)));
     let Ok(first) = of_node(0).collect::<Result<Vec<_>, _>>() else {
@@ -114,8 +114,8 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
     println!("{deployments} deployments, {parts} parts of steps");
 }
 
-/// Each number of a node is another ID: all IDs of a tick are made, of each layout whose fields are different, except those of
-/// which there are too many.
+/// Each number of a node is another ID: all IDs of a tick are made, of each layout whose fields are different, except layouts
+/// with too many.
 #[test]
 fn each_number_of_each_node_is_another_id() {
     let mut seen = HashSet::new();

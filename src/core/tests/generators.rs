@@ -216,7 +216,7 @@ fn a_rolling_sequence_rolls_within_the_steps() {
     let number = |id: u64| id & 0x3f_ffff;
     let mut at = |into_tick| number(issued(generator.next(TICK + into_tick, || 0)));
     assert_eq!(share.ids_per_step, 545);
-    // It begins at the given position, and goes on at the place that it has come to.
+    // It begins at the given position, and continues at the place that it has reached.
     assert_eq!((at(0), at(0)), (540, 541));
     assert_eq!(at(20), 122 * 545 + 542);
     assert_eq!((at(20), at(20)), (122 * 545 + 543, 122 * 545 + 544));
@@ -236,12 +236,13 @@ fn a_session_that_has_used_up_a_tick_keeps_pace_with_the_clock_until_it_rests() 
     let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
     assert_eq!((share.ids_per_step, share.steps), (1, 67));
     let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
-    // The first burst is free, also where the session has waited for its first tick. 17 steps are some 254 microseconds, and an ID of the present step is not ahead.
+    // The first burst is free, also where the session has waited for its first tick. 17 steps are some 254
+    // microseconds, and an ID of the current step is not ahead.
     assert_eq!(made_at(TICK - 1), 0);
     assert_eq!((made_at(TICK), made_at(TICK + 1000)), (67, 18));
     assert_eq!((made_at(TICK + 1014), made_at(TICK + 1015)), (0, 1));
     assert_eq!(made_at(TICK + 1999), 1);
-    // One tick is no rest, two are.
+    // One tick is not a rest, two are.
     assert_eq!((made_at(TICK + 3000), made_at(TICK + 6000)), (18, 67));
     // Where a step lasts 257 microseconds, a session may be a step ahead.
     let layout = built_in("base64id").unwrap();
@@ -261,7 +262,7 @@ fn a_session_that_keeps_pace_asks_again_when_it_has_some_way_to_go() {
     assert_eq!(generator.next(TICK + 1000, || 0), Answer::Ahead { until: TICK + 1209 });
 }
 
-/// A session that used the tick before may have run ahead of the clock, so the present step does not show what is unused.
+/// A session that used the tick before may have run ahead of the clock, so the current step does not show what is unused.
 #[test]
 fn no_step_of_a_tick_that_has_begun_is_used() {
     let layout = built_in("twitter").unwrap();

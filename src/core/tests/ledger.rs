@@ -1,4 +1,4 @@
-//! Stories of one slot of a server: what a session has made, none after it makes again, and each can go on.
+//! Stories of one slot of a server: no session makes an ID that an earlier one has made, and each can make more.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -287,7 +287,7 @@ fn a_ledger_that_is_raised_in_a_running_server() {
     assert!(server.makes(&mut session, NOON + 10 * SECOND));
 }
 
-/// A clock was an hour ahead, and is set right. The callers go on before, in and after the time that was used ahead.
+/// A clock was an hour ahead, and is set right. The callers ask before, in and after the time that was used ahead.
 fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
     let server = One::at_noon();
     let mut session = server.session(layout);
@@ -348,7 +348,7 @@ fn time_that_a_clock_ahead_has_used_is_skipped() {
 fn a_tick_that_reaches_into_skipped_time_is_closed() {
     let minutes = minutes();
     let (server, mut session) = after_a_clock_that_was_ahead(&minutes);
-    // The time that is granted here is not that of the next tick.
+    // The time that is granted here does not reach the next tick.
     assert!(server.makes(&mut session, NOON + HOUR - 2 * SECOND));
     assert!([SECOND / 2, 9 * SECOND].iter().all(|after| !server.makes(&mut session, NOON + HOUR + after)));
 }

@@ -14,7 +14,7 @@ const DATABASE: u32 = 5;
 /// Further apart than bounds that are remembered as one.
 const FAR: i64 = 10_000;
 
-/// Has one thread write and the other one read, in all orders. loom remembers the last access only when it looks for another
+/// Lets one thread write and the other one read, in all orders. loom remembers the last access only when it looks for another
 /// order, and misses some in which the main thread reads; the second model has those.
 fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     memory: impl Fn() -> M + Copy + Send + Sync + 'static,

@@ -87,7 +87,7 @@ fn of_two_copies_of_a_mark_nothing_is_forgotten() {
         ((one, 1000), (one, 2000), (one, 2000)),
         ((one, 3000), (one, 2000), (one, 3000)),
         ((one, 1000), (same, 2000), (by(1, 2, 5, 0), 2000)),
-        // The one that is not named any more may have gone on.
+        // The one that is not named any more may still have run.
         ((one, 1000), (other, 2000), (by(1, 2, 6, 0), 1000 + MARGIN)),
         ((one, 2000), (other, 1000), (by(1, 2, 5, 0), 1000 + MARGIN)),
         ((one, 1000), (other, 9 * MARGIN), (by(1, 2, 6, 0), 9 * MARGIN)),

@@ -160,7 +160,7 @@ fn an_open_transaction_among_those_that_have_ended() {
     }
 }
 
-/// Merged, they stay apart from those of another database as long as there is room for one of each.
+/// Merged transactions of different databases stay apart as long as there is room for one of each.
 #[test]
 fn those_of_another_database_hold_nothing() {
     let mut world = World::default();

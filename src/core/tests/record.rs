@@ -184,7 +184,7 @@ fn the_file_keeps_what_the_page_says_of_other_nodes() {
     assert_eq!(file.of((1, 2)).map(|mark| mark.times), Some(Times::own(Used::before(NOON + HOUR))));
 }
 
-/// Also while no time can be granted because an old primary may go on.
+/// Also while no time can be granted because an old primary may still run.
 #[test]
 fn a_horizon_is_announced_in_time_that_is_on_disk() {
     let mut alone = alone();
@@ -224,7 +224,7 @@ fn a_disk_that_fails_grants_nothing() {
     alone.at(now);
     assert_eq!(protocol::grant(&mut alone, now, now + 1, false), Err(Trouble::Disk));
     assert_eq!(alone.lock(|state| state.ledger), before);
-    // While granted time remains, sessions go on.
+    // While granted time remains, sessions make IDs.
     let now = NOON + 5 * SECOND / 2;
     alone.at(now);
     assert!(matches!(protocol::grant(&mut alone, now, now + 1, false), Ok(Grant::Window(..))));
@@ -245,7 +245,7 @@ fn time_is_renewed_when_a_second_is_left() {
 }
 
 proptest! {
-    /// Some bytes of the older record have been replaced by those of the new one, or by others.
+    /// Some bytes of the older record have been replaced by bytes of the new one, or by others.
     #[test]
     fn a_torn_write_loses_nothing(torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
         let mut alone = alone();

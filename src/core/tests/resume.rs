@@ -1,4 +1,4 @@
-//! Generators that resume: what they count and follow goes on in a new era.
+//! Generators that resume: what they count and follow continues in a new era.
 
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Node, Outcome, Resumable, SequenceRule, Slot, SnoSource, built_in};

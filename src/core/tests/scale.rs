@@ -177,7 +177,8 @@ impl Cluster {
         self.happened(if crashes { Event::Crash } else { Event::Restart });
     }
 
-    /// The primary is lost, and the standby goes on: without the last page, if it was behind and the clock was not set meanwhile.
+    /// The primary is lost, and the standby is promoted: without the last page, if it was behind and the
+    /// clock was not set meanwhile.
     fn fail_over(&mut self, skew: i64, made: &mut Made) {
         let lags = self.time - self.written < LAG && self.time - self.stepped > 10 * SECOND;
         let page = if lags { self.before.clone() } else { self.primary.page.clone() };

@@ -101,7 +101,7 @@ fn another_secret_opens_nothing() {
     assert!(ids(50_000).all(|id| other.open(cipher.seal(id)).is_none()));
 }
 
-/// The order of what is sealed is not that of the IDs, and no bit of one stays.
+/// Sealed IDs have another order than the IDs, and no bit of one stays.
 #[test]
 fn neighbours_look_unrelated() {
     let cipher = Cipher::new(&SECRET);

@@ -56,7 +56,7 @@ fn time_is_granted_ahead() {
     assert_eq!(ledger.window, Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
     let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
     assert_eq!((later.era, later.window.until), (1, NOON + SECOND + AHEAD));
-    // Also after a while, as nothing was used since.
+    // Also after a while, because nothing was used since.
     let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
     assert_eq!((idle.era, idle.window.from, idle.floor), (1, NOON + HOUR, NOON - SECOND));
     assert_eq!(idle.used.gaps().len(), 2);
@@ -93,7 +93,7 @@ fn who_a_server_is() {
     assert_eq!(me(facts(None)), Author { node: NODE, incarnation: 50, start });
     // A promotion.
     assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
-    // It is not the one whose number it takes over, of which its file knows.
+    // It is not the one whose number it takes over, although its file has that one's marks.
     let mut both = known.0;
     let by = Author { node: (1, 2), incarnation: 6, start: 8 };
     both.set(Mark { by, times: Times::own(Used::before(NOON)) });
@@ -101,7 +101,7 @@ fn who_a_server_is() {
     assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&both)) }).incarnation, 5);
 }
 
-/// An old primary may go on for two seconds, by a clock that nobody sets.
+/// An old primary may still make IDs for two seconds, by a clock that nobody sets.
 #[test]
 fn a_new_incarnation_that_meets_another_waits() {
     let new = Ledger::begin(&facts(None));

@@ -51,7 +51,7 @@ fn a_clock_that_jumps_ahead_leaves_a_gap_that_nobody_has_accepted() {
     let accepted = used.accepting(20);
     assert_eq!((accepted.accepted_after(9), accepted.gaps()[0].accepted), (10, true));
     assert!(!used.accepting(30).gaps()[0].accepted, "it is over");
-    // IDs go on in accepted time, and leave what they have passed.
+    // IDs are made in accepted time, and leave what they have passed.
     assert_eq!(accepted.with(15, 20, 15).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [false, true]);
 }
 
@@ -74,7 +74,7 @@ fn a_window_ends_where_used_time_begins() {
     assert_eq!(used.around(25), (20, 40));
 }
 
-/// Gaps that are shorter than the used time since are forgotten: other gaps are no time that has passed.
+/// Gaps that are shorter than the used time since are forgotten: other gaps are not time that has passed.
 #[test]
 fn gaps_are_forgotten_after_as_much_used_time() {
     let used = Used::before(0).with(10, 20, 10);
@@ -87,7 +87,7 @@ fn gaps_are_forgotten_after_as_much_used_time() {
     assert_eq!(jumped.forgetting(43, 0).gaps(), [gap(0, 10), gap(13, 40)], "the clock has jumped twice");
 }
 
-/// Where there is no room for a gap, the shortest goes; the one before all used time and the present one stay.
+/// Where there is no room for a gap, the shortest goes; the one before all used time and the one that the clock is in stay.
 #[test]
 fn the_present_gap_has_a_place() {
     for becomes_shorter in [false, true] {

@@ -1,4 +1,4 @@
--- Tables that exist go on with IDs, and back.
+-- Existing tables switch to IDs, and back.
 SET lock_timeout = '10s';
 CREATE TABLE serial_key (id bigserial PRIMARY KEY, n int);
 INSERT INTO serial_key (n) VALUES (1), (2);

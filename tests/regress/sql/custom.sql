@@ -138,7 +138,7 @@ SELECT flake_drop_layout('again'), flake_create_layout('again', '{"like": "si"}'
 SELECT flake_timestamp(0, 'again'), flake_next('again') < 2::bigint ^ 53 AS made;
 SELECT flake_drop_layout(name) FROM flake_layouts WHERE source = 'custom';
 
--- Who may.
+-- Privileges.
 CREATE ROLE regress_flake_user;
 SET ROLE regress_flake_user;
 \set VERBOSITY terse

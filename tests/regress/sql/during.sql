@@ -71,7 +71,7 @@ HAVING flake_during(min(id) + 2006878101304246272, tstzrange((SELECT lower(span)
 DELETE FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE n = 1));
 SELECT count(*) FROM events;
 
--- A condition that is no range of IDs stays a call: of volatile arguments, or of a sub-query for each row.
+-- A condition that is not a range of IDs stays a call: of volatile arguments, or of a sub-query for each row.
 SELECT count(*) FROM events WHERE flake_during(id, tstzrange('2026-01-03Z', clock_timestamp() + interval '100 years'));
 SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE spans.n = events.id * 0 + 4));
 

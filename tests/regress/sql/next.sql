@@ -52,7 +52,7 @@ FROM many, flake_next('twitter') a (id), flake_next('tagged', 5) b (id), flake_b
 DROP TABLE many;
 SELECT flake_drop_layout('tagged');
 
--- Rolled-back IDs do not come again; savepoints and failed statements change nothing.
+-- Rolled-back IDs are not made again; savepoints and failed statements change nothing.
 BEGIN;
 SELECT flake_next('twitter') AS id \gset
 ROLLBACK;

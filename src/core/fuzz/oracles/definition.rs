@@ -119,7 +119,7 @@ fn change(definition: &mut Definition, choices: &mut Choices<'_>) {
     }
 }
 
-/// Has the timestamp take the bits of the field above it.
+/// Lets the timestamp take the bits of the field above it.
 fn widen_timestamp(fields: &mut Vec<FieldDefinition>) {
     let timestamp = fields.iter().position(|field| field.role == RoleName::Timestamp);
     if let Some(at @ 1..) = timestamp {

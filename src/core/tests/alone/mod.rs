@@ -1,4 +1,4 @@
-//! A server whose clock says what a test says, with a file, a page and some slots, of which one is in use at a time.
+//! A server whose clock says what a test says, with a file, a page and some slots; one of them is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::cell::{Cell, RefCell};

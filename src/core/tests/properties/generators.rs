@@ -180,7 +180,7 @@ proptest! {
                     }
                 }
             }
-            // A rolling sequence goes on within the first step, unless it is the only one.
+            // A rolling sequence continues within the first step, unless it is the only one.
             let is_whole = layout.rule == SequenceRule::Reset || share.steps == 1;
             let least = if is_whole { share.size() } else { share.size() - share.ids_per_step + 1 };
             prop_assert!(ids.len() as u64 >= least, "{} of {}", ids.len(), share.size());
