@@ -8,11 +8,11 @@
 -- made by #[pg_extern] and get their symbols by c_symbol!. See src/postgres/entry_point.rs.
 \echo Use "CREATE EXTENSION flake" to load this file. \quit
 
--- Privileges: PUBLIC may execute, select and use everything (see the end of each file), and functions for which that
--- is too much check the caller's role themselves. So GRANT and REVOKE on all tables, functions or sequences of a schema
+-- Privileges: PUBLIC may execute, select and use everything (see the end of each file). Functions that are not for every
+-- role check the caller's role themselves. So GRANT and REVOKE on all tables, functions or sequences of a schema
 -- succeed, whoever owns the schema, and give nobody more. Nothing is granted to @extowner@: the owner may change.
 
--- The objects belong to the superuser who cannot be dropped, whichever superuser creates the extension (for another role
+-- The objects belong to the superuser that cannot be dropped, whichever superuser creates the extension (for another role
 -- PostgreSQL does the same) after a login that may become it: PostgreSQL 15 and 16 dump what a dropped role had granted, and
 -- the dump does not restore. The current role is noted, and restored at the end of this script. Every type is given and every
 -- name is qualified here: an operator or a function that the owner of the schema has made would be called by a superuser if
@@ -406,7 +406,7 @@ CREATE FUNCTION flake_start_above(id bigint, layout text, force boolean DEFAULT 
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above';
 COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
-    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
+    'makes this server continue above this ID, such as the greatest of a restored table; returns the instant from which IDs are made, once all sessions do so; for superusers';
 
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 
@@ -472,7 +472,7 @@ CREATE FUNCTION flake_cover(id bigint, layout text DEFAULT 'twitter') RETURNS bi
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover';
 COMMENT ON FUNCTION flake_cover(bigint, text) IS
-    'returns an ID that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
+    'returns an ID that another transaction has made, and makes horizons wait for this transaction; raises an error if it is too late';
 
 CREATE FUNCTION flake_take(row_type anyelement, positions regclass, consumer text, max_rows integer) RETURNS SETOF anyelement
     VOLATILE PARALLEL UNSAFE ROWS 100
@@ -518,7 +518,7 @@ GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
--- without these. They are granted by a function, as DO needs plpgsql, which a database need not have.
+-- without these. A function grants them, because DO needs plpgsql, which a database need not have.
 CREATE FUNCTION flake_grant() RETURNS void LANGUAGE sql AS 'GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout, flake_key TO PUBLIC';
 SELECT flake_grant() WHERE NOT EXISTS (
     SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'citus'::pg_catalog.name);

@@ -350,13 +350,13 @@ CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS t
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_start_above_sno';
 COMMENT ON FUNCTION flake_start_above(sno, boolean) IS
-    'has this server make IDs above this one only, such as the greatest of a restored table; returns from when on, once every session does so; for superusers';
+    'makes this server continue above this ID, such as the greatest of a restored table; returns the instant from which IDs are made, once all sessions do so; for superusers';
 
 CREATE FUNCTION flake_cover(id sno) RETURNS sno
     VOLATILE STRICT PARALLEL RESTRICTED
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_cover_sno';
 COMMENT ON FUNCTION flake_cover(sno) IS
-    'returns a sno that another transaction has made, and has horizons wait for this one; raises an error if it is too late';
+    'returns a sno that another transaction has made, and makes horizons wait for this transaction; raises an error if it is too late';
 
 -- Privileges ------------------------------------------------------------------------------------------------------------
 

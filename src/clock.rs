@@ -1,6 +1,6 @@
 //! Reads the clock; nothing else does. Instants are microseconds since 1970-01-01T00:00:00Z.
 
-/// The present instant by the server's clock.
+/// The current instant by the server's clock.
 #[inline]
 pub fn now() -> i64 {
     read(libc::CLOCK_REALTIME)

@@ -33,7 +33,7 @@ pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 /// PostgreSQL calls this once, when it loads the library; again, if it did not come to its end.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    // A value that a client has set before, and that is none, is a WARNING, which could be cancelled.
+    // An invalid value that a client has set before raises a WARNING, after which PostgreSQL looks for cancellations.
     postgres::interrupts::hold(|| {
         postgres::backtrace::disable();
         settings::define();

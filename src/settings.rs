@@ -68,7 +68,7 @@ pub fn lease_node() -> Option<Option<u32>> {
     (!LEASE_NODE.is_shadowed()).then(|| LEASE_NODE.value())
 }
 
-/// Returns the same in a process that no client, role or database has told anything; none if the server's configuration has
+/// Returns the same in a process that no client, role or database has told anything, or None if the server's configuration has
 /// a value that is not valid.
 pub fn node_in_background_worker() -> Option<(u32, u32)> {
     let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();

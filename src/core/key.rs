@@ -1,13 +1,13 @@
-//! Keys of generators in the ledger. All databases of a server share its memory, and owners of databases define layouts: none must
-//! be able to define one that has the key of another's.
+//! Keys of generators in the ledger. All databases of a server share its memory, and their owners define layouts: an owner must not
+//! be able to define a layout that has the key of somebody else's.
 
 use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 
-/// Tells the keys of snos from those of layouts.
+/// The keys of snos have this bit, the keys of layouts do not.
 const SNO: u64 = 1 << 63;
-/// Tells the keys of layouts that have the bits of a built-in one from those of others.
+/// Set in the key of a layout that has the bits of a built-in one.
 const BUILT_IN: u64 = 1 << 62;
 
 /// Returns the key of a layout that has the bits of the built-in one with this number.

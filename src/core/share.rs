@@ -46,13 +46,13 @@ impl Node {
         })
     }
 
-    /// Returns the part of the numbers below `all` that is the node's; none if there are fewer numbers than nodes.
+    /// Returns the part of the numbers below `all` that is the node's, or None if there are fewer numbers than nodes.
     pub(crate) fn part_of(self, all: u64) -> Option<Numbers> {
         let count = all / u64::from(self.count);
         (count > 0).then(|| Numbers { first: u64::from(self.id) * count, count })
     }
 
-    /// Returns which of the nodes has a number below `all` in its part; none if the number is left over. The inverse of
+    /// Returns which of the nodes has a number below `all` in its part, or None if the number is left over. The inverse of
     /// [`Self::part_of`].
     pub(crate) fn holder_of(self, number: u64, all: u64) -> Option<u32> {
         let id = number / self.part_of(all)?.count;
@@ -109,7 +109,7 @@ impl Share {
     /// tick than slots.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
         let workers = node.workers(layout)?;
-        // Where the order of IDs is not that of time, steps would order nothing.
+        // If IDs are not in the order of time, steps would order nothing.
         let steps = if layout.geometry.time_ordered { most_steps(layout.tick_length) } else { 1 };
         Self::of(&layout.name, workers, Numbers { first: 0, count: layout.sequences() }, slot, steps)
     }

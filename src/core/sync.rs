@@ -1,4 +1,4 @@
-//! Atomics and fences: those of the processor, or of loom, which tests every order that the memory model allows.
+//! Atomics and fences of the processor, or of loom, which tests every order that the memory model allows.
 
 #[cfg(not(loom))]
 pub(crate) use std::{

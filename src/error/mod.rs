@@ -1,5 +1,6 @@
-//! Errors: what they are, their SQLSTATE, DETAIL and HINT, and how they are raised.
+//! Errors with their SQLSTATE, DETAIL and HINT, and how they are raised.
 
+mod define;
 mod obstacle;
 mod privilege;
 mod raise;

@@ -5,7 +5,7 @@ use pgrx::PgSqlErrorCode::*;
 
 use super::row::{Row, listed};
 
-const WIDEN: &str = "Widen the key and all columns that refer to it first, such as by examples/widen.sql.";
+const WIDEN: &str = "First widen the key and all columns that refer to it, for example by examples/widen.sql.";
 
 #[derive(Debug)]
 pub enum Obstacle {
@@ -70,24 +70,23 @@ impl Obstacle {
                 *is,
                 "flake_convert converts tables, and all partitions with the table that they belong to."),
             Owner => Row::new(ERRCODE_INSUFFICIENT_PRIVILEGE,
-                "flake_convert alters it as the role that calls, which does not own it.",
-                "Have its owner or a member of that role call it."),
+                "flake_convert alters the table as the calling role, which does not own it.",
+                "Call flake_convert as the owner of the table."),
             NoTimeout => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "While flake_convert waits for its lock, whatever else uses the table waits as well; lock_timeout is 0, so for as long \
-                 as that takes.",
+                "While flake_convert waits for its lock, every other use of the table waits too, and lock_timeout is 0, which sets no limit.",
                 "Run SET LOCAL lock_timeout = '2s' before, in the same transaction."),
             Isolation => Row::new(ERRCODE_INVALID_TRANSACTION_STATE,
-                "A transaction of this isolation level does not see the keys that others have committed since it began.",
+                "A transaction of this isolation level does not see keys that were committed after it began.",
                 "Use READ COMMITTED."),
             NoKey => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "It has no primary key, by whose index the greatest ID could be found.",
-                "Add one, such as by ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
+                "Add a primary key, for example with ALTER TABLE … ADD PRIMARY KEY USING INDEX."),
             Columns { names } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("Its primary key has several columns: {}.", names.join(", ")),
                 "Change the default of one of them by ALTER TABLE; see docs/how-to/convert.md."),
             Type { column, of, is_narrow } => Row::new(ERRCODE_DATATYPE_MISMATCH,
                 format!("Its key {column} is of type {of}; IDs are of type bigint."),
-                if *is_narrow { WIDEN } else { "IDs of other types are no numbers that new IDs could be above." }),
+                if *is_narrow { WIDEN } else { "Such keys cannot be compared with IDs." }),
             Narrow { columns } => Row::new(ERRCODE_DATATYPE_MISMATCH,
                 format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", ")),
                 WIDEN),
@@ -96,7 +95,7 @@ impl Obstacle {
                 "To change to another layout, run ALTER TABLE … ALTER COLUMN … DROP DEFAULT first, and convert again."),
             Check { name, expression, first } => Row::new(ERRCODE_CHECK_VIOLATION,
                 format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."),
-                "Drop or change the constraint before, or use a layout whose IDs it allows."),
+                "Drop or change the constraint first, or use a layout whose IDs it allows."),
             NoIndex { tables } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")),
                 "Create a B-tree index there that begins with the key."),
@@ -104,15 +103,15 @@ impl Obstacle {
                 format!("The key has another default in: {}.", listed(tables.iter(), "others")),
                 "ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back."),
             Tag { layout } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("Layout \"{layout}\" has a tag field, for a number of yours."),
+                format!("Layout \"{layout}\" has a tag field, which needs a number from you."),
                 "Set the default flake_next(layout, tag) by ALTER TABLE."),
             Unordered { layout } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("IDs of layout \"{layout}\" are not in the order of time, so new ones can be among those of the table."),
+                format!("IDs of layout \"{layout}\" are not in the order of time, so new IDs can be equal to keys of the table."),
                 "Use a layout that has a time in the column \"sortable_until\" of the view flake_layouts."),
             Above { layout, greatest, first, remedy } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("Its greatest ID is {greatest}, and the next one of layout \"{layout}\" would be {first}."),
+                format!("Its greatest ID is {greatest}, and the next ID of layout \"{layout}\" would be {first}."),
                 match remedy {
-                    Remedy::StartAbove => format!("Have a superuser run SELECT flake_start_above({greatest}, '{layout}') before."),
+                    Remedy::StartAbove => format!("A superuser can run SELECT flake_start_above({greatest}, '{layout}') first."),
                     Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
                     Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
                     Remedy::NoRoom => "Too few numbers are left above it. Give the rows IDs by their time, as docs/how-to/convert.md \

@@ -1,6 +1,5 @@
-//! Checks of the functions that not every role may call. PUBLIC may execute every function, so that an owner's GRANT and
-//! REVOKE on all of them succeed, and no superuser's or default privilege gives anybody more; the functions check the
-//! caller's role themselves.
+//! Some functions are not for every role. PUBLIC may execute every function nevertheless: so GRANT and REVOKE on all functions of a
+//! schema succeed, and give nobody more. These functions check the caller's role themselves.
 
 use super::variants::Error;
 use crate::postgres::{extension, role};
@@ -10,8 +9,8 @@ pub fn superuser_only(function: &'static str) -> Result<(), Error> {
     if role::is_superuser() { Ok(()) } else { Err(Error::NotSuperuser { function }) }
 }
 
-/// For what belongs to the owner of the extension: him and members of his role. Returns the owner, or none where there is
-/// no extension, so that only superusers may.
+/// For what belongs to the owner of the extension: the owner and members of that role may call. Returns the owner, or None if the
+/// extension does not exist; then only superusers may call.
 pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
     let owner = extension::find(c"flake").map(|extension| extension.owner);
     let may = owner.map_or_else(role::is_superuser, role::has_privileges_of);

@@ -37,7 +37,7 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
         fn errcode(sqlstate: i32) -> i32;
     }
     let error = error.into();
-    // SAFETY: the call is that of the running function; its context asks for soft errors only if it is an
+    // SAFETY: the function is running in this call; its context asks for soft errors only if it is an
     // ErrorSaveContext. PostgreSQL copies the texts, which it takes as arguments of the format "%s".
     unsafe {
         let context = (*call).context;

@@ -1,4 +1,4 @@
-//! SQLSTATE, DETAIL and HINT, and those of the errors of the core.
+//! The SQLSTATE, DETAIL and HINT of an error, and the ones that belong to the core's errors.
 
 use flake_core::Error as CoreError;
 use flake_core::horizon::host::Refusal;
@@ -19,7 +19,7 @@ pub const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every l
 
 #[rustfmt::skip]
 impl Row {
-    /// An empty hint is none.
+    /// An empty hint means no hint.
     pub fn new(sqlstate: State, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { sqlstate, detail: detail.into(), hint: Some(hint.into()).filter(|hint| !hint.is_empty()) }
     }
@@ -72,7 +72,7 @@ impl Row {
                 SEE_FIELDS),
             NodeOutOfRange { id, count } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1),
-                "Correct flake.node_id and flake.node_count in the server's configuration, and reload it; what its command line sets \
+                "Correct flake.node_id and flake.node_count in the server's configuration, and reload it. A setting of its command line \
                  needs a restart."),
             TooManyNodes { workers, nodes, .. } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
@@ -103,10 +103,10 @@ impl Row {
     pub fn of_refusal(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NotYet => Row::new(ERRCODE_T_R_SERIALIZATION_FAILURE,
-                "Since the start of the server nobody had asked for a horizon, and a transaction has committed meanwhile.",
-                "Try again."),
+                "No session had asked for a horizon since the server started, and a transaction has committed meanwhile.",
+                "Retry the transaction."),
             Refusal::OtherVersion => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "Nobody can tell which of their IDs will be committed.",
+                "It is not known which IDs of these sessions will be committed.",
                 "Restart the server, so that all sessions use the same version."),
         }
     }

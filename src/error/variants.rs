@@ -1,4 +1,4 @@
-//! The extension's errors: those of the core, and those that only a database can have, each with its SQLSTATE, DETAIL and HINT.
+//! The extension's errors: the core's, and the ones that only a database can have, each with its SQLSTATE, DETAIL and HINT.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,47 +9,11 @@ use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
 use pgrx::PgSqlErrorCode::*;
 
+use super::define::errors;
 use super::obstacle::Obstacle;
 use super::row::{Row, SEE_FIELDS, listed, time};
 
 type Name = Cow<'static, str>;
-
-/// Defines the errors. Behind the primary message and the data of each stand its SQLSTATE, its DETAIL, and its HINT, which is empty
-/// where there is none.
-macro_rules! errors {
-    ($(
-        $(#[$attribute:meta])+
-        $name:ident $({ $($field:ident: $type:ty),+ })? => $sqlstate:expr, $detail:expr, $hint:expr;
-    )+) => {
-        /// An error of the extension.
-        #[derive(Debug, thiserror::Error)]
-        pub enum Error {
-            #[error(transparent)]
-            Core(#[from] flake_core::Error),
-            #[error(transparent)]
-            Horizon(#[from] Refusal),
-            #[error(transparent)]
-            Mark(#[from] Fault),
-            #[error("cannot convert table {table}")]
-            NotConvertible { table: String, why: Obstacle },
-            $( $(#[$attribute])+ $name $({ $($field: $type),+ })?, )+
-        }
-
-        impl Error {
-            /// The parts besides the message.
-            #[allow(unused_variables, reason = "not all data are in DETAIL and HINT")]
-            pub fn row(&self) -> Row {
-                match self {
-                    Self::Core(error) => Row::of_core(error),
-                    Self::Horizon(refusal) => Row::of_refusal(*refusal),
-                    Self::Mark(fault) => Row::of_fault(fault),
-                    Self::NotConvertible { why, .. } => why.row(),
-                    $( Self::$name $({ $($field),+ })? => Row::new($sqlstate, $detail, $hint), )+
-                }
-            }
-        }
-    };
-}
 
 errors! {
     // Making IDs.
@@ -78,21 +42,21 @@ errors! {
     /// The session has no IDs before this instant, when the next tick begins.
     #[error("next tick of layout \"{layout}\" is too far away")]
     LongTick { layout: Name, left: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("This session has no more IDs in the present tick, which lasts {left:?} longer, until {}, and \
+        format!("This session has no more IDs in the current tick, which lasts {left:?} longer, until {}, and \
             flake.max_clock_wait is {max_clock_wait:?}.", time(*until)),
         "Wait, raise flake.max_clock_wait, or use a layout with a shorter tick.";
 
     // Configuration.
     #[error("could not find shared memory for IDs: {reason}")]
     NoControlBlock { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "A session makes IDs only if it shares memory with the others, as no other could know of its IDs.",
+        "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs otherwise.",
         "Add flake to shared_preload_libraries, which reserves the memory, and restart the server.";
     /// The server's own settings are not known here, whether or not a background worker has run to read them.
     #[error("number of this node is not known")]
     NodeUnknown { has_run: bool } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         if *has_run {
-            "The server's own configuration has no valid flake.node_id and flake.node_count, as a background worker found, to which \
-             no client, role or database applies."
+            "A background worker, which sees only the server's own configuration, found no valid flake.node_id and flake.node_count \
+             there."
         } else {
             "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
              started to read the server's."
@@ -107,9 +71,9 @@ errors! {
     #[error("number of nodes is not known before the first ID")]
     NodeNotInForce => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
-         session; or a value of the server's own, such as on its command line, is not a number.",
-        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first, \
-         whose error says what is wrong with the server's own.";
+         session; or the server's own value, such as on its command line, is not a number.",
+        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first: \
+         its error says which of the server's values is wrong.";
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -174,8 +138,8 @@ errors! {
     // Horizons.
     #[error("no horizon is known for this snapshot")]
     NothingPublished => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "A standby returns horizons that its primary has published; this snapshot is older than those that it has replayed.",
-        "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has replayed that.";
+        "A standby returns horizons that its primary has published; this snapshot is older than all that were replayed.",
+        "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has replayed it.";
     #[error("cannot ask for a horizon in a parallel worker")]
     HorizonInWorker => ERRCODE_INVALID_TRANSACTION_STATE,
         "A statement has one horizon, which its leader asks for.",
@@ -186,7 +150,7 @@ errors! {
         "Ask in the query that reads the rows.";
     #[error("could not find shared memory for this session: {reason}")]
     NoSlotMemory { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "There a session leaves how far it got, and says which of its IDs are not committed yet.",
+        "Sessions record their progress there, and which of their IDs are not committed yet.",
         "Add flake to shared_preload_libraries, or check max_connections and the limits of dynamic shared memory, such as the \
          size of /dev/shm. The next call tries again.";
     /// A horizon up to this instant may have been returned.
@@ -223,11 +187,11 @@ errors! {
         "Take rows in READ COMMITTED.";
     #[error("rows can be taken from tables only")]
     NoTable => ERRCODE_WRONG_OBJECT_TYPE,
-        "The first argument is NULL of the type of the rows of a table, no view and no foreign table.",
+        "The first argument is NULL, cast to the row type of a table. Views and foreign tables are not supported.",
         "For example: SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100).";
-    #[error("row security of table {table} applies to the present role")]
+    #[error("row security of table {table} applies to the current role")]
     RowSecurity { table: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
-        "The position would move over rows that it hides.",
+        "The position would move over rows that the policies hide.",
         "Take rows as a role that the policies do not apply to, such as one with BYPASSRLS.";
     #[error("columns of table {table} have changed while the call waited")]
     OtherColumns { table: String } => ERRCODE_T_R_SERIALIZATION_FAILURE,
@@ -235,9 +199,9 @@ errors! {
         "Call again, in a new transaction.";
     #[error("table {table} has no key to take its rows by")]
     NoKey { table: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "The key is the one column of type bigint or sno whose default is flake_next, with the name of a layout, or sno_next, and \
-         that an index of all rows begins with. Its partitions and children, and what it is a partition of, make IDs of no other layout.",
-        "Give it such a default and a primary key; let only one column have both.";
+        "The key is a column of type bigint or sno. Its default is flake_next with the name of a layout, or sno_next, and an index of \
+         all rows begins with it. Partitions, children and parents of the table must not make IDs of another layout.",
+        "Give exactly one column such a default, and make it the primary key.";
     #[error("column \"{column}\" of positions in {positions} is missing, or has the wrong type")]
     PositionType { column: &'static str, positions: String, is_sno: bool } => ERRCODE_DATATYPE_MISMATCH,
         "The position of a consumer is the key of a row of the table that is its source.",
@@ -245,17 +209,17 @@ errors! {
             if *is_sno { "sno" } else { "bigint" });
     #[error("consumer \"{consumer}\" has no position for table {table} in {positions}")]
     NoPosition { consumer: String, table: String, positions: String } => ERRCODE_UNDEFINED_OBJECT,
-        "It is a row with the name of the consumer, and the table as its source.",
+        "A position is a row with the name of the consumer, and with the table as its source.",
         "For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox').";
     #[error("position in table {table} is ahead of the clock")]
     PositionAhead { table: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "Rows below it may still come, and would never be taken. It is from another server or of another layout, or \
+        "Rows below it may still appear, and would never be taken. The position is from another server or another layout, or \
          flake_accept_clock has gone below it.",
-        "Set it to the last row that the consumer has taken, or back to the time that flake_accept_clock has returned.";
+        "Set the position to the last row that the consumer has taken, or to the time that flake_accept_clock has returned.";
     #[error("position in {positions} was not moved")]
     NotMoved { positions: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "A trigger, a rule or a policy has kept it, so the rows would come again, or there are several such rows.",
-        "Have a table with a primary key of name and source.";
+        "A trigger, a rule or a policy prevented it, or several rows have this name and source. The rows would be taken twice.",
+        "Create a table with PRIMARY KEY (name, source).";
 
     // Privileges.
     #[error("must be superuser to call {function}")]
@@ -265,11 +229,11 @@ errors! {
     #[error("must be owner of extension flake to call {function}")]
     NotOwner { function: &'static str, owner: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
         format!("Layouts belong to the owner of the extension, role \"{owner}\", and to its members."),
-        "Have a member of that role call it.";
+        "Call it as a member of that role.";
     #[error("permission denied for {what}")]
     NotMonitor { what: &'static str } => ERRCODE_INSUFFICIENT_PRIVILEGE,
-        "It shows the whole server to members of pg_monitor.",
-        "Have a superuser GRANT pg_monitor to this role.";
+        "Only members of pg_monitor see the whole server.",
+        "A superuser can GRANT pg_monitor to this role.";
 
     // IDs from their parts.
     #[error("fields must be a JSON object")]
@@ -305,7 +269,7 @@ errors! {
         "Drop or change these objects first; DROP SERVER drops the layout all the same.";
     #[error("layout \"{layout}\" is not the built-in one")]
     InsteadOfBuiltIn { layout: Name } => ERRCODE_WARNING,
-        "A custom layout has this name, and keeps its meaning.",
+        "A custom layout has this name, and takes precedence.",
         "To use the built-in layout, drop the custom one once nothing uses it, or create it under another name.";
     #[error("definition of layout \"{layout}\" has been changed")]
     Altered { layout: Name } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -340,7 +304,7 @@ errors! {
     #[error("invalid public ID of key \"{key}\": \"{text}\"")]
     NotSealed { text: String, key: String } => ERRCODE_INVALID_TEXT_REPRESENTATION,
         "It was not made by flake_seal with this key, or has been changed since.",
-        "flake_unseal returns NULL instead, for conditions.";
+        "Use flake_unseal, which returns NULL instead, in conditions.";
     #[error("invalid name for a key: \"{key}\"")]
     KeyName { key: String } => ERRCODE_INVALID_PARAMETER_VALUE,
         "A name has up to 63 of the letters a to z, and underscores between them.",
@@ -360,19 +324,19 @@ errors! {
     #[error("key \"{key}\" cannot have another secret from ID {from} on")]
     RotatedBelow { key: String, from: i64, last: i64 } => ERRCODE_INVALID_PARAMETER_VALUE,
         match last {
-            &i64::MIN => "Its first secret has to keep some IDs.".to_owned(),
-            last => format!("Its last secret is for the IDs from {last} on, and has to keep some of them."),
+            &i64::MIN => "Its first secret must keep some IDs.".to_owned(),
+            last => format!("Its last secret is for the IDs from {last} on, and must keep some of them."),
         },
         "Give an ID above all that have been made, such as flake_min(now() + interval '1 minute').";
     #[error("key \"{key}\" has had too many rotations")]
     TooManyRotations { key: String } => ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        "A key can have four secrets, as each is tried for what was not sealed.",
+        "A key can have four secrets, because each of them is tried for a text that was not sealed.",
         "Create another key for new IDs with flake_create_key.";
     #[error("cannot drop key \"{key}\" because other objects name it")]
     KeyInUse { key: String, uses: BTreeSet<String> } => ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
         format!("It is named in {}.", listed(uses.iter(), "others")),
         "Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.";
-    #[error("options are not those of a key")]
+    #[error("invalid options for a key")]
     NotAKey => ERRCODE_INVALID_PARAMETER_VALUE,
         "Foreign servers of the foreign-data wrapper flake_key are keys.",
         "Create keys with flake_create_key.";

@@ -30,7 +30,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Makes at least one more ID, or none if the batch is complete.
+    /// Makes at least one more ID, unless the batch is complete.
     fn refill(&mut self) {
         check_for_interrupts!();
         let room = self.to_make.min(CHUNK);
@@ -77,7 +77,7 @@ entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
 /// Checks the arguments and creates the state of the batch.
 ///
 /// # Safety
-/// The call must be that of flake_batch.
+/// The call must be a call of flake_batch.
 unsafe fn begin(call: Call, layout: Text<'_>, count: i32) {
     // SAFETY: as the caller promises.
     unsafe {

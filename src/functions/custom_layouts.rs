@@ -82,7 +82,7 @@ fn flake_drop_layout(name: &[u8]) {
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
 }
 
-/// Writes the catalog as the role that a layout belongs to, whoever of its members calls.
+/// Writes the catalog as the role that a layout belongs to, even if a member of that role calls.
 fn run_as(role: Option<pg_sys::Oid>, command: &str) {
     let run = || Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
     match role {

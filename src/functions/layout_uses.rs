@@ -12,7 +12,7 @@ use pgrx::prelude::*;
 
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::{self, Extension};
-use crate::postgres::node_tree::{LONGEST, MOST, Place, Tree};
+use crate::postgres::node_tree::{LONGEST, MOST};
 use crate::postgres::queries::{Queries, bytes};
 
 /// The expressions of all objects that depend on a function of an extension, $1, or on an operator that stands for one, in bytes of
@@ -106,45 +106,23 @@ pub(super) fn functions(queries: &Queries, flake: Extension) -> HashMap<u32, Str
     functions
 }
 
-/// Returns descriptions of the objects that name a layout in a call of flake's functions, or may do so.
-pub fn of(layout: &str) -> BTreeSet<String> {
+/// Returns descriptions of the objects that call flake and have this name as a constant, in whichever call, or may have it.
+pub fn of(name: &str) -> BTreeSet<String> {
     let Some(flake) = extension::find(c"flake") else { return BTreeSet::new() };
-    // As the tree of a constant has it.
-    let constant: String = layout.bytes().map(|byte| format!(" {byte}")).collect();
+    let printed = |bytes: &[u8]| bytes.iter().map(|&byte| format!(" {}", byte as i8)).collect::<String>();
+    // As trees have constants: a text behind its length in four bytes, a name before zeros.
+    let size = name.len() as u32 + 4;
+    let length = if cfg!(target_endian = "little") { size << 2 } else { size };
+    let constants = [
+        format!("[{}{} ]", printed(&length.to_ne_bytes()), printed(name.as_bytes())),
+        format!("[{} 0 ", printed(name.as_bytes())),
+    ];
     let mut uses = BTreeSet::new();
     Queries::run(|queries| {
-        let functions = functions(queries, flake);
-        each_expression(queries, flake, |Expression { object, tree, .. }| {
-            let Some(tree) = tree.map(String::from_utf8_lossy) else {
-                uses.insert(format!("{object} (perhaps; its expression is too long to read)"));
-                return;
-            };
-            if tree.contains(&constant) && names(&Tree::read(&tree), &functions, layout) {
-                uses.insert(object);
-            }
+        each_expression(queries, flake, |Expression { object, tree, .. }| match tree.map(String::from_utf8_lossy) {
+            None => uses.extend([format!("{object} (perhaps; its expression is too long to read)")]),
+            Some(tree) => uses.extend(constants.iter().any(|constant| tree.contains(constant)).then_some(object)),
         });
     });
     uses
-}
-
-/// Returns whether an expression contains a call of one of these functions, or of an operator that stands for one, with this
-/// constant below it, at whatever depth.
-fn names(tree: &Tree<'_>, functions: &HashMap<u32, String>, layout: &str) -> bool {
-    let is_named = |&constant: &Place| {
-        let bytes = tree.bytes(constant).unwrap_or_default();
-        // A text is behind its length of four bytes; a name is filled with zeros.
-        let is_name = || bytes.len() == 64 && bytes.strip_prefix(layout.as_bytes()).is_some_and(|rest| rest[0] == 0);
-        bytes.get(4..) == Some(layout.as_bytes()) || is_name()
-    };
-    let is_call = |node: Place| {
-        let function = match tree.text(node) {
-            "FUNCEXPR" => tree.number(node, "funcid"),
-            "OPEXPR" => tree.number(node, "opfuncid"),
-            _ => None,
-        };
-        function.is_some_and(|function| functions.contains_key(&function))
-    };
-    tree.nodes("CONST")
-        .filter(is_named)
-        .any(|constant| std::iter::successors(tree.above(constant), |&node| tree.above(node)).any(is_call))
 }

@@ -35,7 +35,7 @@ fn flake_layouts() -> TableIterator<
         name!(session_ids_per_second, Option<AnyNumeric>),
     ),
 > {
-    // Of one whose definition somebody has changed there is nothing to show but a warning.
+    // A layout whose definition was changed by ALTER SERVER is left out with a warning.
     let custom: Vec<_> = custom::all().filter_map(|(_, layout)| layout.map_err(warn).ok()).collect();
     let is_replaced = |layout: &&Layout| custom.iter().any(|custom| custom.name() == layout.name());
     let built_in: Vec<&Layout> = BUILTIN.iter().filter(|layout| !is_replaced(layout)).collect();
@@ -61,7 +61,7 @@ fn flake_layouts() -> TableIterator<
     }))
 }
 
-/// Returns how many IDs of a layout this session can make in a second; none if it makes none now.
+/// Returns how many IDs of a layout this session can make in a second, or None if it makes none now.
 fn ids_per_second(layout: &Layout) -> Option<u128> {
     let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
     let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();

@@ -36,7 +36,7 @@ entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>) else flake_from_t
 #[pg_extern(sql = "")]
 fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
-    // Values stay unparsed: what is no number of a field is shown as it was written.
+    // Values stay unparsed, so that an error shows a wrong one as it was written.
     let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&fields.0) else {
         raise(Error::FieldsNotAnObject)
     };

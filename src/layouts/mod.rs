@@ -4,8 +4,7 @@ pub mod argument;
 pub mod catalog;
 pub mod custom;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 
 use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
@@ -13,35 +12,35 @@ use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
+/// How many layouts are at hand, so that a query that names a few of them finds each by a comparison or two.
+const NEAR: usize = 8;
+
 thread_local! {
-    /// The layout of the last call and the catalog version it was found in: a query names the same layout in each row.
-    static LAST_USED: Cell<Option<(&'static Layout, u64)>> = const { Cell::new(None) };
-    /// The layouts found in this version of the catalog, by their names. It is never dropped: for a destructor, libc looks a symbol
-    /// up in all libraries of the server, at 25 page faults for each session.
-    static FOUND: RefCell<(u64, ManuallyDrop<BTreeMap<String, &'static Layout>>)> =
-        const { RefCell::new((0, ManuallyDrop::new(BTreeMap::new()))) };
+    /// The layouts found last in this version of the catalog. It is never dropped: for a destructor, libc looks a symbol up in all
+    /// libraries of the server, at 25 page faults for each session.
+    static FOUND: RefCell<(u64, ManuallyDrop<Vec<&'static Layout>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
 /// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes are compared whatever the
 /// encoding of the database.
-#[inline]
 pub fn by_name(name: &[u8]) -> &'static Layout {
-    last_used(name).unwrap_or_else(|| look_up(name))
+    at_hand(name).unwrap_or_else(|| find(name).or_raise())
 }
 
 /// Returns the layout with this name, if there is one.
 pub fn known(name: &[u8]) -> Option<&'static Layout> {
-    last_used(name).or_else(|| find(name, custom::catalog_version()).ok())
+    at_hand(name).or_else(|| find(name).ok())
 }
 
-/// Returns the layout with this name if the last call used it.
-#[inline]
-fn last_used(name: &[u8]) -> Option<&'static Layout> {
-    let (layout, version) = LAST_USED.get()?;
-    (is_same_name(layout.name().as_bytes(), name) && version == custom::catalog_version()).then_some(layout)
+/// Returns the layout with this name if it was found lately, and nothing has changed since.
+fn at_hand(name: &[u8]) -> Option<&'static Layout> {
+    FOUND.with_borrow(|(version, found)| {
+        let found = found.iter().copied().find(|layout| is_same_name(layout.name().as_bytes(), name))?;
+        (*version == custom::catalog_version()).then_some(found)
+    })
 }
 
-/// Compares two names, those of usual lengths by one or two comparisons of words.
+/// Compares two names. For names of usual lengths, it takes one or two comparisons of words.
 #[inline]
 pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(name: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
@@ -56,22 +55,12 @@ pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
 }
 
 #[cold]
-fn look_up(name: &[u8]) -> &'static Layout {
+fn find(name: &[u8]) -> Result<&'static Layout, Error> {
     // Read first, so that a change during the lookup makes the next call look again.
-    let version = custom::catalog_version();
-    let layout = find(name, version).or_raise();
-    LAST_USED.set(Some((layout, version)));
-    layout
-}
-
-fn find(name: &[u8], version: u64) -> Result<&'static Layout, Error> {
+    let now = custom::catalog_version();
     let escaped = escape_non_ascii(name, LONGEST_NAME);
     if name.len() > LONGEST_NAME {
         return Err(unknown(&escaped));
-    }
-    let found = FOUND.with_borrow(|(of, found)| found.get(&escaped).copied().filter(|_| *of == version));
-    if let Some(layout) = found {
-        return Ok(layout);
     }
     // A layout that was made before this version of the library had a built-in one of its name keeps its meaning.
     let layout = match (custom::find(&escaped), built_in(&escaped)) {
@@ -79,12 +68,12 @@ fn find(name: &[u8], version: u64) -> Result<&'static Layout, Error> {
         (Err(error), None) => return Err(error),
         (Ok(None), None) => return Err(unknown(&escaped)),
     };
-    FOUND.with_borrow_mut(|(of, found)| {
-        if *of != version {
+    FOUND.with_borrow_mut(|(version, found)| {
+        if *version != now || found.len() == NEAR {
             found.clear();
-            *of = version;
+            *version = now;
         }
-        found.insert(escaped, layout);
+        found.push(layout);
     });
     Ok(layout)
 }

@@ -7,8 +7,8 @@ use std::env;
 /// Decides whether Rust captures backtraces; it comes before RUST_BACKTRACE.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
-/// Has this library capture none, whatever the server's environment says: clients have no use for them. Rust looks at the
-/// environment once, so that it can stay as it is for others.
+/// Keeps this library from capturing backtraces, whatever the server's environment says: clients have no use for them. Rust reads
+/// the environment once, so the variable is restored for other libraries.
 pub fn disable() {
     let present = env::var_os(VARIABLE);
     // SAFETY: a process of PostgreSQL has one thread.

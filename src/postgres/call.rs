@@ -22,7 +22,7 @@ pub struct Call(pg_sys::FunctionCallInfo);
 
 impl Call {
     /// # Safety
-    /// The call must be that of the running function, of which no argument is read that is NULL. A STRICT one has none.
+    /// The running function must have been called by this. An argument that is NULL must not be read; a STRICT function never has one.
     pub unsafe fn new(call: pg_sys::FunctionCallInfo) -> Self {
         Self(call)
     }
@@ -45,7 +45,7 @@ impl Call {
     /// SQL must declare the function with that many arguments, and this one with a type that `T` reads.
     #[inline]
     pub unsafe fn argument<'a, T: Argument<'a>>(&'a self, number: usize) -> T {
-        // SAFETY: as the caller promises; by `new`, what is read of it is not NULL. It lives as long as the call.
+        // SAFETY: as the caller promises; by `new`, an argument that is read is not NULL. It lives as long as the call.
         unsafe { T::from_datum((*(*self.0).args.as_ptr().add(number)).value) }
     }
 
@@ -86,10 +86,10 @@ impl Call {
         }
     }
 
-    /// Returns whether the query writes an argument of the function as a constant. A parameter or a variable is none: it
+    /// Returns whether the query writes an argument of the function as a constant. A parameter or a variable is not a constant: it
     /// may have another value in the next call from this call site, which in PL/pgSQL lives as long as the transaction.
     pub fn is_constant(self, number: usize) -> bool {
-        // SAFETY: a call site has no expression or a node, whose tag says of which kind it is.
+        // SAFETY: a call site has no expression or a node, whose tag tells its type.
         unsafe {
             let Some(call_site) = (*self.0).flinfo.as_ref() else { return false };
             let expression = call_site.fn_expr.cast::<pg_sys::Node>();

@@ -9,7 +9,7 @@ pub fn escape_non_ascii(text: &[u8], longest: usize) -> String {
     text.get(..=longest).unwrap_or(text).escape_ascii().to_string()
 }
 
-/// Returns UTF-8 as it is; in other text, question marks replace what is not ASCII. The text must be short, as it is copied.
+/// Returns UTF-8 as it is; in other text, question marks replace bytes that are not ASCII. The text must be short, because it is copied.
 pub fn to_utf8_lossy(text: &[u8]) -> Cow<'_, str> {
     let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
     str::from_utf8(text).map_or_else(|_| text.iter().map(ascii).collect(), Cow::Borrowed)

@@ -9,10 +9,10 @@ use pgrx::{PgList, is_a, pg_sys};
 const FEW: usize = 100;
 
 /// Returns whether evaluating an expression twice costs little: PostgreSQL's own rule for functions in SQL. Costs alone do not
-/// bound what is written twice, as they are settings of the session.
+/// bound the size of an expression that is written twice, because they are settings of the session.
 ///
 /// # Safety
-/// It must be an expression, and the root null or that of its query.
+/// It must be an expression, and the root null or the root of its query.
 pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises; the planner cannot yet tell what a sub-query costs.
     unsafe {
@@ -69,9 +69,9 @@ pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
 /// Returns whether a query sorts or groups by an expression that calls a function.
 ///
 /// # Safety
-/// The target list must be that of a query.
+/// The target list must belong to a query.
 pub unsafe fn is_sorted_by_call(target_list: *mut pg_sys::List, function: pg_sys::Oid) -> bool {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         PgList::<pg_sys::TargetEntry>::from_pg(target_list).iter_ptr().any(|entry| {
             (*entry).ressortgroupref != 0
@@ -100,7 +100,7 @@ pub unsafe fn contains_call(expression: *mut pg_sys::Node, call: ColumnCall) -> 
 /// # Safety
 /// It must be an expression. Nothing here raises an error.
 pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnCall) -> bool {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         is_a(expression, pg_sys::NodeTag::T_FuncExpr) && {
             let call = &*expression.cast::<pg_sys::FuncExpr>();
@@ -119,7 +119,7 @@ pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnC
 /// # Safety
 /// The node must be an expression.
 pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         loop {
             node = if is_a(node, pg_sys::NodeTag::T_RelabelType) {
@@ -139,7 +139,7 @@ pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
 /// # Safety
 /// It must be an expression.
 pub unsafe fn is_nulled_apart(expression: *mut pg_sys::Node, relation: pg_sys::Index) -> bool {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         any(expression, &mut |node| {
             let place = node.cast::<pg_sys::PlaceHolderVar>();

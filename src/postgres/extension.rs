@@ -14,7 +14,7 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Returns the name of a function; none if it is none of the extension's.
+    /// Returns the name of a function, or None if it does not belong to the extension.
     pub fn name_of_function(self, function: pg_sys::Oid) -> Option<String> {
         // SAFETY: it looks the function up in the catalog; the result is a C string.
         unsafe {

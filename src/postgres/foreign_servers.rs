@@ -13,7 +13,7 @@ pub fn is_name_taken(name: &str) -> bool {
     })
 }
 
-/// Returns the names of a wrapper's foreign servers, in order; those that are not ASCII are no names of layouts or keys.
+/// Returns the names of a wrapper's foreign servers, in order, without names that are not ASCII, which layouts and keys never have.
 pub fn names(wrapper: &CStr) -> Vec<String> {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let mut names = Vec::new();
@@ -40,7 +40,7 @@ pub fn names(wrapper: &CStr) -> Vec<String> {
     names
 }
 
-/// Locks a server against others who would lock it, up to the end of the transaction.
+/// Locks a server against other sessions that would lock it so, up to the end of the transaction.
 pub fn lock(server: pg_sys::Oid) {
     let mode = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     // SAFETY: it waits for a lock.

@@ -5,8 +5,8 @@ use core::ffi::c_long;
 
 use pgrx::{check_for_interrupts, pg_sys};
 
-/// Has PostgreSQL look for no cancellation before `act` has ended: it would leave over the heads of Rust's frames, and of what
-/// is half done. The next place that expects it acts on it.
+/// Postpones cancellations until `act` has ended: PostgreSQL's error would jump over Rust's frames and leave work half done. The
+/// next place that looks for interrupts acts on them.
 pub fn hold<T>(act: impl FnOnce() -> T) -> T {
     // SAFETY: a counter of this process, which PostgreSQL itself sets back to 0 where an error leaves from `act`.
     unsafe { pg_sys::InterruptHoldoffCount += 1 };

@@ -53,8 +53,8 @@ impl LwLock {
         is_free.then(|| Guard(self))
     }
 
-    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile: whoever holds the lock may have
-    /// been stopped. A session that holds another lock, or exits, cannot be canceled.
+    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile: the process that holds the
+    /// lock may have been stopped. A session that holds another lock, or exits, cannot be canceled.
     pub fn take(&self) -> Guard<'_> {
         if let Some(guard) = (0..ATTEMPTS).find_map(|_| self.try_take().or_else(spin)) {
             return guard;

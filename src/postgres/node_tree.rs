@@ -2,7 +2,7 @@
 //!
 //! Items are in the order of the text, so what is below one follows it: nothing here recurses, however deep a tree is.
 
-/// A node, a list, or a word; what it is a value of, and where it lies in the tree.
+/// A node, a list, or a word, with the field that it is a value of, and its place in the tree.
 struct Item<'a> {
     /// The name of a node, such as `FUNCEXPR`; `(` of a list; else the word.
     text: &'a str,
@@ -23,7 +23,7 @@ pub struct Tree<'a>(Vec<Item<'a>>);
 /// The place of an item in a tree.
 pub type Place = usize;
 
-/// The meaning of a word that is no bracket.
+/// The meaning of a word that is not a bracket.
 enum Next {
     /// The name of a node.
     Name,

@@ -40,7 +40,7 @@ pub unsafe fn call(function: pg_sys::Oid, result: pg_sys::Oid, arguments: &[Node
 /// # Safety
 /// Both must be expressions of one type.
 pub unsafe fn compared(key: Node, strategy: u32, bound: Node) -> Option<Node> {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         if is_a(bound, pg_sys::NodeTag::T_Const) && (*bound.cast::<pg_sys::Const>()).constisnull {
             return Some(pg_sys::makeBoolConst(false, false));

@@ -1,5 +1,6 @@
-//! Locks, which PREPARE TRANSACTION keeps of a transaction, through crashes too, until the transaction is ended by a session
-//! that need not know of them. So a lock can carry a number.
+//! A prepared transaction has no session that could say at which instant it holds horizons, and a restart loses shared memory. But
+//! PostgreSQL keeps a prepared transaction's locks through restarts, until the transaction ends. So the instant is kept in the tag of
+//! a lock that nobody waits for.
 #![allow(unsafe_code, reason = "PostgreSQL's locks")]
 
 use pgrx::pg_sys;
@@ -18,7 +19,7 @@ pub fn most() -> usize {
     unsafe { max_prepared_xacts }.max(0) as usize
 }
 
-/// Has the present transaction carry a number and its own, if it is prepared. It may raise an error.
+/// Takes a lock that carries a number and the transaction's own. It may raise an error.
 pub fn carry(xid: u64, number: i64) {
     let [high, low] = [(number as u64 >> 32) as u32, number as u32];
     let tag = pg_sys::LOCKTAG {
@@ -46,7 +47,7 @@ pub fn database_of(xid: u32) -> u32 {
 
 /// Returns the numbers that transactions carry, with the lower 32 bits of these.
 pub fn carried() -> Vec<(u32, i64)> {
-    // SAFETY: it returns a copy of the locks in the present memory context.
+    // SAFETY: it returns a copy of the locks in the current memory context.
     let locks = unsafe {
         let locks = &*pg_sys::GetLockStatusData();
         match locks.nelements {

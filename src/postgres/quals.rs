@@ -3,12 +3,12 @@
 
 use pgrx::{PgList, is_a, pg_sys};
 
-/// Calls `act` with each list of conditions below a node of the query's tree of joins, all of which hold where it holds.
+/// Calls `act` with each list of conditions below a node of the query's tree of joins. All conditions of a list hold where the node holds.
 ///
 /// # Safety
 /// The node must be one of a query's join tree, or null. Nothing here raises an error.
 pub unsafe fn each_list(node: *mut pg_sys::Node, act: &mut dyn FnMut(*mut pg_sys::List)) {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
         let is_list = |quals: *mut pg_sys::Node| !quals.is_null() && is_a(quals, pg_sys::NodeTag::T_List);
         if node.is_null() {

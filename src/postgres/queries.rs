@@ -1,5 +1,5 @@
-//! Queries of which each reads by a new snapshot and sees what the ones before have written. pgrx's own read by the snapshot of
-//! the calling query, unless the transaction has an ID.
+//! Queries that each take a new snapshot, and so see what the queries before have written, and what others have committed.
+//! pgrx's interface reads by the snapshot of the calling query unless the transaction has an ID.
 //!
 //! Their plans are kept by their texts, for all parameters. PostgreSQL plans anew where something has changed that the text names
 //! or depends on.
@@ -17,7 +17,7 @@ const CHUNK: c_long = 1000;
 /// The same of rows that can be long.
 const SMALL_CHUNK: c_long = 10;
 
-/// How many plans a session keeps, of some 20 kB each. None is freed, as it could be in use.
+/// How many plans a session keeps, of some 20 kB each. They are never freed, because they could be in use.
 const MOST: usize = 200;
 
 thread_local! {
@@ -28,7 +28,7 @@ thread_local! {
 /// A parameter of a query: its type and its value.
 pub type Parameter = (pg_sys::Oid, pg_sys::Datum);
 
-/// A row; NULL is none.
+/// A row; NULL is None.
 pub type Row<const N: usize> = [Option<pg_sys::Datum>; N];
 
 /// A connection to the interface. After an error, PostgreSQL closes it.
@@ -48,7 +48,7 @@ impl Queries {
     /// Returns the rows of a query that has N columns, or none; and how many it has returned, changed or locked.
     pub fn execute<const N: usize>(&self, query: &CStr, parameters: &[Parameter]) -> (Vec<Row<N>>, u64) {
         let (types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
-        // SAFETY: there are as many values as parameters, of which none is NULL. Whatever fails raises an error.
+        // SAFETY: there are as many values as parameters, and they are not NULL. A failure raises an error.
         unsafe {
             pg_sys::SPI_execute_plan(self.plan(query, types), values.as_mut_ptr(), ptr::null(), false, 0);
             (rows(), pg_sys::SPI_processed)
@@ -110,7 +110,7 @@ impl Queries {
         if let Some(plan) = KEPT.with_borrow(|kept| kept.get(&key).copied()) {
             return plan;
         }
-        // SAFETY: there is a connection, and there are as many types as it is told. Whatever fails raises an error.
+        // SAFETY: there is a connection, and there are as many types as it is told. A failure raises an error.
         let plan = unsafe {
             let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
             pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)

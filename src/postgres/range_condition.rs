@@ -17,18 +17,18 @@ use super::same_schema::{in_schema_of, may_call, operator};
 pub struct Ends {
     pub first: &'static CStr,
     pub last: &'static CStr,
-    /// Returns whether they accept a constant as the argument behind the span. A refusal must not be an error of
-    /// planning: there may be no row to call `during` for.
+    /// Returns whether they accept a constant as the argument behind the span. Planning must not raise an error,
+    /// because `during` need not be called for any row.
     pub accept: fn(Text<'_>) -> bool,
 }
 
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
 ///
 /// # Safety
-/// The request must be the planner's. If the call returns a boolean, its arguments must be the key and those of the functions in
-/// `ends`, which return a key of the same type.
+/// The request must be the planner's. If the call returns a boolean, its arguments must be the key and the arguments of the
+/// functions in `ends`, which return a key of the same type.
 pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
-    // SAFETY: as the caller promises; the tag of a node says of which type it is.
+    // SAFETY: as the caller promises; the tag of a node tells its type.
     let condition = unsafe {
         let request = is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify)
             .then(|| &*request.cast::<pg_sys::SupportRequestSimplify>())
@@ -90,7 +90,7 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
-        // Also on those of which only the result is in the plan.
+        // A plan may contain only the result of a function, and depends on the function nevertheless.
         let depend_on = |function| {
             if !root.is_null() {
                 pg_sys::record_plan_function_dependency(root, function);
@@ -132,7 +132,7 @@ unsafe fn result(
     collation: pg_sys::Oid,
 ) -> *mut pg_sys::Node {
     let constant = |argument: *mut pg_sys::Node| {
-        // SAFETY: the tag of a node says of which type it is.
+        // SAFETY: the tag of a node tells its type.
         let constant = unsafe { is_a(argument, pg_sys::NodeTag::T_Const).then(|| &*argument.cast::<pg_sys::Const>()) };
         constant.filter(|constant| !constant.constisnull).map(|constant| constant.constvalue)
     };

@@ -6,7 +6,7 @@ use pgrx::datum::{Range, RangeBound, TimestampWithTimeZone};
 
 use super::timestamptz::Timestamptz;
 
-/// Returns the ends of a range as instants; none if the range is empty. An infinite timestamptz is an open end on its own
+/// Returns the ends of a range as instants, or None if the range is empty. An infinite timestamptz is an open end on its own
 /// side of the range, and leaves the range empty on the other.
 pub fn instants(range: &Range<TimestampWithTimeZone>) -> Option<(Bound<i64>, Bound<i64>)> {
     let (lower, upper) = (bound(range.lower()?), bound(range.upper()?));

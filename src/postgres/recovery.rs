@@ -1,4 +1,4 @@
-//! Standbys: what they may do, and on which timeline of the WAL a server is.
+//! Whether a server is a standby, which functions it refuses then, and the timeline of its WAL.
 #![allow(unsafe_code, reason = "asks PostgreSQL about recovery")]
 
 use std::ffi::CStr;
@@ -30,7 +30,7 @@ pub fn database() -> u32 {
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }
 
-/// Raises an error in a read-only transaction, as a command does, which on a standby every transaction is.
+/// Raises the error of a command that writes in a read-only transaction. On a standby, every transaction is read-only.
 pub fn forbid_if_read_only(command: &CStr) {
     // SAFETY: it reads variables of this process.
     unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) }

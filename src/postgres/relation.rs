@@ -5,14 +5,14 @@ use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
 
-/// Returns the relation of whose rows a type is; none of other types.
+/// Returns the relation whose row type this is, or None if it is another type.
 pub fn of_row_type(row: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: it looks the type up in the catalog.
     let relation = unsafe { pg_sys::get_typ_typrelid(row) };
     (relation != pg_sys::Oid::INVALID).then_some(relation)
 }
 
-/// Locks a relation as those who read it do, until the transaction ends.
+/// Locks a relation as a query that reads it does, until the transaction ends.
 pub fn lock_to_read(relation: pg_sys::Oid) {
     // SAFETY: it may wait, and be canceled.
     unsafe { pg_sys::LockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
@@ -25,8 +25,8 @@ pub fn forget_all() {
     unsafe { pg_sys::InvalidateSystemCaches() }
 }
 
-/// Learns which relations have changed until now, of which locks that the transaction has already tell nothing. Returns a number
-/// that is greater after a change.
+/// Learns which relations have changed until now; a lock that the transaction already has does not do so. Returns a number that is
+/// greater after a change.
 pub fn changes() -> u64 {
     // SAFETY: no relation is open here; the number is one of this process.
     unsafe {
@@ -42,7 +42,7 @@ pub fn is_table(relation: pg_sys::Oid) -> bool {
     matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE)
 }
 
-/// Returns whether row security decides which rows of a table the present role sees.
+/// Returns whether row security decides which rows of a table the current role sees.
 pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation and the role up in the catalog.
     unsafe {
@@ -85,7 +85,7 @@ pub fn has_relatives(table: pg_sys::Oid) -> bool {
 
 /// The column by which an index orders all rows first; 0 is an expression. None of an index that does not.
 unsafe fn ordered_by(index: pg_sys::Oid) -> Option<i16> {
-    // SAFETY: the index is that of a table that is locked, and has one column at least.
+    // SAFETY: the index belongs to a table that is locked, and has at least one column.
     unsafe {
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
         let is_ordered = (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
@@ -97,19 +97,19 @@ unsafe fn ordered_by(index: pg_sys::Oid) -> Option<i16> {
     }
 }
 
-/// Returns the number of a column; 0 if there is none of the name.
+/// Returns the number of a column, or 0 if the relation has no column of this name.
 pub fn column(relation: pg_sys::Oid, name: &CStr) -> i16 {
     // SAFETY: it looks the column up in the catalog.
     unsafe { pg_sys::get_attnum(relation, name.as_ptr()) }
 }
 
-/// Returns the type of a column; an invalid OID if there is none.
+/// Returns the type of a column, or an invalid OID if the column does not exist.
 pub fn type_of_column(relation: pg_sys::Oid, column: i16) -> pg_sys::Oid {
     // SAFETY: it looks the column up in the catalog.
     unsafe { pg_sys::get_atttype(relation, column) }
 }
 
-/// Returns the type that a domain is made of, at whatever depth; of others, what is given, also where it is no type.
+/// Returns the type below a domain, at whatever depth. It returns every other OID as it is, even one that is not a type.
 pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
     if of == pg_sys::Oid::INVALID {
         return of;
@@ -127,7 +127,7 @@ pub fn quoted_column(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     }
 }
 
-/// Returns its quoted name with that of its schema, in the encoding of the database; none if it has been dropped.
+/// Returns its quoted name, qualified with its schema, in the encoding of the database, or None if it has been dropped.
 pub fn quoted_name(relation: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: it looks the relation up in the catalog.
     let (schema, name) = unsafe { (pg_sys::get_rel_namespace(relation), pg_sys::get_rel_name(relation)) };
@@ -139,7 +139,7 @@ pub fn quoted_name(relation: pg_sys::Oid) -> Option<Vec<u8>> {
     Some([&quoted_schema(schema)?, &b"."[..], name.to_bytes()].concat())
 }
 
-/// Returns the quoted name of a schema, in the encoding of the database; none if it has been dropped.
+/// Returns the quoted name of a schema, in the encoding of the database, or None if it has been dropped.
 pub fn quoted_schema(schema: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: it looks the schema up in the catalog; the results are C strings.
     unsafe {

@@ -25,7 +25,7 @@ struct Subscribed {
 
 static SUBSCRIBED: OnceLock<Subscribed> = OnceLock::new();
 
-/// Has the planner replace filters by these functions from now on.
+/// From now on, the planner replaces filters by these functions.
 pub fn subscribe(functions: [TimeFunction; 2]) {
     // SAFETY: a variable of this process, which has one thread.
     let subscribed = Subscribed { functions, previous: unsafe { HOOK } };
@@ -100,7 +100,7 @@ unsafe fn look_at(
 
 /// Replaces what the lists of conditions contain. Nodes may be parts of other expressions too, so they stay as they are.
 unsafe fn replace_filters(relation: &Relation<'_>) {
-    // SAFETY: the lists and nodes are those of the query that is planned.
+    // SAFETY: the lists and nodes belong to the query that is planned.
     unsafe {
         for &quals in &relation.quals {
             let mut replaced = Vec::new();

@@ -1,4 +1,5 @@
-//! Parts of a relation that know a call by its expression: to the planner, another expression with the same result is none.
+//! An index or a partition key can consist of a call. The planner finds it by the expression of a filter, so that filter has to stay as
+//! it is.
 #![allow(unsafe_code, reason = "reads the relation cache")]
 
 use pgrx::{PgList, pg_sys};
@@ -9,7 +10,7 @@ use super::expressions::{ColumnCall, bare, is_call};
 /// expression, or in its condition, serves other queries, not a filter by the call.
 ///
 /// # Safety
-/// The relation must be that of `rel`, and locked by the query that is planned.
+/// `rel` must be the planner's entry of the relation, which the query that is planned has locked.
 pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: ColumnCall) -> bool {
     // SAFETY: as the caller promises; what is opened is closed, by PostgreSQL where there is an error.
     unsafe {

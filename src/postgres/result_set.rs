@@ -12,7 +12,7 @@ pub struct ResultSet {
 }
 
 impl ResultSet {
-    /// Begins the result of a function; none if its caller takes no set.
+    /// Begins the result of a function, or None if its caller takes no set.
     ///
     /// # Safety
     /// The running function must be declared to return a set of this composite type.

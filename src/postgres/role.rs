@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use super::encoding::to_utf8_lossy;
 use super::local_settings;
 
-/// Returns the present role.
+/// Returns the current role.
 pub fn present() -> pg_sys::Oid {
     // SAFETY: it reads a variable of this process.
     unsafe { pg_sys::GetUserId() }
@@ -20,24 +20,24 @@ pub fn of_session() -> pg_sys::Oid {
     unsafe { pg_sys::GetSessionUserId() }
 }
 
-/// Returns whether the present role is a superuser.
+/// Returns whether the current role is a superuser.
 pub fn is_superuser() -> bool {
     // SAFETY: it looks the role up in the catalog.
     unsafe { pg_sys::superuser() }
 }
 
-/// Returns whether the present role has the privileges of another one: it is that role, a member of it, or a superuser.
+/// Returns whether the current role has the privileges of another one: it is that role, a member of it, or a superuser.
 pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
     // SAFETY: it looks both roles up in the catalog.
     unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), role) }
 }
 
-/// Returns whether the present role has the privileges of `pg_monitor`.
+/// Returns whether the current role has the privileges of `pg_monitor`.
 pub fn is_monitor() -> bool {
     has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_MONITOR))
 }
 
-/// Returns whether the present role sees in pg_stat_activity what the sessions of another one do.
+/// Returns whether the current role sees in pg_stat_activity what the sessions of another one do.
 pub fn sees_activity_of(role: pg_sys::Oid) -> bool {
     has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS)) || has_privileges_of(role)
 }

@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 
-/// Returns a row of the type that the called function is declared to return; none if its columns do not have these types,
+/// Returns a row of the type that the called function is declared to return, or None if its columns do not have these types,
 /// because a superuser has altered it.
 ///
 /// # Safety
@@ -30,7 +30,7 @@ pub unsafe fn row<const N: usize>(
     }
 }
 
-/// Returns the result's descriptor, which lives as long as the call site; none if its columns do not have these types.
+/// Returns the result's descriptor, which lives as long as the call site, or None if its columns do not have these types.
 unsafe fn row_type(call: Call, types: &[pg_sys::Oid]) -> Option<pg_sys::TupleDesc> {
     // SAFETY: as the caller of `row` promises. After an error, PostgreSQL resets the memory context itself.
     unsafe {

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 /// The column of pg_proc with a function's OID.
 const PROC_OID: i16 = 1;
 
-/// Returns a function in the schema of another one, if there is one that the present role may call.
+/// Returns a function in the schema of another one, if there is one that the current role may call.
 ///
 /// # Safety
 /// It must be called where the catalog can be read.
@@ -48,7 +48,7 @@ pub unsafe fn btree_family(of: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { (*pg_sys::lookup_type_cache(of, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32)).btree_opf }
 }
 
-/// Returns whether the present role may call a function.
+/// Returns whether the current role may call a function.
 ///
 /// # Safety
 /// As for [`in_schema_of`].

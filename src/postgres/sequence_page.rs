@@ -1,10 +1,11 @@
-//! A page of our own behind the first page of a sequence of this extension: changes to it are written to the WAL, by
-//! whoever makes them and without a transaction ID, and PostgreSQL copies it with the database.
+//! The marks of a database have to travel with its data: in the WAL, in base backups, and to a copy of the database. So they are in a
+//! page of our own, the second page of a sequence of this extension. Changes to it are written to the WAL, by any role and without a
+//! transaction ID, and PostgreSQL copies it with the database.
 //!
-//! To everybody else it looks like an empty page of a table: what it holds lies in its special space.
+//! Other code of PostgreSQL takes it for an empty page of a table, because the bytes lie in its special space.
 //!
-//! `pg_upgrade` copies of a sequence its last value only, which is repeated in an unlogged sequence: since version 19, replication of
-//! sequences sets those that are logged to what another server has.
+//! `pg_upgrade` copies only the last value of a sequence, so that repeats how far the marks reach. An unlogged sequence repeats it once
+//! more: since version 19, replication of sequences overwrites the last values of logged ones.
 #![allow(unsafe_code, reason = "PostgreSQL's buffers and pages")]
 
 use std::cell::Cell;
@@ -20,7 +21,7 @@ pub type Lsn = pg_sys::XLogRecPtr;
 
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
-/// The relation is no temporary one of a session.
+/// The relation is not a temporary one.
 const NO_BACKEND: core::ffi::c_int = -1;
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 /// The page's number.
@@ -36,8 +37,8 @@ use pg_sys::RelFileLocator as Place;
 #[cfg(feature = "pg15")]
 use pg_sys::RelFileNode as Place;
 
-/// A locked sequence whose page holds some bytes. It is no open relation: to build one costs a session's first ID as much as all
-/// the rest.
+/// A locked sequence whose page holds some bytes. It is not opened as a relation: building the relation's entry would double the cost
+/// of a session's first ID.
 pub struct SequencePage {
     oid: pg_sys::Oid,
     schema: pg_sys::Oid,
@@ -46,7 +47,7 @@ pub struct SequencePage {
 }
 
 impl SequencePage {
-    /// Opens the sequence of this name in the extension's schema; none if there is no such sequence. The catalog is searched where
+    /// Opens the sequence of this name in the extension's schema, or None if there is no such sequence. The catalog is searched where
     /// neither this session nor another one, which says that it is `known`, has found it before.
     pub fn open(known: u32, extension: &CStr, name: &CStr) -> Option<Self> {
         let found = [FOUND.get(), known.into()].into_iter().find_map(|oid| Self::at(oid, name));
@@ -65,8 +66,8 @@ impl SequencePage {
         Self::locked(oid, name)
     }
 
-    /// Opens the unlogged sequence of this name in the schema of this one; none if there is no such sequence. A standby has no file of
-    /// it. It does not wait for who has locked it.
+    /// Opens the unlogged sequence of this name in the schema of this one, or None if there is no such sequence. A standby has no file of
+    /// it. It does not wait for a lock.
     fn copy(&self, name: &CStr) -> Option<Self> {
         if recovery::is_in_progress() {
             return None;
@@ -115,7 +116,7 @@ impl SequencePage {
         unsafe { pg_sys::smgrnblocks(pg_sys::smgropen(self.place, NO_BACKEND), MAIN) > BLOCK }
     }
 
-    /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be; none if the
+    /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be, or None if the
     /// page does not exist. `recent` is the buffer in which it may be, so that no file is opened to see whether it exists.
     pub fn read(&self, recent: &AtomicI32) -> Option<(Vec<u8>, Lsn)> {
         let buffer = match Buffer::recent(self.place, BLOCK, recent.load(Ordering::Relaxed)) {
@@ -128,7 +129,7 @@ impl SequencePage {
         Some((buffer.content()?, buffer.lsn()))
     }
 
-    /// Returns the last values of the sequence and of its copy; none of one that has none.
+    /// Returns the last values of the sequence and of its copy, as far as they have one.
     pub fn last_values(&self, copy: &CStr) -> [Option<i64>; 2] {
         let of = |page: &Self| page.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value();
         [of(self), self.copy(copy).as_ref().and_then(of)]
@@ -141,9 +142,9 @@ impl SequencePage {
         Buffer(unsafe { pg_sys::ReadBufferWithoutRelcache(self.place, MAIN, block, mode, strategy, self.is_logged) })
     }
 
-    /// Has `act` change what the page holds, which is none if the page does not exist yet, and the last value of the sequence and its
-    /// copy. If `act` returns none, nothing changes. Returns the position up to which the WAL has to be on disk, and what `act`
-    /// returns besides.
+    /// Changes what the page holds, and the last value of the sequence and its copy. `act` gets the bytes of the page, or None if the
+    /// page does not exist yet. It returns the new bytes and last value, or None if nothing is to change. Returns the position up to
+    /// which the WAL has to be on disk, and the other result of `act`.
     pub fn change<R>(&self, copy: &CStr, act: impl FnOnce(Option<Vec<u8>>) -> (Option<(Vec<u8>, i64)>, R)) -> (Lsn, R) {
         let relation = Relation::of(self.oid);
         let copy = self.copy(copy);
@@ -261,7 +262,7 @@ impl Buffer {
         Lsn::from(upper) << 32 | Lsn::from(lower)
     }
 
-    /// Returns what the page holds; none if it is new.
+    /// Returns what the page holds, or None if it is new.
     fn content(&self) -> Option<Vec<u8>> {
         // SAFETY: every page begins with the header, and its special space reaches to its end.
         unsafe {
@@ -271,7 +272,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the sequence's last value; none if it has none. The page has to be a sequence's first.
+    /// Returns the sequence's last value, or None if it has none. The page has to be a sequence's first.
     fn last_value(&self) -> Option<i64> {
         // SAFETY: it holds one row.
         let data = unsafe { &*sequence_data(self.page()) };

@@ -10,7 +10,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 /// A setting that only the server's configuration may set.
 ///
 /// Until the library is loaded PostgreSQL knows no such rule: it keeps what anybody says of the setting in a placeholder, where
-/// the value of a client, role or database replaces that of the configuration file. When the setting is defined PostgreSQL
+/// the value of a client, role or database replaces the value of the configuration file. When the setting is defined PostgreSQL
 /// refuses that value, and the boot value is all that remains.
 pub struct ServerSetting {
     value: GucSetting<i32>,
@@ -86,7 +86,7 @@ impl ServerSetting {
         self.is_refused.store(placeholder != NO_PLACEHOLDER && self.has_boot_value(), Ordering::Relaxed);
     }
 
-    /// Returns the value in force in this session; none if it is negative.
+    /// Returns the value in force in this session, or None if it is negative.
     pub fn value(&self) -> Option<u32> {
         self.value.get().try_into().ok()
     }
@@ -95,7 +95,7 @@ impl ServerSetting {
         self.source.load(Ordering::Relaxed) == PGC_S_DEFAULT
     }
 
-    /// PostgreSQL checks values that it does not apply, too: those of ALTER SYSTEM and of the view pg_file_settings.
+    /// PostgreSQL also checks values that it does not apply, for ALTER SYSTEM and the view pg_file_settings.
     pub fn checked(&self, source: pg_sys::GucSource::Type) -> bool {
         self.checked_source.store(source, Ordering::Relaxed);
         true
@@ -114,7 +114,7 @@ impl ServerSetting {
         self.is_refused.load(Ordering::Relaxed) && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
     }
 
-    /// Returns whether somebody else's value may have replaced that of the server's configuration in this session.
+    /// Returns whether the value of a client, role or database may have replaced the server's value in this session.
     pub fn is_shadowed(&self) -> bool {
         // SAFETY: a number that does not change while the process runs.
         let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;

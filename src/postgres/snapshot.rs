@@ -1,4 +1,4 @@
-//! The snapshot of the present query.
+//! The snapshot of the current query.
 #![allow(unsafe_code, reason = "PostgreSQL's snapshots")]
 
 use flake_core::horizon::{Snapshot, host};
@@ -9,10 +9,10 @@ use super::transaction::{has_one_snapshot, next_xid};
 /// Marks a snapshot that has a note.
 const STAMP: u32 = 0x464c_4b48;
 
-/// A snapshot that the present query reads by.
+/// A snapshot that the current query reads by.
 pub struct QuerySnapshot(*mut pg_sys::SnapshotData);
 
-/// Returns the present query's snapshot; none if it has none, or one that is not like those of queries.
+/// Returns the current query's snapshot, or None if it has none, or one that is not an ordinary MVCC snapshot.
 pub fn of_query() -> Option<QuerySnapshot> {
     // SAFETY: the active snapshot lives as long as it is active.
     unsafe {
@@ -28,9 +28,9 @@ pub fn of_query() -> Option<QuerySnapshot> {
 impl QuerySnapshot {
     /// Returns the instant that is noted in the snapshot, after noting a new one if it is given.
     ///
-    /// A note has to be a part of the snapshot: of an idle server, two equal snapshots are of different instants. It lies in two
-    /// fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` in those of SNAPSHOT_DIRTY, `vistest` in those
-    /// of SNAPSHOT_NON_VACUUMABLE. They are copied with the snapshot, and end with it.
+    /// A note has to be a part of the snapshot: on an idle server, two equal snapshots can be of different instants. It lies in two
+    /// fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` for SNAPSHOT_DIRTY, `vistest` for
+    /// SNAPSHOT_NON_VACUUMABLE. They are copied with the snapshot, and end with it.
     /// `tests/server/test_horizon_statements.py` looks whether this is so in the version at hand.
     fn noted(&self, instant: Option<i64>) -> Option<i64> {
         // SAFETY: the snapshot is active; it is this process's own.
@@ -49,7 +49,7 @@ impl QuerySnapshot {
     }
 }
 
-/// A snapshot of the present moment, which is active until it is dropped.
+/// A snapshot of this moment, which is active until it is dropped.
 pub struct Latest;
 
 impl Latest {

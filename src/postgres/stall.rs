@@ -1,4 +1,4 @@
-//! Named points at which a test build waits, as PostgreSQL's injection points do. Any other build has none.
+//! Named points at which a test build waits, as PostgreSQL's injection points do. Other builds do not have these points.
 
 /// Waits at a point while the data directory has a file `flake.stall.NAME`; the process says in it that it has come there.
 #[cfg(feature = "stalls")]

@@ -18,7 +18,7 @@ pub struct TimeFunction {
     /// The functions in its schema that return the last key before an instant, the last until it, the first since it and the
     /// first after it; NULL where there is none.
     pub ends: [&'static CStr; 4],
-    /// The keys that have a time, by the function's second argument if it has one; none if a range of them is none of time.
+    /// The keys that have a time, by the function's second argument if it has one, or None if a range of them is not a range of time.
     pub solid: fn(Option<Text<'_>>) -> Option<Solid>,
 }
 
@@ -61,7 +61,7 @@ pub unsafe fn may_be_filter(qual: *mut pg_sys::Node) -> bool {
 
 /// Returns both sides of a comparison.
 unsafe fn sides(qual: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 2]> {
-    // SAFETY: the tag of a node says of which type it is.
+    // SAFETY: the tag of a node tells its type.
     unsafe {
         if !is_a(qual, pg_sys::NodeTag::T_OpExpr) {
             return None;
@@ -79,7 +79,7 @@ struct TimeOf<'a> {
 
 impl TimeOf<'_> {
     unsafe fn read(node: *mut pg_sys::Node) -> Option<Self> {
-        // SAFETY: the tag of a node says of which type it is.
+        // SAFETY: the tag of a node tells its type.
         unsafe {
             let node = bare(node);
             if is_a(node, pg_sys::NodeTag::T_FuncExpr) {
@@ -115,7 +115,7 @@ impl<'a> Relation<'a> {
     }
 
     unsafe fn read(&self, qual: *mut pg_sys::Node) -> Option<Filter<'a>> {
-        // SAFETY: the tag of a node says of which type it is; the lookups return an invalid OID for what does not exist.
+        // SAFETY: the tag of a node tells its type; the lookups return an invalid OID for what does not exist.
         unsafe {
             let [left, right] = sides(qual)?;
             let compared = (*qual.cast::<pg_sys::OpExpr>()).opno;
@@ -127,7 +127,7 @@ impl<'a> Relation<'a> {
             };
             let function = self.function(time.call.funcid)?;
             let strategy = pg_sys::get_op_opfamily_strategy(operator, btree_family(pg_sys::TIMESTAMPTZOID)) as u32;
-            // Such as an operator of somebody else, which may have no commutator.
+            // A user's operator need not have a commutator.
             if strategy == 0 {
                 return None;
             }
@@ -152,7 +152,7 @@ impl<'a> Relation<'a> {
 
     /// Returns whether the key is a column of this relation, and the condition one of its rows.
     unsafe fn is_own(&self, time: &TimeOf<'_>) -> bool {
-        // SAFETY: the tag of a node says of which type it is.
+        // SAFETY: the tag of a node tells its type.
         unsafe {
             let Some(key) = PgList::<pg_sys::Node>::from_pg(time.call.args).get_ptr(0).map(|key| bare(key)) else {
                 return false;
@@ -185,7 +185,7 @@ impl<'a> Relation<'a> {
     }
 
     unsafe fn gains(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
-        // SAFETY: the nodes are those of the query.
+        // SAFETY: the nodes belong to the query.
         unsafe {
             let others = pg_sys::pull_varnos(self.root, filter.instant);
             let is_written_twice = filter.strategy == EQUAL || filter.solid.turns_negative;
@@ -203,7 +203,7 @@ impl<'a> Relation<'a> {
 
     /// Returns whether another equality holds the same call: whatever is equal to it is equal to the constant.
     unsafe fn is_equal_elsewhere(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
-        // SAFETY: the nodes are those of the query.
+        // SAFETY: the nodes belong to the query.
         unsafe {
             let family = btree_family(pg_sys::TIMESTAMPTZOID);
             let is_such = |other: *mut pg_sys::Node| {

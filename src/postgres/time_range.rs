@@ -21,13 +21,13 @@ const GREATER_EQUAL: u32 = pg_sys::BTGreaterEqualStrategyNumber;
 const GREATER: u32 = pg_sys::BTGreaterStrategyNumber;
 
 impl Filter<'_> {
-    /// Returns the conditions that take its place, all of which have to hold, except for guards; none if the present role may not
-    /// call what it consists of, or if another server would have to, which may not have it.
+    /// Returns the conditions that together take its place, except for guards. Returns None if the current role may not call the
+    /// functions in them, or if another server would have to call them, which may not have them.
     ///
     /// # Safety
     /// It must be a filter of the relation, and the condition that it was read from.
     pub unsafe fn range(&self, relation: &Relation<'_>, qual: *mut pg_sys::Node) -> Option<Vec<*mut pg_sys::Node>> {
-        // SAFETY: the nodes are those of the query; the new ones are complete.
+        // SAFETY: the nodes belong to the query; the new ones are complete.
         unsafe {
             let [before, until, since, after] = self.function.ends;
             let ends: &[(&CStr, u32)] = match self.strategy {
@@ -54,7 +54,7 @@ impl Filter<'_> {
     }
 
     /// Returns what keeps those keys out that have no time, at the other end of the range. Where the planner does not know the
-    /// instant, it must not take both for a range of the same column, of which it would expect few rows.
+    /// instant, it must not take both for a range of the same column: it would expect few rows of that.
     ///
     /// # Safety
     /// As for [`Self::range`].
@@ -102,7 +102,7 @@ impl Filter<'_> {
 
     /// Returns a call that returns an end of the range, or its result if that is constant.
     unsafe fn end(&self, relation: &Relation<'_>, name: &CStr) -> Option<*mut pg_sys::Node> {
-        // SAFETY: the nodes are those of the query; functions are found by the types of their arguments.
+        // SAFETY: the nodes belong to the query; functions are found by the types of their arguments.
         unsafe {
             let mut instant = copy(self.instant);
             if self.instant_type != pg_sys::TIMESTAMPTZOID {

@@ -15,7 +15,7 @@ pub enum Event {
     WillPrepare,
     /// It has committed, and new snapshots see that.
     Committed,
-    /// It has been rolled back, or left to whoever ends a prepared transaction.
+    /// It has been rolled back, or prepared: another session may end it.
     Left,
 }
 
@@ -23,7 +23,7 @@ thread_local! {
     static SUBSCRIBER: Cell<Option<fn(Event)>> = const { Cell::new(None) };
 }
 
-/// Has `act` called at the end of every transaction of this session from now on. It may raise an error, and panic, only for
+/// From now on, calls `act` at the end of every transaction of this session. It may raise an error, and panic, only for
 /// [`Event::WillPrepare`].
 pub fn subscribe(act: fn(Event)) {
     unsafe extern "C-unwind" fn at_event(event: XactEvent::Type, _argument: *mut std::ffi::c_void) {
@@ -47,20 +47,20 @@ pub fn subscribe(act: fn(Event)) {
     }
 }
 
-/// Returns the number of the present transaction if it has one, which it has once it has written.
+/// Returns the number of the current transaction, which gets one when it first writes.
 pub fn xid() -> Option<u64> {
     // SAFETY: it reads a variable of this process.
     let xid = unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value;
     (xid != 0).then_some(xid)
 }
 
-/// Returns whether all queries of the present transaction read by one snapshot.
+/// Returns whether all queries of the current transaction read by one snapshot.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: it reads a variable of this process.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
-/// Sleeps for a millisecond, for somebody who was stopped to go on. It can be canceled.
+/// Sleeps for a millisecond, so that a session that was stopped can continue. It can be canceled.
 pub fn nap() {
     check_for_interrupts!();
     std::thread::sleep(std::time::Duration::from_millis(1));
@@ -72,8 +72,7 @@ pub fn next_xid() -> u64 {
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
-/// Assigns a number that comes to its end at once, in the WAL too: a subtransaction that is rolled back has it. It may raise an
-/// error.
+/// Assigns a transaction ID and aborts it at once, in the WAL too: a subtransaction has it, and is rolled back. It may raise an error.
 pub fn use_up_a_number() {
     // SAFETY: this is a transaction; what the end of the subtransaction changes is restored, as PL/pgSQL does.
     unsafe {

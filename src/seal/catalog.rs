@@ -68,7 +68,7 @@ pub fn names() -> Vec<String> {
     foreign_servers::names(WRAPPER).into_iter().filter(|name| is_name(name.as_bytes())).collect()
 }
 
-/// Returns what is read of the row that has these values in its columns, which are those of an index.
+/// Reads the row that has these values in the columns of an index.
 unsafe fn row<R, const N: usize>(
     (catalog, index): (Oid, u32),
     snapshot: pg_sys::Snapshot,
@@ -116,7 +116,7 @@ pub fn option_name(number: usize) -> String {
     format!("key{}", number + 1)
 }
 
-/// Reads the ranges that the options of a server show; none if they are not those of a key.
+/// Reads the ranges that the options of a server show, or None if the server is not a key.
 pub fn read_ranges(options: &Options) -> Option<Vec<Range>> {
     let ranges: Vec<_> = options.values().map(|text| Range::read(text)).collect::<Option<_>>()?;
     let is_whole = ranges.first()?.from == i64::MIN && ranges.is_sorted_by(|one, other| one.from < other.from);

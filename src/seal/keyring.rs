@@ -25,7 +25,7 @@ struct Known {
 }
 
 thread_local! {
-    /// The keys found in this version of the catalog. It is never dropped, as those of layouts.
+    /// The keys found in this version of the catalog. It is never dropped; see `layouts`.
     static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
@@ -41,7 +41,7 @@ pub fn subscribe() {
     }
 }
 
-/// Acts with the key of this name, which the present role has to have USAGE on.
+/// Acts with the key of this name, which the current role has to have USAGE on.
 pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
     // SAFETY: any look into the catalog does so. A statement that runs for long has to hear of a rotation before IDs reach the new
     // range.

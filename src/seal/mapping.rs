@@ -1,5 +1,5 @@
-//! PUBLIC's user mapping of a key's server, with its secrets. It is changed by PostgreSQL's own functions, as the text of a
-//! statement would be shown by pg_stat_statements and in the CONTEXT of errors.
+//! PUBLIC's user mapping of a key's server, with its secrets. It is changed by PostgreSQL's own functions, because
+//! pg_stat_statements and the CONTEXT of errors would show the text of a statement.
 #![allow(unsafe_code, reason = "calls PostgreSQL's commands")]
 
 use std::ffi::{CString, c_char};
@@ -21,7 +21,7 @@ pub fn random() -> Secret {
     secret
 }
 
-/// Stores the secret with this number. The present role must own the server.
+/// Stores the secret with this number. The current role must own the server.
 pub fn store(key: &str, number: usize, secret: &Secret) {
     let Some(Key { secrets, .. }) = find(key) else { return };
     // SAFETY: the statements are as the parser makes them, of strings that live as long as the memory context of the call.

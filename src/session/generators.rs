@@ -38,7 +38,7 @@ pub enum Attempt<Id> {
 }
 
 impl<S: IdSource> SessionGenerator<S> {
-    /// Creates one in a session that `join` has count as one that uses the ledger.
+    /// Creates a generator. `join` makes the session one that uses the ledger.
     pub fn new(source: S, join: impl FnOnce() -> Result<Backend, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::InWorker);
@@ -63,7 +63,7 @@ impl<S: IdSource> SessionGenerator<S> {
         self.resumable.generator.share()
     }
 
-    /// Has it go on, under the name that the source has now, with a new reading of the clock.
+    /// Continues under the name that the source has now, with a new reading of the clock.
     pub fn go_on_for(&mut self, source: S) -> Result<(), Error> {
         self.forget_reading();
         if source != *self.source() {
@@ -73,7 +73,7 @@ impl<S: IdSource> SessionGenerator<S> {
         Ok(())
     }
 
-    /// Has it read the clock again.
+    /// Forgets the last reading of the clock.
     pub const fn forget_reading(&mut self) {
         self.clock.forget();
     }

@@ -48,15 +48,15 @@ pub fn horizon() -> Result<i64, Error> {
     if snapshot.is_of_recovery() { ledger::replayed_horizon(&snapshot) } else { ledger::horizon(join()?, &snapshot) }
 }
 
-/// Publishes the present horizon for standbys; returns it.
+/// Publishes the current horizon for standbys; returns it.
 pub fn publish_horizon() -> Result<i64, Error> {
     recovery::refuse(c"flake_publish_horizon()");
     ledger::snapshot()?;
     ledger::publish_horizon(join()?)
 }
 
-/// Has the present transaction hold horizons at an ID that it has not made itself, whose tick is this time. It fails if that is
-/// further ahead of the clock than the time that is granted: a mistaken layout would have horizons pass the ID.
+/// Makes the current transaction hold horizons at an ID that it has not made itself; `tick` is when the ID's tick begins and ends. It
+/// fails if the tick is further ahead of the clock than time is granted: by a mistaken layout, horizons would pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() {
@@ -71,11 +71,11 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_err(below)
 }
 
-/// Has this server use no tick that starts before an instant, and waits until no session can use time that was granted to it
-/// before: until the transactions have ended that had made IDs by then. Returns the instant from which IDs are made.
+/// Raises the floor, so that this server uses no tick that starts before an instant. A session can still use time that was granted to
+/// it before, so this waits until the transactions that have made IDs by now have ended. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
-    // This session's own transaction goes on, maybe by a reading of the clock from before.
+    // This session's own transaction continues, and could do so by a reading of the clock from before.
     forget_readings();
     let mut busy = ledger::making_ids()?;
     let mut has_told = false;

@@ -1,5 +1,5 @@
-//! Things by their keys, of which some are at hand: a session usually needs few generators, again and again, but may have
-//! thousands.
+//! A session usually needs few generators, again and again, but may have thousands. So those used last are at hand: they come first in
+//! a list, where the next ID finds them without a lookup.
 
 use std::collections::BTreeMap;
 

@@ -39,14 +39,14 @@ impl<S: IdSource> Store<S> {
         Self { function, generators: ManuallyDrop::new(RefCell::new(Shelf::new())) }
     }
 
-    /// Has the generators read the clock again. Generators that are not at hand read it when they come there.
+    /// Makes the generators at hand read the clock before their next ID. The others read it when they are brought to hand.
     fn forget_readings(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
             generators.at_hand().for_each(SessionGenerator::forget_reading);
         }
     }
 
-    /// Returns what the generators leave at exit; none if one of them is in the middle of making an ID.
+    /// Returns what the generators leave at exit, or None if one of them is in the middle of making an ID.
     fn final_progress(&self) -> Option<Vec<FinalProgress>> {
         let mut generators = self.generators.try_borrow_mut().ok()?;
         Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
@@ -88,7 +88,7 @@ pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) 
     store.with(|store| store.generators.borrow().all().map(act).collect())
 }
 
-/// Has the ends of this session's transactions noticed: generators forget their readings of the clock.
+/// From now on, the generators forget their readings of the clock at the end of each transaction.
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {
@@ -97,14 +97,13 @@ pub fn subscribe() {
     });
 }
 
-/// Has all generators of this session read the clock, and see the era, before their next ID.
+/// Makes all generators of this session read the clock, and see the era, before their next ID.
 pub fn forget_readings() {
     LAYOUTS.with(Store::forget_readings);
     SNOS.with(Store::forget_readings);
 }
 
-/// Has this session count as one that uses the ledger until it exits. Then its generators leave their progress to the slot's
-/// next owner.
+/// Makes this session one that uses the ledger until it exits. Then its generators leave their progress to the slot's next owner.
 pub fn join() -> Result<Backend, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {

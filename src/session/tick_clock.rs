@@ -34,7 +34,7 @@ pub struct TickClock {
 }
 
 impl TickClock {
-    /// Returns an instant in the present tick, which may be earlier than the present; none if the clock has to be read.
+    /// Returns an instant in the current tick, which may be a little in the past, or None if the clock has to be read.
     #[inline]
     pub fn known(&self) -> Option<i64> {
         (count().wrapping_sub(self.read_at) < self.good_for).then_some(self.now)

@@ -4,10 +4,10 @@ use crate::{clock, ledger};
 
 /// Nearer instants are waited for at once, in microseconds.
 const SOON: i64 = 50;
-/// As many readings of the clock take longer.
+/// The most readings of one spin: so many take longer than an instant that is [`SOON`].
 const READINGS: usize = 5000;
 
-/// Reads the clock, and says whether IDs of ticks that end after that may be made in the present transaction, or else the
+/// Reads the clock, and says whether IDs of ticks that end after that may be made in the current transaction, or else the
 /// instant to wait for.
 pub fn admit() -> (i64, Result<(), i64>) {
     let mut readings = 0;

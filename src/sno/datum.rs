@@ -18,7 +18,7 @@ pub struct SnoDatum(pub Sno);
 /// Returns the sno that a datum points to.
 ///
 /// # Safety
-/// The datum must be that of a sno, not NULL.
+/// The datum must be a sno, not NULL.
 #[inline]
 pub unsafe fn read(datum: pg_sys::Datum) -> Sno {
     // SAFETY: it points to ten bytes, of any alignment.
@@ -55,7 +55,7 @@ unsafe impl SqlTranslatable for SnoDatum {
 
 impl FromDatum for SnoDatum {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: the datum is that of a sno.
+        // SAFETY: the datum is a sno.
         (!is_null).then(|| Self(unsafe { read(datum) }))
     }
 }
@@ -87,7 +87,7 @@ unsafe impl<'f> ArgAbi<'f> for SnoDatum {
 unsafe impl BoxRet for SnoDatum {
     unsafe fn box_into<'f>(self, call: &mut FcInfo<'f>) -> Datum<'f> {
         match self.into_datum() {
-            // SAFETY: the datum is that of a sno.
+            // SAFETY: the datum is a sno.
             Some(datum) => unsafe { call.return_raw_datum(datum) },
             None => call.return_null(),
         }

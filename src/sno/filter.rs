@@ -14,7 +14,7 @@ unsafe extern "C-unwind" {
     fn sno_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 }
 
-/// All ten bytes are those of a sno, so there is nothing below or above a range to be kept out.
+/// Any ten bytes are a sno, so nothing below or above a range has to be kept out.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
     ends: [c"sno_before", c"sno_until", c"sno_since", c"sno_after"],

@@ -17,7 +17,7 @@ FULL = {"53100", "42501", "58030"}
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
 UNTIL = re.compile(r"has reached (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\+00")
 # The other reasons for which a server may say 55000: see src/error/variants.rs. The first one ends with the tick.
-USED_UP = "has no more IDs in the present tick"
+USED_UP = "has no more IDs in the current tick"
 NO_WORKER = "no background worker could be"
 CANCELLED = "57014"  # by the client: on a busy machine a statement may last. ending.py has a limit for servers that hang.
 

@@ -5,7 +5,7 @@ import contextlib
 import psycopg
 import pytest
 
-WIDEN = "Widen the key and all columns that refer to it first, such as by examples/widen.sql."
+WIDEN = "First widen the key and all columns that refer to it, for example by examples/widen.sql."
 COUNTER = iter(range(1000))
 
 
@@ -180,8 +180,8 @@ REFUSED = [
     ("CREATE TABLE t (b bigint, id bigserial, PRIMARY KEY (id, b))", "55000", "several columns: b, id.", "how-to/convert.md"),
     ("CREATE VIEW t AS SELECT 1::bigint AS id", "42809", "It is a view.", "converts tables"),
     ("CREATE MATERIALIZED VIEW t AS SELECT 1::bigint AS id", "42809", "It is a materialized view.", "converts tables"),
-    ("CREATE SEQUENCE t", "42809", "It is no table.", "converts tables"),
-    ("CREATE TABLE x (id bigint PRIMARY KEY); CREATE INDEX t ON x (id)", "42809", "It is no table.", "converts tables"),
+    ("CREATE SEQUENCE t", "42809", "It is not a table.", "converts tables"),
+    ("CREATE TABLE x (id bigint PRIMARY KEY); CREATE INDEX t ON x (id)", "42809", "It is not a table.", "converts tables"),
     ("CREATE TEMP TABLE t (id bigserial PRIMARY KEY)", "42809", "It is a temporary table.", "converts tables"),
     ("CREATE TABLE x (id bigint PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE t PARTITION OF x DEFAULT", "42809",
      "It is a partition.", "with the table that they belong to"),
@@ -209,7 +209,7 @@ REFUSED = [
     ("CREATE TABLE t (id bigserial PRIMARY KEY) PARTITION BY RANGE (id); CREATE TABLE x (id bigint PRIMARY KEY);"
      "ALTER TABLE t ATTACH PARTITION x DEFAULT", "55000", "another default in: ", "SET DEFAULT"),
     ("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '4 s'))", "55000",
-     'and the next one of layout "twitter" would be 2', "Have a superuser run SELECT flake_start_above(2"),
+     'and the next ID of layout "twitter" would be 2', "A superuser can run SELECT flake_start_above(2"),
     ("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '1 hour'))", "55000",
      "Its greatest ID is 2", "IDs of these layouts are above it: "),
     ("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (5000000000000000000)", "55000", "5000000000000000000",
@@ -240,7 +240,7 @@ def test_columns_that_look_like_references(db, kind, is_meant):
     convert(db, "orders")
     shown = [detail for severity, detail in notices if severity == "WARNING"]
     columns = f'{schema}.notes."ordersId", {schema}.notes.order_id.'
-    named = f"By their names, these refer to its key, without a foreign key: {columns}"
+    named = f"By their names, these columns refer to its key, without a foreign key: {columns}"
     assert shown == ([named] if is_meant else [])
 
 

@@ -44,7 +44,8 @@ def test_a_lease_is_worth_its_ids(server):
     assert 9_000 < len(ticks(one)) <= 10_000
     assert one.until == one.epoch + one.tick * one.tick_until
     first = one.tick_from << one.shift | one.low
-    parts = server.sql("SELECT worker, sequence, flake_timestamp(%s) - clock_timestamp() < '1 s' FROM flake_decode(%s)", first, first)
+    is_now = "flake_timestamp(%s) - clock_timestamp() < '1 s'"
+    parts = server.sql(f"SELECT worker, sequence, {is_now} FROM flake_decode(%s)", first, first)
     assert parts == [(one.worker, 0, True)]
     last = one.tick_until - 1 << one.shift | one.low + one.count - 1
     assert server.sql("SELECT worker, sequence FROM flake_decode(%s)", last) == [(one.worker, 4095)]

@@ -102,8 +102,8 @@ def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
             db.execute(WORKERS)
         assert error.value.diag.message_detail == (
-            "The server's own configuration has no valid flake.node_id and flake.node_count, as a background worker found, to "
-            "which no client, role or database applies."
+            "A background worker, which sees only the server's own configuration, found no valid flake.node_id and "
+            "flake.node_count there."
         )
         server.reload("flake.node_id=1")
         assert server.value(WORKERS) == 1

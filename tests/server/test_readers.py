@@ -96,7 +96,7 @@ def test_what_reads_by_another_layout(db, object):
 @pytest.mark.parametrize("other", RIGHT)
 def test_what_does_not(db, other):
     db.execute(other)
-    assert layouts(db) == (True, "No column is read by another layout than the one of which its default makes IDs.", None)
+    assert layouts(db) == (True, "No column is read by another layout than its default names.", None)
 
 
 @pytest.mark.parametrize("kind, is_small", [

@@ -35,12 +35,14 @@ USES = {
         "CREATE TABLE t (id bigint, n timestamptz GENERATED ALWAYS AS (flake_timestamp(id, ('mine'::name)::text)) STORED)",
     "default value for column id of table other.t":
         "CREATE TABLE other.t (id bigint DEFAULT flake_next(upper('x')) + flake_next('mine'::varchar))",
+    # It may be the name of something else, but it may also be what the call gets.
+    "rule _RETURN on view w": "CREATE VIEW w AS SELECT flake_next(layout) FROM (SELECT 'mine' AS layout) s",
 }  # fmt: skip
 
 # Objects that are not found, or name another layout.
 OTHERS = [
     "CREATE TABLE t (id bigint DEFAULT flake_next('twitter'), layout text DEFAULT 'mine')",
-    "CREATE VIEW v AS SELECT flake_next('twitter') AS id, 'mine' AS layout, '{FUNCEXPR :funcid }' AS text",
+    "CREATE VIEW v AS SELECT flake_next('twitter') AS id, 'a mine' AS layout, '[ 32 0 0 0 109 105 110 101 ]' AS text",
     "CREATE VIEW v AS SELECT flake_next(('mines'::name)::text) AS a",
     "CREATE VIEW v AS SELECT flake_next('mines') AS a, flake_next('min') AS b",
     "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS 'SELECT flake_next(''mine'')'",

@@ -1,8 +1,8 @@
 //! The generator: a state machine that turns instants into IDs.
 //!
-//! A session that uses up a tick makes the IDs of the following ones in pace with the clock, until it rests for two ticks. Ran
-//! several sessions far ahead of it, each at its own time, their IDs would land between each other's in an index, and leave its
-//! pages half empty.
+//! A session that uses up a tick makes the IDs of the following ticks in pace with the clock, until it rests for two ticks. If
+//! several sessions ran far ahead of the clock, each at its own time, their IDs would land between each other's in an index, and
+//! leave its pages half empty.
 //!
 //! Where the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in
 //! the past: IDs with the toggled bit have not been made above the last tick that the clock stepped back from. When the clock

@@ -13,7 +13,7 @@ use crate::{FinalProgress, Share};
 pub enum Outcome<Id = u64> {
     /// A new ID.
     Made(Id),
-    /// There is none before this instant.
+    /// There is no ID before this instant.
     After { until: i64, reason: Reason },
     /// The clock is past the last tick.
     Exhausted,
@@ -57,14 +57,14 @@ impl<S: IdSource> Resumable<S> {
         Ok(())
     }
 
-    /// Returns whether the generator's era is the present one. It is asked wherever the clock is read.
+    /// Returns whether the generator's era is the current one. It is asked wherever the clock is read.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
         self.era == era
     }
 
     /// Makes an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
-    /// An ID that was admitted is one of the present era, or somebody waits for the end of its transaction.
+    /// An ID that was admitted belongs to the current era, or a session waits for the end of its transaction.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,

@@ -1,4 +1,4 @@
-//! The sources of IDs, of which generators know no more than this.
+//! The sources of IDs: all that a generator knows of a layout, or of the partitions of sno.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -33,7 +33,7 @@ pub trait IdSource: Copy + PartialEq {
     fn path(&self, share: &Share) -> Path;
     /// The bits that tell the tick. `drifts` is how often the clock has stepped back.
     fn time_bits(&self, tick: u64, drifts: u64) -> u64;
-    /// Puts an ID together; `bits` are those of the worker and the sequence.
+    /// Puts an ID together from the bits of its time, the `bits` of its worker and sequence, and the argument.
     fn id(&self, time_bits: u64, bits: u64, argument: Self::Argument) -> Self::Id;
 }
 

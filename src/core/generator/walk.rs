@@ -77,7 +77,7 @@ impl Walk {
         self.run
     }
 
-    /// Goes to the beginning of another tick, of which nothing is used.
+    /// Goes to the beginning of another tick, which is unused.
     pub fn enter_tick(&mut self) {
         let share = self.path.share();
         self.run_end = match self.rule {

@@ -61,11 +61,10 @@ pub trait HorizonHost: Host<Error: From<Refusal>> {
     fn known(&self) -> impl Transactions;
     /// Returns whether a transaction that has ended has committed.
     fn has_committed(&self, xid: u64) -> bool;
-    /// Has a number of a transaction that is assigned now come to its end, in the log before what this session writes next. It may
-    /// raise an error.
+    /// Assigns a transaction ID and aborts it; the WAL has the abort before what this session writes next. It may raise an error.
     fn use_up_a_number(&mut self);
-    /// Has the present transaction carry its number and an instant through restarts, once it is prepared, until its end. It may
-    /// raise an error.
+    /// Attaches an instant to the current transaction, which is about to be prepared: the server keeps both through restarts, until
+    /// the transaction ends. It may raise an error.
     fn carry(&self, xid: u64, bound: i64);
     /// Returns what transactions carry, with the lower 32 bits of their numbers.
     fn carried(&self) -> Vec<(u32, i64)>;

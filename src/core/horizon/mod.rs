@@ -27,8 +27,7 @@ const NEAR: i64 = 1000;
 /// A change of what is kept takes less time than some of these attempts to read it, if its session runs.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
-/// Which transactions have not ended in the eyes of a snapshot. Numbers of transactions are those of 64 bits, which never
-/// wrap around.
+/// Which transactions have not ended as a snapshot sees it. The numbers of transactions have 64 bits, and never wrap around.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot<'a> {
     /// The transactions before this one have ended.
@@ -67,12 +66,12 @@ pub const fn widened(next: u64, xid: u32) -> u64 {
     next - (next as u32).wrapping_sub(xid) as u64
 }
 
-/// The transactions of one slot, which follow each other: the present one, and those that have ended lately. It lies in
+/// The transactions of one slot, which follow each other: the current one, and those that have ended lately. It lies in
 /// shared memory. Only the slot's owner changes it.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct SlotTransactions {
-    /// The bound of the present transaction.
+    /// The bound of the current transaction.
     bound: AtomicI64,
     /// The database of the slot's owner.
     database: AtomicU32,
@@ -109,13 +108,13 @@ impl Default for SlotTransactions {
 }
 
 impl SlotTransactions {
-    /// Begins to work for another owner of the slot, who is in this database.
+    /// Begins to work for another owner of the slot, whose session is in this database.
     pub fn begin(&self, database: u32) {
         self.database.store(database, Ordering::Release);
     }
 
     /// Admits IDs of ticks that end after `now`, which has to be a fresh reading of the clock: publishes it as the bound
-    /// of the present transaction, unless that is lower, calls `published`, and sees what was announced.
+    /// of the current transaction, unless that is lower, calls `published`, and sees what was announced.
     ///
     /// # Errors
     /// The instant to wait for: such an ID could lie below a horizon.
@@ -128,7 +127,7 @@ impl SlotTransactions {
         self.hold(announced, now, published)
     }
 
-    /// Has the present transaction hold horizons at an instant or below; calls `published` before it looks at what was announced.
+    /// Makes the current transaction hold horizons at an instant or below; calls `published` before it looks at what was announced.
     ///
     /// # Errors
     /// A later instant that has been announced already; nothing has changed then.
@@ -146,7 +145,7 @@ impl SlotTransactions {
         Ok(())
     }
 
-    /// Returns the bound of the present transaction, or [`NONE`].
+    /// Returns the bound of the current transaction, or [`NONE`].
     #[inline]
     pub fn bound(&self) -> i64 {
         self.bound.load(Ordering::Acquire)
@@ -157,7 +156,7 @@ impl SlotTransactions {
         self.database.load(Ordering::Acquire)
     }
 
-    /// Ends the present transaction, which new snapshots have to see as ended by now. `committed` is its number if it has
+    /// Ends the current transaction, which new snapshots have to see as ended by now. `committed` is its number if it has
     /// committed and has one. Calls `kept` between the two steps.
     #[inline]
     pub fn end(&self, committed: Option<u64>, kept: impl FnOnce()) {

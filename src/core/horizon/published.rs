@@ -49,7 +49,7 @@ pub fn publish<H: HorizonHost>(
     Ok(published?)
 }
 
-/// Returns the highest horizon that a snapshot which was taken in recovery may use; none if there is none yet.
+/// Returns the highest horizon that a snapshot which was taken in recovery may use, or None if there is none yet.
 pub fn replayed<E: From<Fault>>(
     snapshot: &impl QuerySnapshot,
     page: impl FnOnce() -> Result<Page, E>,
@@ -65,7 +65,7 @@ pub fn replayed<E: From<Fault>>(
     Ok(horizon)
 }
 
-/// Returns the highest horizon of which a snapshot sees all.
+/// Returns the highest horizon below which a snapshot sees everything.
 pub fn highest(published: &[Published], snapshot: &Snapshot<'_>) -> Option<i64> {
     let sees_all = |one: &&Published| snapshot.xmax > one.next || snapshot.xmin >= one.next;
     published.iter().filter(sees_all).map(|one| one.horizon).max()

@@ -1,4 +1,4 @@
-//! The transactions of a session, one after the other, as horizons see them.
+//! The transactions of a session as horizons see them: which instant each holds, from its first ID to its end.
 //!
 //! 1. The first ID of a transaction is made at a reading of the clock that was admitted, and no ID of it below the first one's.
 //! 2. An ID of another transaction is covered above the floor only, once this session's page was looked at.
@@ -15,11 +15,11 @@ use crate::ledger::protocol::{Grant, grant};
 /// The transactions of a session, as it remembers them.
 #[derive(Debug)]
 pub struct SessionTransactions {
-    /// From this instant on, readings of the clock are admitted in the present transaction.
+    /// From this instant on, readings of the clock are admitted in the current transaction.
     admitted: Cell<i64>,
     /// The era in which this session has asked for time to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
-    /// The last horizon of the present transaction, if that has one snapshot, after so many recalls.
+    /// The last horizon of the current transaction, if that has one snapshot, after so many recalls.
     last: Cell<(u32, i64)>,
 }
 
@@ -29,20 +29,20 @@ impl SessionTransactions {
         Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, i64::MIN)) }
     }
 
-    /// Has the session's transactions hold horizons from now on.
+    /// From now on, the session's transactions hold horizons.
     pub fn take_part<H: HorizonHost>(&self, host: &H) {
         if let Some(own) = host.own() {
             own.begin(host.database());
         }
     }
 
-    /// Returns whether IDs of ticks that end after `now`, a fresh reading of the clock, were admitted in the present transaction.
+    /// Returns whether IDs of ticks that end after `now`, a fresh reading of the clock, were admitted in the current transaction.
     #[inline]
     pub fn has_admitted(&self, now: i64) -> bool {
         now >= self.admitted.get()
     }
 
-    /// Admits IDs of ticks that end after `now`, a fresh reading of the clock, in the present transaction.
+    /// Admits IDs of ticks that end after `now`, a fresh reading of the clock, in the current transaction.
     ///
     /// # Errors
     /// The instant to wait for.
@@ -56,7 +56,7 @@ impl SessionTransactions {
         Ok(())
     }
 
-    /// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced: then it
+    /// Makes the current transaction hold horizons at an instant or below, unless a later one may have been announced: then it
     /// returns the latest that may have been.
     pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Result<(), i64>, H::Error> {
         let floor = self.floor(host)?;
@@ -94,7 +94,8 @@ impl SessionTransactions {
         horizon
     }
 
-    /// Has the present transaction, which is about to be prepared and has this number, hold horizons until somebody ends it.
+    /// Makes the current transaction, which is about to be prepared and has this number, hold horizons until it is committed or
+    /// rolled back, by whichever session.
     pub fn prepare<H: HorizonHost>(&self, host: &H, xid: Option<u64>) {
         let bound = host.own().map_or(NONE, |own| own.bound());
         let Some(xid) = xid.filter(|_| bound != NONE) else { return };
@@ -105,7 +106,7 @@ impl SessionTransactions {
         host.carry(xid, bound);
     }
 
-    /// The present transaction has ended, and new snapshots see that; `committed` is its number if it has committed and has one.
+    /// The current transaction has ended, and new snapshots see that; `committed` is its number if it has committed and has one.
     /// Returns whether it had made IDs.
     #[inline]
     pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {

@@ -19,7 +19,7 @@ impl Layout {
     /// The smallest ID of the tick that an ID belongs to. From then on, no ID is made below it.
     ///
     /// # Errors
-    /// [`Error::NotTimeOrdered`], and those of an instant at which the order of bigint is no longer the order of time.
+    /// [`Error::NotTimeOrdered`], and the errors of [`Layout::min_at`] after the order of bigint is no longer the order of time.
     pub fn floor(&self, id: u64) -> Result<i64, Error> {
         Ok(self.min_at(self.start_of(self.tick_of(id)?))? as i64)
     }

@@ -54,8 +54,8 @@ impl Layout {
         Ok(tick)
     }
 
-    /// Returns which of the nodes, of which `node` is any, has the worker of an ID. No node has a worker that is left over, or any
-    /// if there are fewer workers than nodes or something else makes the layout's IDs.
+    /// Returns which node has the worker of an ID; `node` is any node of the deployment. No node has it if the worker is left over,
+    /// if there are fewer workers than nodes, or if flake only reads the layout.
     ///
     /// # Errors
     /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
@@ -143,7 +143,7 @@ impl Layout {
         Ok(self.largest_of(self.ordered_ticks()?.tick_at(at, &self.name)?))
     }
 
-    /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them; none if no ID does.
+    /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them, or None if no ID does.
     ///
     /// Whether the span includes its first instant does not matter: either way it overlaps the tick that holds `from`.
     /// Time before the epoch and after the last tick does not count. An open upper end reaches to the last instant up to

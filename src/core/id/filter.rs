@@ -2,7 +2,7 @@
 
 use crate::{Error, Layout};
 
-/// IDs without a hole: each number from the lowest to the highest is a possible ID, and their order is that of time.
+/// IDs without a hole: each number from the lowest to the highest is a possible ID, and they are in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Solid {
     /// The first ID of the first tick.
@@ -25,7 +25,7 @@ impl Layout {
         })
     }
 
-    /// Returns the smallest ID whose tick begins at an instant or after it; none if there is none up to the last tick up to
+    /// Returns the smallest ID whose tick begins at an instant or after it, or None if there is none up to the last tick up to
     /// which the order of bigint is the order of time. So do the next functions.
     ///
     /// # Errors

@@ -242,7 +242,7 @@ pub(crate) fn always_built_in() -> &'static [Layout] {
     &BUILTIN[..BUILTIN.len().saturating_sub(LATER as usize)]
 }
 
-/// Returns whether a name has always been that of a built-in layout.
+/// Returns whether a built-in layout has always had this name.
 pub fn is_always_built_in(name: &str) -> bool {
     always_built_in().iter().any(|layout| layout.name == name)
 }

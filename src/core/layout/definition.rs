@@ -55,7 +55,7 @@ pub struct FieldDefinition {
     /// For a worker field: its rank among several, coarsest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u8>,
-    /// For reserved bits: what they hold.
+    /// For reserved bits: the number that they hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
 }

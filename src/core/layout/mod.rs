@@ -122,7 +122,7 @@ impl Layout {
         self.ticks().tick_at(at, &self.name)
     }
 
-    /// The last tick up to which the order of bigint is the order of time; none if it never is. In layouts that use bit
+    /// The last tick up to which the order of bigint is the order of time, or None if it never is. In layouts that use bit
     /// 63 for time, IDs turn negative halfway.
     #[inline]
     pub fn last_ordered_tick(&self) -> Option<u64> {
@@ -183,7 +183,7 @@ impl Layout {
 
     /// Returns the first bit of the timestamp if an application can compose an ID of it, a worker and a sequence number alone: the IDs
     /// are in the order of time, the worker's bits are one run above a sequence at bit 0, and nothing else lies below the timestamp.
-    /// A tick may last a second, as a lease holds whole ticks.
+    /// A tick may last a second, because a lease holds whole ticks.
     pub fn lease_shift(&self) -> Option<u32> {
         let Geometry { timestamp, worker, sequence, fixed, time_ordered, .. } = self.geometry;
         let shift = sequence.width + worker.width();

@@ -65,7 +65,7 @@ impl TextForm {
         }
     }
 
-    /// The value of each byte as a digit; [`NO_DIGIT`] if it is none.
+    /// The value of each byte as a digit, or [`NO_DIGIT`].
     pub(crate) fn values(self) -> &'static [u8; 256] {
         &TABLES[self as usize].values
     }
@@ -81,7 +81,7 @@ impl TextForm {
     }
 }
 
-/// Has all bits, which digits have not.
+/// All bits are set, which no digit has.
 pub(crate) const NO_DIGIT: u8 = u8::MAX;
 
 /// Values that follow from a form's digits.

@@ -84,7 +84,7 @@ impl Ticks {
         Error::Exhausted { layout: layout.to_owned().into(), end: self.end() }
     }
 
-    /// Returns the first and the last tick that overlap a span; none if no tick does.
+    /// Returns the first and the last tick that overlap a span, or None if no tick does.
     pub(crate) fn during(&self, from: Bound<i64>, to: Bound<i64>) -> Option<(u64, u64)> {
         let (from, to) = instants(from, to)?;
         let (first, last) = (self.nearest(from), self.nearest(to));
@@ -92,7 +92,7 @@ impl Ticks {
     }
 }
 
-/// The first and the last instant of a span; none if no instant is before its end.
+/// The first and the last instant of a span, or None if no instant is before its end.
 pub(crate) fn instants(from: Bound<i64>, to: Bound<i64>) -> Option<(i64, i64)> {
     let first = match from {
         Bound::Unbounded => i64::MIN,

@@ -34,7 +34,7 @@ impl Cipher {
         u128::from_be_bytes(block.0)
     }
 
-    /// Returns the ID that a UUID stands for; none if it was not sealed by this secret.
+    /// Returns the ID that a UUID stands for, or None if it was not sealed by this secret.
     pub fn open(&self, sealed: u128) -> Option<i64> {
         // Without this, each block before the end of a walk would open as well.
         if !is_marked(sealed) {
@@ -48,7 +48,7 @@ impl Cipher {
     }
 }
 
-/// The UUID whose bits that are not marked are, from the most significant, those of the ID and zeros.
+/// The UUID whose free bits are, from the most significant one, the bits of the ID and zeros.
 fn plain(id: i64) -> u128 {
     let id = u128::from(id as u64);
     (id >> 16) << 80 | (id >> 4 & 0xfff) << 64 | (id & 0xf) << 58 | MARKS
@@ -58,7 +58,7 @@ fn is_marked(block: u128) -> bool {
     block & MARKED == MARKS
 }
 
-/// Cycle walking: again and again, until the block is a UUID of version 8. It ends, as a permutation that begins in a set comes
+/// Cycle walking: again and again, until the block is a UUID of version 8. It ends, because a permutation that begins in a set comes
 /// back to it, after 64 times on average.
 struct Walk<'a>(&'a mut Block);
 

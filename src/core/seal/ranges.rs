@@ -23,7 +23,7 @@ impl Range {
         Self { from, fingerprint: fingerprint(secret) }
     }
 
-    /// Reads what its text form says; none if that is of another version.
+    /// Reads what its text form says, or None if that is of another version.
     pub fn read(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (algorithm, from, fingerprint) = (words.next()?, words.next()?, words.next()?);
@@ -43,7 +43,7 @@ impl std::fmt::Display for Range {
 pub struct Ranges(Vec<(i64, Cipher)>);
 
 impl Ranges {
-    /// Creates the ranges of a key; none unless the first has all IDs, and each other one begins above the one before.
+    /// Creates the ranges of a key, or None unless the first has all IDs, and each other one begins above the one before.
     pub fn new(ranges: Vec<(i64, Cipher)>) -> Option<Self> {
         let is_whole = ranges.first().is_some_and(|&(from, _)| from == i64::MIN);
         (is_whole && ranges.len() <= MOST_RANGES && ranges.is_sorted_by(|one, other| one.0 < other.0))
@@ -55,7 +55,7 @@ impl Ranges {
         self.cipher(self.range(id)).seal(id)
     }
 
-    /// Returns the ID that a UUID stands for; none if it was not sealed by the secret of that ID.
+    /// Returns the ID that a UUID stands for, or None if it was not sealed by the secret of that ID.
     pub fn open(&self, sealed: u128) -> Option<i64> {
         // New IDs are asked for most.
         (0..self.0.len()).rev().find_map(|range| {

@@ -139,7 +139,7 @@ impl Sno {
         TICKS.tick_at(at, &NAME)
     }
 
-    /// Returns which of the nodes, of which `node` is any, has the sno in its share; none has what is left over.
+    /// Returns which node has the sno in its share, if one has it; `node` is any node of the deployment.
     pub fn node_of(&self, node: Node) -> Option<u32> {
         let SnoParts { partition, sequence, .. } = self.parts();
         match u64::from(partition).checked_sub(AUTOMATIC) {

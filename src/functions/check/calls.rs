@@ -69,13 +69,13 @@ pub fn argument(tree: &Tree<'_>, call: Place, number: usize) -> Option<Place> {
     plain.get(number).copied().or_else(|| tree.field(named()?, "arg"))
 }
 
-/// The layout that a call names in an argument; none if it is no constant.
+/// The layout that a call names in an argument, or None if it is not a constant.
 pub fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
     let Some(mut at) = argument(tree, call, number) else { return Some(DEFAULT.to_owned()) };
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
-    // A text is behind its length of four bytes. What is longer than a name is none.
+    // A text is behind its length of four bytes. A text that is longer than a name does not name a layout.
     let name = tree.bytes(at)?.get(4..)?.to_vec();
     String::from_utf8(name).ok().filter(|name| name.len() <= LONGEST_NAME)
 }

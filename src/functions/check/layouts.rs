@@ -80,8 +80,8 @@ impl Layouts {
         Self(built_in.chain(snos).chain(custom).map(candidate).collect())
     }
 
-    /// Layouts of which a session has no share, or a small one, with the settings in force or with those that a restart would put in force.
-    /// A built-in layout that nothing uses may have none.
+    /// Finds layouts in which a session has no share or a small one, with the settings in force or the ones that a restart would
+    /// put in force. A built-in layout that nothing uses need not have a share.
     pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {

@@ -1,4 +1,5 @@
-//! flake_check: what an operator wants to know before and after a change. It changes nothing, and nobody needs privileges.
+//! flake_check: the state of a server as an operator wants to know it before and after a change. It changes nothing, and every role
+//! may call it.
 
 pub(super) mod calls;
 mod finding;
@@ -31,7 +32,7 @@ fn flake_check() -> TableIterator<
     let uses = Uses::of_this_database();
     let layouts = Layouts::of_this_database(&uses);
     let unknown =
-        || Finding::unknown("This session does without the shared memory that would tell; see the check \"library\".");
+        || Finding::unknown("This session has no access to the shared memory of flake; see the check \"library\".");
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
         ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),

@@ -16,7 +16,7 @@ pub fn fault((id, count): Pair) -> Option<Error> {
     Node::new(id, count).err().map(Error::from)
 }
 
-/// The default is right for a server that is alone, and for its standbys: whoever is promoted goes on with the number.
+/// The default is right for a server that is alone, and for its standbys: a standby that is promoted continues with the number.
 pub fn node_number(node: Option<Pair>) -> Finding {
     let Some((id, count)) = node else {
         return Finding::unknown("This session does not know the number of this node.");

@@ -73,18 +73,16 @@ impl Uses {
         if self.wrong.is_empty() {
             let unread = match self.unread {
                 0 => String::new(),
-                unread => format!(" The number of expressions that are too long to be read is {unread}."),
+                unread => format!(" Expressions that are too long to be read: {unread}."),
             };
-            return Finding::fine(format!(
-                "No column is read by another layout than the one of which its default makes IDs.{unread}"
-            ));
+            return Finding::fine(format!("No column is read by another layout than its default names.{unread}"));
         }
         let more = self.wrong.len().saturating_sub(MOST_NAMED);
         let named =
             self.wrong.into_iter().take(MOST_NAMED).chain((more > 0).then(|| format!("There are {more} more.")));
         Finding::wrong(
             named.collect::<Vec<_>>().join(" "),
-            "Name the layout of the column in each function that reads its IDs, and have columns of type bigint.",
+            "Name the layout of the column in each function that reads its IDs, and use columns of type bigint.",
         )
     }
 }

@@ -9,8 +9,8 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::role::act_as;
 
 /// The names and the expressions of the CHECKs that are of the key alone, in all tables that are converted with it, and of its domain,
-/// the name by which these call it, and the owner of the table or the domain. Version 18 can have some that are not enforced. What
-/// others have written is not called here: it may do anything, and may need the search_path of whoever inserts rows.
+/// the name by which these call it, and the owner of the table or the domain. Since version 18, some are not enforced. A CHECK that
+/// calls functions of users is left out: they may do anything, and may need the search_path of the role that inserts rows.
 const CHECKS: &str = "
     , domains(oid) AS (
         SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2

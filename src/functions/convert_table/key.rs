@@ -86,7 +86,7 @@ const WITH_OTHER_DEFAULT: &str = "
     SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m, members t
     WHERE t.oid OPERATOR(pg_catalog.=) $1 AND m.expression IS DISTINCT FROM t.expression";
 
-/// A key that can be converted. Its names are qualified, and in bytes of the database's encoding, as it is what is executed.
+/// A key that can be converted. Its names are qualified, and in the database's encoding, because statements contain them.
 pub struct Key {
     pub oid: pg_sys::Oid,
     pub table: Vec<u8>,
@@ -117,7 +117,7 @@ impl Key {
             (b"v", ..) => "It is a view.",
             (b"m", ..) => "It is a materialized view.",
             (b"f", ..) => "It is a foreign table.",
-            _ => "It is no table.",
+            _ => "It is not a table.",
         };
         if !is.is_empty() {
             refuse(&shown, Obstacle::Kind { is });
@@ -181,7 +181,7 @@ fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
     columns
 }
 
-/// Columns that are too small for IDs and may refer to the key, of which PostgreSQL does not know.
+/// Columns that are too small for IDs, and may refer to the key without a foreign key.
 pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<String>, SpiError> {
     let columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
     Ok(names(narrow(columns)))

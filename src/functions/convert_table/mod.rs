@@ -1,4 +1,8 @@
-//! flake_convert: has a table whose keys are numbers go on with IDs of a layout. It changes the catalog only.
+//! flake_convert switches a table whose keys are numbers to IDs of a layout.
+//!
+//! It only changes the default of the key, so it is fast whatever the table's size. The danger is a key above the next ID: rows would
+//! no longer be in the order of their keys, and a key could be made twice. So it proves under the table's lock that all keys are below
+//! the next ID. It looks before it takes the lock as well, because finding the greatest key can take long.
 #![allow(unsafe_code, reason = "makes a row")]
 
 mod constraints;
@@ -93,7 +97,7 @@ fn check(table: &str, layout: &Layout) {
     }
 }
 
-/// Warns of columns that could refer to the key, of which PostgreSQL does not know.
+/// Warns of columns that could refer to the key without a foreign key.
 fn warn_of(table: &str, columns: &[String]) {
     const SHOWN: usize = 10;
     if !columns.is_empty() {
@@ -102,7 +106,7 @@ fn warn_of(table: &str, columns: &[String]) {
         let shown = columns[..columns.len().min(SHOWN)].join(", ");
         warning(
             format!("columns may be too small for IDs of {table}"),
-            Some(&format!("By their names, these refer to its key, without a foreign key: {shown}{more}.")),
+            Some(&format!("By their names, these columns refer to its key, without a foreign key: {shown}{more}.")),
             "If they do refer to it, change their types to bigint before you insert rows.",
         );
     }

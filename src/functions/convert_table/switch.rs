@@ -48,7 +48,7 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     Ok(undo)
 }
 
-/// The clause that makes an identity column of the same kind, whose sequence continues where the present one is.
+/// The clause that makes an identity column of the same kind, whose sequence continues where the current one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
     let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
     let Some([Some(name), Some(clause)]) = found.first().map(|row| &row[..]) else {

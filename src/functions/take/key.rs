@@ -32,11 +32,11 @@ pub struct Key {
     pub column: Vec<u8>,
     /// bigint or sno, also where the column is of a domain of these.
     pub kind: pg_sys::Oid,
-    /// The layout of its IDs; none of a sno.
+    /// The layout of its IDs, or None for snos.
     pub layout: Option<String>,
 }
 
-/// Returns the key of a table, which is locked; none if no column is one, or several are, or if rows are inserted through a relation
+/// Returns the key of a table, which is locked, or None if no column is one, or several are, or if rows are inserted through a relation
 /// that may make IDs of another layout than the horizon is compared with.
 pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<Key> {
     let mut keys = relation::indexed_defaults(table).into_iter().filter_map(|(column, default)| {
@@ -69,7 +69,7 @@ fn is_mixed(queries: &Queries, flake: Extension, table: pg_sys::Oid, column: i16
     is_mixed
 }
 
-/// The layout of the IDs that a default makes, none of a sno; none if it makes none, or cannot be told.
+/// The layout of the IDs that a default makes, which is `Some(None)` for snos, or None if it makes no IDs or the layout is unknown.
 fn made_by(flake: Extension, default: &str) -> Option<Option<String>> {
     if default.len() > LONGEST {
         return None;
@@ -77,7 +77,7 @@ fn made_by(flake: Extension, default: &str) -> Option<Option<String>> {
     <[_; 1]>::try_from(made(flake, &Tree::read(default))).ok().and_then(|[made]| made)
 }
 
-/// The layout of each call that makes IDs, none of a sno; none where that cannot be told.
+/// The layout of each call that makes IDs, which is `Some(None)` for snos, or None where the layout is unknown.
 fn made(flake: Extension, tree: &Tree<'_>) -> Vec<Option<Option<String>>> {
     let calls = tree.nodes("FUNCEXPR").filter_map(|call| {
         match flake.name_of_function(tree.number::<u32>(call, "funcid")?.into())?.as_str() {

@@ -152,7 +152,7 @@ impl Take<'_> {
     fn read(&self, texts: &Texts, max_rows: i32, set: &mut ResultSet) -> Option<pg_sys::Datum> {
         let mut last = None;
         let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
-            // The names could be those of other relations by now, in a schema that was renamed.
+            // Other relations could have these names by now, in a schema that was renamed.
             if types != [self.row, self.key.kind] {
                 raise(Error::NoTable);
             }
@@ -194,7 +194,7 @@ impl Take<'_> {
 }
 
 fn given<T>(argument: Option<T>, name: &'static str) -> T {
-    let why = "Only the row is NULL, as in NULL::outbox, whose type says of which table rows are taken.";
+    let why = "Only the first argument can be NULL, such as NULL::outbox, whose type tells the table.";
     argument.unwrap_or_else(|| raise(Error::NullArgument { name, why }))
 }
 

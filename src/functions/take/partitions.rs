@@ -21,7 +21,7 @@ const BELOW: &CStr = c"
 
 pub struct Partitions {
     table: pg_sys::Oid,
-    /// Relations that a plan lacked: if the next one lacks them too, it needs none of their rows.
+    /// Relations that a plan lacked: if the next one lacks them too, the query does not need their rows.
     lacked: HashSet<pg_sys::Oid>,
 }
 

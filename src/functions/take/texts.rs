@@ -8,7 +8,7 @@ use pgrx::spi::quote_literal;
 use super::key::Key;
 use crate::postgres::relation;
 
-/// $1 is the consumer, $2 the table. All names are qualified, as the caller's search_path is in force.
+/// $1 is the consumer, $2 the table. All names are qualified, because the caller's search_path is in force.
 pub struct Texts {
     /// Whether the position is ahead of the clock and of the horizon, which can go back a little; and whether a row is between
     /// position and horizon.
@@ -25,7 +25,7 @@ const LOOK: &str = "
            EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
     FROM {positions} p WHERE {of}";
 const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
-/// Without the first cast, the name of the whole row could be that of a column.
+/// Without the first cast, a column could capture the name of the whole row.
 const ROWS: &str = "
     SELECT (t.*)::{table}, t.{key}::{type} FROM {table} t
     WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
@@ -34,7 +34,7 @@ const ADVANCE: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
 
 const OF: &str = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";
 
-/// What the queries above name, of the names below.
+/// Parts of the queries above, which consist of the names below.
 const PARTS: [(&str, &str); 4] = [
     ("of", OF),
     ("bound", "{flake}.{min}({flake}.flake_horizon(){layout})"),

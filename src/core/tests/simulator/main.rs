@@ -33,6 +33,7 @@ mod shrink;
 mod standby;
 mod stories;
 mod stories_of_clocks;
+mod stories_of_leases;
 mod stories_of_pages;
 mod stories_of_primaries;
 mod stories_of_rows;
