@@ -38,11 +38,11 @@ CALLED = f"SELECT count(f) FROM (SELECT {{what}} AS f FROM {IDS} OFFSET 0) s"
 UNSORTED = "SELECT count(f) FROM (SELECT f FROM (SELECT {what} AS f FROM keys ORDER BY hashint8(id) LIMIT {rows}) k OFFSET 0) s"
 SORTED = UNSORTED.replace(" OFFSET", " ORDER BY f OFFSET")
 
-# How many a call may take in the library, without what the executor adds, which depends on its version. A session whose steps pass
-# more quickly, as valgrind is slow and the machine is busy, reads the clock more often; so the readings are left out.
+# How many a call may take in the library, without what the executor adds, which depends on its version. Under valgrind, and the
+# more so on a busy machine, steps of the clock pass between few IDs, and each takes a reading: readings are left out.
 ALONE = [("flake_next", "flake_next('twitter')", 110), ("sno_next", "sno_next()", 195)]
 READING = "*by_the_clock*"
-# How many times those of something else it may be in a row; and what of both is not counted, the row and an argument.
+# How many times another call's a row may take; and what of both is not counted, the row and an argument.
 BESIDE = [
     ("flake_to_text(id, 'twitter')", "id", 1.2, "id::text"),
     ("flake_to_text(id, 'tsid')", "id", 1.0, "id::text"),

@@ -87,7 +87,7 @@ CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS 
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
-    'draws the bits of an ID with the name, width and number of each field; for people, because later versions may draw it differently';
+    'draws the bits of an ID with the name, width and number of each field, for people: later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id bigint, layout text DEFAULT 'twitter') RETURNS integer
     STABLE STRICT PARALLEL SAFE
@@ -410,15 +410,29 @@ COMMENT ON FUNCTION flake_start_above(bigint, text, boolean) IS
 
 -- Leases: applications make IDs by themselves ------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_lease(
-    layout text, INOUT worker integer DEFAULT NULL, INOUT until bigint DEFAULT NULL, OUT tick_from bigint, OUT tick_until bigint,
-    OUT shift integer, OUT low bigint, OUT count integer, OUT epoch bigint, OUT tick bigint, OUT now bigint, OUT wait bigint)
-    RETURNS SETOF record
+CREATE TYPE flake_leased AS (
+    worker integer, tick_from bigint, tick_until bigint, shift integer, low bigint, count integer, epoch bigint, tick bigint,
+    now bigint, until bigint, wait bigint);
+COMMENT ON TYPE flake_leased IS
+    'a lease: the IDs (t << shift) | (low + n), with n from 0 to count - 1 and t from tick_from to before tick_until';
+COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bits; to renew the lease, pass it on with until';
+COMMENT ON COLUMN flake_leased.tick_from IS 'the first tick of the lease';
+COMMENT ON COLUMN flake_leased.tick_until IS 'the first tick after the lease';
+COMMENT ON COLUMN flake_leased.shift IS 'how many bits lie below the timestamp';
+COMMENT ON COLUMN flake_leased.low IS 'the worker in its place';
+COMMENT ON COLUMN flake_leased.count IS 'how many IDs a tick has';
+COMMENT ON COLUMN flake_leased.epoch IS 'the start of tick 0, in microseconds since 1970-01-01 UTC';
+COMMENT ON COLUMN flake_leased.tick IS 'the length of a tick, in microseconds';
+COMMENT ON COLUMN flake_leased.now IS 'the server''s clock, in microseconds since 1970-01-01 UTC';
+COMMENT ON COLUMN flake_leased.until IS 'the end of the lease, in microseconds since 1970-01-01 UTC';
+COMMENT ON COLUMN flake_leased.wait IS
+    '0, or after how many microseconds it is worth asking again; all other columns but now are NULL then';
+
+CREATE FUNCTION flake_lease(layout text, worker integer DEFAULT NULL, until bigint DEFAULT NULL) RETURNS SETOF flake_leased
     VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
-REVOKE EXECUTE ON FUNCTION flake_lease(text, integer, bigint) FROM PUBLIC;
 COMMENT ON FUNCTION flake_lease(text, integer, bigint) IS
-    'leases a worker of flake.lease_node to an application, or renews a lease: the IDs tick << shift | low + n are its own, with n below count and tick from tick_from to before tick_until';
+    'leases a worker of flake.lease_node to an application, which makes IDs by itself, or renews a lease; for the owner of the extension';
 
 CREATE FUNCTION flake_leases(
     OUT layout text, OUT worker integer, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,
@@ -498,9 +512,9 @@ GRANT EXECUTE ON FUNCTION
     flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
-    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_leases()
+    flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, integer, bigint), flake_leases()
     TO PUBLIC;
-GRANT USAGE ON TYPE flake_parts TO PUBLIC;
+GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
 GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes

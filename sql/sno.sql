@@ -249,7 +249,7 @@ CREATE FUNCTION flake_explain(id sno) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
 COMMENT ON FUNCTION flake_explain(sno) IS
-    'draws the bits of a sno with the name, width and number of each part; for people, because later versions may draw it differently';
+    'draws the bits of a sno with the name, width and number of each part, for people: later versions may draw it differently';
 
 CREATE FUNCTION flake_node(id sno) RETURNS integer
     STABLE STRICT PARALLEL SAFE

@@ -1,5 +1,5 @@
-"""IDs of flake that this process makes itself, on a worker number that the database leases to it. docs/how-to/applications.md says
-when to use it."""
+"""IDs of flake that this process makes itself, on a worker number that the database leases to it. docs/how-to/applications.md
+says when to use it."""
 
 import os
 import threading
@@ -125,7 +125,7 @@ class Ids:
                     came = steady()
                     with self.lock:
                         self.window.answered(row, sent, came, wall())
-                except Exception as problem:
+                except Exception as problem:  # noqa: BLE001 - any may be gone a second later, and next() raises it
                     with self.lock:
                         self.problem = problem
                         self.window.failed(steady())

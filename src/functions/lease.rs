@@ -5,7 +5,7 @@ use flake_core::{BUILTIN, IdSource, Layout};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-use crate::error::{Error, OrRaise, raise};
+use crate::error::{Error, OrRaise, owner_only, raise};
 use crate::layouts::{by_name, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::role;
@@ -22,7 +22,6 @@ fn flake_lease(
     'static,
     (
         name!(worker, Option<i32>),
-        name!(until, Option<i64>),
         name!(tick_from, Option<i64>),
         name!(tick_until, Option<i64>),
         name!(shift, Option<i32>),
@@ -31,9 +30,12 @@ fn flake_lease(
         name!(epoch, Option<i64>),
         name!(tick, Option<i64>),
         name!(now, i64),
+        name!(until, Option<i64>),
         name!(wait, i64),
     ),
 > {
+    // Workers are few, so not everybody may lease them.
+    owner_only("flake_lease").or_raise();
     let layout = by_name(layout);
     let name = || layout.name().to_owned().into();
     if !layout.generates {
@@ -50,7 +52,6 @@ fn flake_lease(
     let row = match ledger::lease(layout, last).or_raise() {
         Answer::Granted { worker, from, to, until } => (
             Some(worker as i32),
-            Some(until),
             Some(from as i64),
             Some(to as i64),
             Some(shift as i32),
@@ -59,9 +60,10 @@ fn flake_lease(
             Some(layout.epoch()),
             Some(layout.tick_length()),
             clock::now(),
+            Some(until),
             0,
         ),
-        Answer::Wait(by) => (None, None, None, None, None, None, None, None, None, clock::now(), by),
+        Answer::Wait(by) => (None, None, None, None, None, None, None, None, clock::now(), None, by),
         Answer::Lost => raise(Error::LeaseLost { layout: name(), worker: worker.unwrap_or_default() as u32 }),
         Answer::Exhausted(until) => raise(Error::NoFreeWorker { layout: name(), until }),
         Answer::Full => raise(Error::TooManyLeases),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use flake_core::ledger::host::{Host, Server, Writer};
 use flake_core::ledger::pool::{Answer, Holder, Lease, Request};
 use flake_core::ledger::protocol;
-use flake_core::{IdSource, Layout};
+use flake_core::{IdSource, Layout, Node};
 
 use super::attach::{attach, control};
 use super::backend::Backend;
@@ -19,22 +19,30 @@ pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer
     if let Some(header) = attach()?.other_version {
         return Err(Error::OtherVersion { found: header.version });
     }
-    let pool = lease_node()?;
+    let pool = pool()?;
     let workers = pool.workers(layout)?;
     let mut backend = Backend::with_leases()?;
-    let in_force = backend.lock(|state| state.pool.map(|pool| pool.ledger().me.node));
-    if let Some((found, _)) = in_force.filter(|&found| found != pool.into()) {
-        return Err(Error::LeaseNodeNotInForce { configured: pool.id(), found });
-    }
     let request = Request {
         key: layout.key(),
         ticks: layout.ticks(),
         workers,
         database: recovery::database(),
         last,
-        by: Holder { role: role::present().to_u32(), application: session_name::application() },
+        by: Holder { role: role::of_session().to_u32(), application: session_name::application() },
     };
     protocol::lease(&mut backend, pool.into(), &request)
+}
+
+/// Returns the pool: the node whose workers applications lease from this server.
+pub fn pool() -> Result<Node, Error> {
+    let pool = lease_node()?;
+    let in_force = control().and_then(|control| control.with_lock(|guarded| guarded.state.pool));
+    match in_force.map(|pool| pool.ledger().me.node) {
+        Some(found) if found != pool.into() => {
+            Err(Error::LeaseNodeNotInForce { configured: pool.id(), found: found.0 })
+        }
+        _ => Ok(pool),
+    }
 }
 
 /// Returns the leases that have not ended, as shared memory knows them.

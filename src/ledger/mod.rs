@@ -34,7 +34,7 @@ pub use self::horizon::{
     OpenTransaction, horizon, is_announced, making_ids, open_transactions, publish as publish_horizon,
     replayed as replayed_horizon, snapshot,
 };
-pub use self::lease::{lease, leases};
+pub use self::lease::{lease, leases, pool};
 pub use self::mark::page::{hold as hold_page, reach};
 pub use self::membership::{join, leave};
 pub use self::node::{node_in_force, node_to_read};

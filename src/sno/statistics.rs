@@ -12,7 +12,7 @@ use crate::postgres::entry_point::entry_point;
 
 /// How many buckets there are for one of PostgreSQL's. With these, an hour of the last 20 days is not taken for a single row.
 /// Each planning of a range reads all of them.
-const FINENESS: i32 = 5;
+const FINENESS: i16 = 5;
 
 entry_point!(sno_typanalyze(column: *mut pg_sys::Node), |_call| {
     // SAFETY: PostgreSQL gives an analyze function a VacAttrStats.
@@ -33,7 +33,8 @@ unsafe fn prepare(column: &mut pg_sys::VacAttrStats) -> bool {
         let target = &mut (*column.attr).attstattarget;
         #[cfg(not(any(feature = "pg15", feature = "pg16")))]
         let target = &mut column.attstattarget;
-        *target *= FINENESS;
+        // PostgreSQL 16 has 16 bits for it.
+        *target = target.saturating_mul(FINENESS.into());
         true
     }
 }

@@ -156,6 +156,9 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_generators()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
+    ("(SELECT count(*) FROM flake_leases()) = 0", "", 1),
+    # No server here has a pool.
+    ("(SELECT count(*) FROM flake_lease({known}, {integer}, {bigint})) = 0", "22023 0A000 55000 42501 2200H", 0.1),
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 

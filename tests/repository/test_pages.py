@@ -56,10 +56,10 @@ def is_part(code, file):
 
 def test_code_of_clients_is_from_the_examples():
     """And each program of theirs is named."""
-    pages = [ROOT / "docs/how-to/clients.md", ROOT / "docs/how-to/json.md"]
+    pages = [ROOT / "docs/how-to" / name for name in ("clients.md", "json.md", "applications.md")]
     linked = {page: [(page.parent / path).resolve() for path in LINKED.findall(page.read_text())] for page in pages}
     for page in pages:
-        quoted = [code for language, code in blocks(page) if language not in ("sql", "text")]
+        quoted = [code for language, code in blocks(page) if language not in ("sql", "text", "ini")]
         assert quoted
         assert [code for code in quoted if not any(is_part(code, file) for file in linked[page])] == []
     programs = {file for file in (ROOT / "examples").rglob("*") if file.name.lower().startswith("with")}

@@ -12,6 +12,7 @@ from conftest import ROOT, bindir, pg_config
 from waiting import processor_seconds
 
 CLOCK = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+READS_ALWAYS = not CLOCK.exists() or CLOCK.read_text() != "tsc\n"
 
 sys.path.insert(0, str(ROOT / "bench"))
 
@@ -30,7 +31,7 @@ def test_no_bar_is_exceeded(own_servers):
     assert [bar for bar in found if bar[1] > bar[2]] == [], found
 
 
-@pytest.mark.skipif(CLOCK.read_text() != "tsc\n", reason="the system's clock is not the processor's counter: each ID takes a reading")
+@pytest.mark.skipif(READS_ALWAYS, reason="the processor's counter is not the system's clock, so each ID takes a reading")
 def test_the_clock_is_read_for_few_ids(own_servers):
     """The bars leave its readings out. In this server, a reading takes a hundred times as long as an ID."""
     server = own_servers(clock="+0")
@@ -38,7 +39,7 @@ def test_the_clock_is_read_for_few_ids(own_servers):
 
         def seconds_of(call):
             before = processor_seconds(db)
-            db.execute(f"SELECT count({call}) FROM generate_series(1, 100000)")
+            db.execute(f"SELECT count({call}) FROM generate_series(1, 20000)")
             return processor_seconds(db) - before
 
         readings = seconds_of("clock_timestamp()")

@@ -8,7 +8,7 @@ import pytest
 from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
-CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys"]
+CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys", "leases"]
 
 
 def findings(db):
@@ -307,7 +307,7 @@ def test_a_library_of_another_version(servers):
         ok, detail, hint = findings(db)["library"]
         assert not ok and "version 99" in detail and hint.startswith("Restart the server")
         # The others need the memory.
-        assert wrong(db) == ["settings", "marks", "pg_upgrade", "library"]
+        assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
     server.restart()
     assert check(server, "library")[0]
 
@@ -319,7 +319,7 @@ def test_no_control_block(servers):
     server.sql("SELECT take_shared_memory()")
     with server.connect() as db:
         for _ in range(2):
-            assert wrong(db) == ["settings", "marks", "pg_upgrade", "library"]
+            assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
         assert "shared_preload_libraries" in findings(db)["library"][2]
     server.restart("shared_preload_libraries=flake")
     server.sql("SELECT take_shared_memory()")

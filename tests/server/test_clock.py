@@ -86,16 +86,6 @@ def test_how_long_is_waited_is_set_by_the_user(advanced):
         assert max(before) < min(ids_after(advanced, db, 3600))
 
 
-def test_a_clock_that_stops_while_it_is_waited_for_is_an_error(advanced):
-    faked = advanced
-    faked.set_clock("@2030-01-01 00:00:01")
-    with faked.connect() as db:
-        ids(db, 10)
-        faked.set_clock("2030-01-01 00:00:00.5")
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
-            ids(db, 1)
-
-
 def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
     """In a frozen tick a session's IDs run out."""
     faked = advanced
@@ -172,8 +162,8 @@ def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, t
         SELECT count(*), count(*) FILTER (WHERE at + interval '{tick}' <= before), count(*) FILTER (WHERE at > after)
         FROM (SELECT before, {timestamp} AS at, after FROM (
             SELECT clock_timestamp() AS before, {call} AS id, clock_timestamp() AS after
-            FROM generate_series(1, 1000000) OFFSET 0) made) s""")
-    assert late == [(1_000_000, 0, 0)]
+            FROM generate_series(1, 200000) OFFSET 0) made) s""")
+    assert late == [(200_000, 0, 0)]
 
 
 def test_a_clock_before_the_epoch(advanced):

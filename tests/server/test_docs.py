@@ -21,7 +21,14 @@ from session_kinds import other_sessions, without_names
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 # For operators, who have rights that owners of tables do not have.
 OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
-IN_EVERY_SESSION = [page for page in PAGES if page not in OF_SEVERAL_SERVERS + OF_OPERATORS and blocks(page)]
+# For operators too; their examples need the settings that the page sets.
+OF_SETTINGS = [ROOT / "docs/how-to/applications.md"]
+IN_A_SESSION = [
+    page
+    for page in PAGES
+    if page not in OF_SEVERAL_SERVERS and {language for language, _ in blocks(page)} - {"shell"}
+]
+IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS + OF_SETTINGS]
 MARK = "----- end of block -----"
 
 
@@ -33,13 +40,15 @@ def expected_outputs(page):
             yield sql, text if following == "text" else None
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in OF_SEVERAL_SERVERS and blocks(page)], ids=named)
+@pytest.mark.parametrize("page", IN_A_SESSION, ids=named)
 def test_sql(servers, page):
     pairs = list(expected_outputs(page))
     assert pairs, "a page whose examples are not executed"
     texts = sum(language == "text" for language, _ in blocks(page))
     assert texts == sum(text is not None for _, text in pairs), "output that belongs to no SQL"
-    outputs = pasted(servers(extension=False), [f"SET timezone = 'UTC';\n{pairs[0][0]}", *(sql for sql, _ in pairs[1:])])
+    (settings,) = ini(page) if page in OF_SETTINGS else [()]
+    server = servers(*settings, extension=False)
+    outputs = pasted(server, [f"SET timezone = 'UTC';\n{pairs[0][0]}", *(sql for sql, _ in pairs[1:])])
     for (sql, text), output in zip(pairs, outputs, strict=True):
         compare(page, sql, text, output)
 
@@ -79,10 +88,14 @@ def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_settings(servers, page):
-    for language, block in blocks(page):
-        if language == "ini":
-            server = servers(*(line.replace(" ", "") for line in block.splitlines() if line))
-            assert server.value("SELECT flake_next('twitter')") > 0
+    for settings in ini(page):
+        assert servers(*settings).value("SELECT flake_next('twitter')") > 0
+
+
+def ini(page):
+    """The settings of each block of them."""
+    found = [block for language, block in blocks(page) if language == "ini"]
+    return [[line.replace(" ", "") for line in block.splitlines() if line] for block in found]
 
 
 def quoted(text):

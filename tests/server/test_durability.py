@@ -8,7 +8,6 @@ import pytest
 from clients import KINDS, Made
 from horizon import announce, below
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, server_at_0, sessions, wait_until
-from test_mark_file import mark
 
 # Writes down which files are flushed.
 FLUSHES = """
@@ -61,18 +60,6 @@ def test_each_record_that_grants_time_is_flushed(own_servers):
             server.set_clock(at(seconds))
             make(db, made)
             assert flushes() == before + 1
-
-
-def test_time_that_could_not_be_written_is_not_used(own_servers):
-    server, made = server_at_0(own_servers), Made()
-    with server.connect() as db:
-        make(db, made)
-        mark(server).chmod(0o400)
-        server.set_clock(at(10))
-        for call in [*KINDS.values()] * 2:
-            pytest.raises(psycopg.errors.InsufficientPrivilege, db.execute, f"SELECT {call}")
-        mark(server).chmod(0o600)
-        make(db, made)
 
 
 # Flushes no mark while a file is there.

@@ -1,4 +1,4 @@
-"""Queries by time on a million IDs: the plan, and the rows against those of the time inside."""
+"""Queries by time on many IDs: the plan, and the rows against those of the time inside."""
 
 import itertools
 import random
@@ -10,13 +10,13 @@ from conftest import SECONDS
 
 
 @pytest.fixture(scope="module")
-def million(server):
-    """An ID of every 17 seconds of 197 days."""
+def many(server):
+    """An ID of every 51 seconds of 197 days."""
     with server.connect() as db:
         db.execute("""
             CREATE TABLE ids (id bigint PRIMARY KEY);
-            INSERT INTO ids SELECT flake_min(timestamptz '2026-01-01Z') + (n * 17000::bigint << 22) + n % 4194304
-            FROM generate_series(0, 999999) n;
+            INSERT INTO ids SELECT flake_min(timestamptz '2026-01-01Z') + (n * 51000::bigint << 22) + n % 4194304
+            FROM generate_series(0, 333333) n;
             ANALYZE ids""")
         db.execute("CREATE INDEX ids_time ON ids (flake_timestamp(id))")
         db.execute("SET timezone = 'UTC'")
@@ -27,38 +27,31 @@ def plan(db, query, *parameters):
     return "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) " + query, parameters or None))
 
 
-def test_plans(million):
-    literal = plan(million, "SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
+def test_a_span_is_planned_as_a_range_of_ids(many):
+    literal = plan(many, "SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
     assert "using ids_pkey" in literal and "Index Cond: ((id >= '" in literal
-    now = plan(million, "SELECT * FROM ids WHERE flake_during(id, tstzrange(now() - interval '1 hour', now()))")
+    now = plan(many, "SELECT * FROM ids WHERE flake_during(id, tstzrange(now() - interval '1 hour', now()))")
     assert "Index Cond: ((id >= flake_first(tstzrange((now()" in now
-    million.execute("SET plan_cache_mode = force_generic_plan")
-    million.execute("PREPARE during(tstzrange) AS SELECT * FROM ids WHERE flake_during(id, $1)")
-    generic = plan(million, "EXECUTE during('[2026-03-01Z,2026-03-02Z)')")
-    million.execute("RESET plan_cache_mode")
+    many.execute("SET plan_cache_mode = force_generic_plan")
+    many.execute("PREPARE during(tstzrange) AS SELECT * FROM ids WHERE flake_during(id, $1)")
+    generic = plan(many, "EXECUTE during('[2026-03-01Z,2026-03-02Z)')")
+    many.execute("RESET plan_cache_mode")
     assert "flake_first($1" in generic and "Cond: ((id >=" in generic
     # The planner knows how many rows to expect.
-    rows = million.execute("EXPLAIN (FORMAT json) SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
-    assert 2500 < rows.fetchone()[0][0]["Plan"]["Plan Rows"] < 10000
+    rows = many.execute("EXPLAIN (FORMAT json) SELECT * FROM ids WHERE flake_during(id, '[2026-03-01Z,2026-03-02Z)')")
+    assert 800 < rows.fetchone()[0][0]["Plan"]["Plan Rows"] < 3400
 
 
 @pytest.fixture(scope="module")
-def spans(million):
-    million.execute("""
+def spans(many):
+    many.execute("""
         CREATE TABLE spans (n integer, span tstzrange, layout text);
         INSERT INTO spans SELECT n, tstzrange(at, at + interval '1 hour'), 'twitter'
         FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '1 day' AS at FROM generate_series(0, 190) n) s;
         CREATE TABLE snos (id sno PRIMARY KEY);
         INSERT INTO snos SELECT sno_make(timestamptz '2026-01-01Z' + n * interval '17 s') FROM generate_series(0, 99999) n;
-        CREATE TABLE parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id)""")
-    for command in million.execute("""
-            SELECT format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES FROM (%s) TO (%s)', n, flake_min(at),
-                          flake_min(at + interval '20 days'))
-            FROM (SELECT n, timestamptz '2026-01-01Z' + n * interval '20 days' AS at FROM generate_series(0, 9) n) s
-            """).fetchall():  # fmt: skip
-        million.execute(command[0])
-    million.execute("INSERT INTO parts SELECT id FROM ids WHERE id % 5 = 0; ANALYZE spans, snos, parts")
-    return million
+        ANALYZE spans, snos""")
+    return many
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +80,14 @@ def test_a_dear_function_is_not_called_for_each_row(spans, dear, condition):
     text = plan(spans, query)
     assert "Index Cond: ((id >= flake_first(" in text and "flake_during" not in text, text
     dear.clear()
-    assert spans.execute(query).fetchone() == (212,)
+    assert spans.execute(query).fetchone() == (71,)
     assert 2 <= len(dear) // condition.count("dear") <= 6
 
 
 def test_a_dear_function_of_an_outer_row(spans, dear):
     query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query)
-    assert spans.execute(query).fetchall() == [(n, 212) for n in range(3)]
+    assert spans.execute(query).fetchall() == [(n, 71) for n in range(3)]
 
 
 def test_what_no_row_changes_stays_a_call(spans, dear):
@@ -112,7 +105,7 @@ def test_below_union_all(spans, dear, span):
                 WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
     text = plan(spans, query)
     assert text.count("Index Cond: ((id >= flake_first(") == 2, text
-    assert spans.execute(query).fetchall() == [(7, 212), (8, 212)]
+    assert spans.execute(query).fetchall() == [(7, 71), (8, 71)]
 
 
 @pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
@@ -122,7 +115,7 @@ def test_below_exists(spans, dear, more):
     query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
                 FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query), plan(spans, query)
-    expected = 0 if more else 106
+    expected = 0 if more else 35
     assert spans.execute(query).fetchone() == (expected,)
 
 
@@ -164,27 +157,27 @@ def test_a_call_returns_what_the_range_does(spans):
 
 
 @pytest.mark.matrix
-def test_the_same_rows_as_by_the_time_inside(million):
+def test_the_same_rows_as_by_the_time_inside(many):
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
-    edges = ["empty", "(,)", "(,2026-01-01Z)", "[2026-07-16 18:13:03Z,)", "[1999-01-01Z,2026-01-01 00:00:34Z]",
-             "[2026-01-01Z,2026-01-01Z]", "(2026-01-01Z,2026-01-01 00:00:17Z)", "[infinity,)", "(,-infinity]"]  # fmt: skip
+    edges = ["empty", "(,)", "(,2026-01-01Z)", "[2026-07-16 18:13:03Z,)", "[1999-01-01Z,2026-01-01 00:01:42Z]",
+             "[2026-01-01Z,2026-01-01Z]", "(2026-01-01Z,2026-01-01 00:00:51Z)", "[infinity,)", "(,-infinity]"]  # fmt: skip
     for number in range(100 * SECONDS):
         if number < len(edges):
             span = edges[number]
         else:
             # Ends on a tick, on its last microsecond, or anywhere; spans of up to two hours.
             start = chance.randrange(-3_000_000_000, 17_000_000_000_000 + 3_000_000_000)
-            start -= start % chance.choice([1, 1000, 17_000_000])
-            length = chance.choice([0, 1, 999, 1000, 17_000_000, chance.randrange(7_200_000_000)])
-            span, = million.execute("""
+            start -= start % chance.choice([1, 1000, 51_000_000])
+            length = chance.choice([0, 1, 999, 1000, 51_000_000, chance.randrange(7_200_000_000)])
+            span, = many.execute("""
                 SELECT tstzrange(zero + %s * interval '1 us', zero + %s * interval '1 us', %s)::text
                 FROM (SELECT '2026-01-01Z'::timestamptz) t (zero)""",
                 (start, start + length, chance.choice(["[]", "[)", "()", "(]"]))).fetchone()  # fmt: skip
         within = "SELECT count(*), sum(id) FROM ids WHERE flake_during(id, %s::text::tstzrange)"
-        by_id = million.execute(within, (span,)).fetchone()
-        by_time = million.execute("""
+        by_id = many.execute(within, (span,)).fetchone()
+        by_time = many.execute("""
             SELECT count(*), sum(id) FROM ids
             WHERE tstzrange(flake_timestamp(id), flake_timestamp(id) + interval '1 ms') && %s::text::tstzrange
               AND flake_timestamp(id) BETWEEN COALESCE(lower(%s::text::tstzrange), '-infinity') - interval '1 s'

@@ -40,7 +40,7 @@ def test_sessions_that_end_while_they_ask_for_time(own_servers):
 LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Lock'"
 
 
-@pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')", "flake_batch('tsid', 10)", "sno_next()"])
+@pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
 def test_sessions_that_end_while_the_owner_of_their_database_locks_the_page(own_servers, call):
     """Nothing was granted to them, neither to those that have a generator nor to those that begin: who gets their slots does not
     wait, in other databases neither."""

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from clients import EXIT, EXPECTED, KINDS, MAKE, Load, Made, wait_for_server
-from standing_clock import at, make, server_at_0
+from standing_clock import at
 from waiting import LONG, Background, cancelled_once, wait_until, waits_for_the_clock
 
 SOAK = int(os.environ.get("FLAKE_SOAK", "1"))
@@ -104,34 +104,6 @@ def test_set_back_between_sessions(faked):
             assert made.make_each(other, 100) == []  # waited out
 
 
-def test_how_long_a_restart_keeps_waiting(faked):
-    """After a clean stop IDs go on above the last one, also when sessions ended long before; after a crash the mark is
-    at most three seconds ahead."""
-    latest = "SELECT flake_timestamp(flake_next('twitter'))"
-    for end_session_first in [True, False]:
-        with faked.connect() as db:
-            last = db.execute(latest).fetchone()[0]
-            if end_session_first:
-                db.close()
-            faked.restart(mode="fast")
-        with faked.connect() as db:
-            floor = "SELECT (SELECT flake_timestamp(flake_next('twitter'))), floor FROM flake_stats"
-            first, floor = db.execute(floor).fetchone()
-            floor = db.execute("SELECT floor FROM flake_stats").fetchone()[0]
-            assert (floor - last).total_seconds() < 0.002
-            assert first > last
-    for _ in range(2):
-        with faked.connect() as db:
-            last = db.execute(latest).fetchone()[0]
-            faked.restart(mode="immediate")
-        with faked.connect() as db:
-            db.execute("SET flake.max_clock_wait = 0")
-            first = db.execute(latest).fetchone()[0]
-            floor = db.execute("SELECT floor FROM flake_stats").fetchone()[0]
-            assert last < floor <= first
-            assert (floor - last).total_seconds() <= 3.1
-
-
 def test_a_clock_that_was_ahead_can_be_given_up(faked):
     """Wrong time is not waited for, and not used again when it comes."""
     made = Made()
@@ -179,20 +151,6 @@ def test_a_clock_that_was_ahead_can_be_given_up(faked):
         assert faked.value("SELECT skipped FROM flake_stats") == []
 
 
-def test_time_that_was_used_without_a_break_cannot_be_given_back(servers):
-    server, made = server_at_0(servers), Made()
-    with server.connect() as db:
-        for seconds in [0, 2]:
-            server.set_clock(at(seconds))
-            make(db, made)
-        server.set_clock(at(0.5))
-        mark, from_when = server.sql("SELECT mark, flake_accept_clock() FROM flake_stats")[0]
-        assert from_when == mark
-        assert made.make_each(db, 10) == ["twitter", "base64id"]
-        server.set_clock(at(8))
-        make(db, made)
-
-
 def test_the_clock_is_reported_once(faked):
     made = Made()
 
@@ -212,25 +170,6 @@ def test_the_clock_is_reported_once(faked):
     # They give up after a second, and do not wait until the clock is back.
     waits, longest = faked.sql("SELECT clock_waits, longest_wait FROM flake_stats")[0]
     assert waits > 0 and longest.total_seconds() < 50
-
-
-def test_prepared_transactions_and_discard(faked):
-    made = Made()
-    faked.sql("CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
-    with faked.connect() as db:
-        db.execute("BEGIN; INSERT INTO kept SELECT FROM generate_series(1, 100)")
-        made.make(db, 100)
-        db.execute("PREPARE TRANSACTION 'flake'")
-        db.execute("DISCARD ALL")
-        made.make(db, 100)
-    faked.restart(mode="immediate")
-    with faked.connect() as db:
-        made.make(db, 100)
-        db.execute("INSERT INTO kept SELECT FROM generate_series(1, 100)")
-        db.execute("COMMIT PREPARED 'flake'")
-        rows = db.execute("SELECT id::text FROM kept").fetchall()
-        assert len(rows) == 200
-        made.add(rows, ["twitter"])
 
 
 def test_sessions_in_the_slots_of_other_processes(faked):

@@ -19,7 +19,7 @@ from horizon import (
     passes_sno,
     take_snapshot,
     wait_for_next_tick,
-)
+)  # fmt: skip
 
 # Layouts whose IDs are in the order of time, and one with a long tick.
 ORDERED = [layout for layout in LAYOUTS if layout != "uniqueid"]
@@ -57,7 +57,7 @@ def test_in_a_layout_of_ones_own(server, writer, tailer):
     test_in_every_layout(writer, tailer, "of_seconds")
 
 
-def test_with_sno(writer, tailer):
+def test_a_transaction_with_a_sno_holds_it(writer, tailer):
     writer.execute("BEGIN")
     id = one(writer, "SELECT sno_next()::text")
     assert holds_sno(tailer, id)
@@ -65,7 +65,7 @@ def test_with_sno(writer, tailer):
     assert passes_sno(tailer, id)
 
 
-def test_savepoints(writer, tailer):
+def test_a_savepoint_that_is_rolled_back_leaves_it_held(writer, tailer):
     writer.execute("BEGIN")
     id = insert(writer)
     writer.execute("SAVEPOINT s")
@@ -129,7 +129,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
 
 @pytest.mark.parametrize("asked", ["early", "late"])
 @pytest.mark.parametrize("begun", ["before", "after"])
-@pytest.mark.parametrize("later", [0, 3, 300, 3000])
+@pytest.mark.parametrize("later", [0, 3000])
 def test_what_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
     """Also when many other transactions have used its slot since."""
     writer.execute("BEGIN")
@@ -173,9 +173,8 @@ CASCADES = """CREATE TABLE customers (id integer PRIMARY KEY);
 ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id = 2"}
 
 
-@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("level, asked", [("REPEATABLE READ", "before"), ("SERIALIZABLE", "never")])
 @pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("asked", ["before", "never"])
 def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, action, level, asked):
     """The horizon that it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
@@ -207,7 +206,7 @@ def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tail
     assert holds(tailer, id)
 
 
-def test_serializable(writer, tailer):
+def test_what_ends_after_a_serializable_snapshot_holds_it(writer, tailer):
     take_snapshot(tailer, "SERIALIZABLE")
     id = insert(writer)
     assert holds(tailer, id)
@@ -215,7 +214,7 @@ def test_serializable(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_an_imported_snapshot(server, writer, tailer):
+def test_what_ends_after_an_imported_snapshot_holds_it(server, writer, tailer):
     take_snapshot(tailer)
     exported = one(tailer, "SELECT pg_export_snapshot()")
     id = insert(writer)
@@ -224,7 +223,7 @@ def test_an_imported_snapshot(server, writer, tailer):
         assert holds(other, id)
 
 
-def test_cursors_and_batches(writer, tailer):
+def test_ids_of_a_cursor_hold_it_from_the_first_row_on(writer, tailer):
     """IDs that are made while a cursor is read belong to the transaction from the first row on."""
     one(writer, "SELECT flake_next('twitter')")
     writer.execute("BEGIN; DECLARE ids CURSOR FOR SELECT flake_batch('twitter', 100000)")
@@ -236,7 +235,7 @@ def test_cursors_and_batches(writer, tailer):
     assert passes(tailer, last)
 
 
-def test_transactions_in_procedures(writer, tailer):
+def test_a_transaction_that_a_procedure_has_committed_lets_go(writer, tailer):
     writer.execute("""CREATE PROCEDURE two(INOUT id bigint) LANGUAGE plpgsql AS $$ BEGIN
                           INSERT INTO outbox DEFAULT VALUES; COMMIT;
                           INSERT INTO outbox DEFAULT VALUES RETURNING outbox.id INTO id; PERFORM pg_sleep(0.1);
@@ -245,7 +244,7 @@ def test_transactions_in_procedures(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_read_only_transactions(writer, tailer):
+def test_a_read_only_transaction_holds_it(writer, tailer):
     writer.execute("BEGIN READ ONLY")
     id = one(writer, "SELECT flake_next('twitter')")
     tailer.execute("SET default_transaction_read_only = on")

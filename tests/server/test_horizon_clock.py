@@ -1,6 +1,5 @@
 """No ID is made below a horizon that was announced, whatever the clock says then and whichever server goes on with the data."""
 
-import psycopg
 import pytest
 
 from clients import KINDS, Made
@@ -191,13 +190,3 @@ def test_accepting_a_clock_that_no_horizon_has_passed_says_nothing(own_servers):
         db.execute("SELECT flake_accept_clock()")
         make(db, made)
     assert said == []
-
-
-def test_standbys_refuse(own_servers):
-    """Until the primary has published a horizon; the HINT says what helps."""
-    primary = own_servers("flake.node_count=2")
-    standby = own_servers("flake.node_id=1", standby_of=primary)
-    error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, standby.sql, "SELECT flake_horizon()").value.diag
-    assert "flake_publish_horizon() on the primary" in error.message_hint
-    fail_over(primary, standby)
-    assert standby.value("SELECT flake_horizon() <= clock_timestamp()")

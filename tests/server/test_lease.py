@@ -44,7 +44,8 @@ def test_a_lease_is_worth_its_ids(server):
     assert 9_000 < len(ticks(one)) <= 10_000
     assert one.until == one.epoch + one.tick * one.tick_until
     first = one.tick_from << one.shift | one.low
-    parts = server.sql("SELECT worker, sequence, flake_timestamp(%s) - clock_timestamp() < '1 s' FROM flake_decode(%s)", first, first)
+    is_now = "flake_timestamp(%s) - clock_timestamp() < '1 s'"
+    parts = server.sql(f"SELECT worker, sequence, {is_now} FROM flake_decode(%s)", first, first)
     assert parts == [(one.worker, 0, True)]
     last = one.tick_until - 1 << one.shift | one.low + one.count - 1
     assert server.sql("SELECT worker, sequence FROM flake_decode(%s)", last) == [(one.worker, 4095)]
@@ -126,12 +127,21 @@ def test_layouts_that_no_application_can_compose(server, layout):
         lease(server, layout=layout)
 
 
-def test_it_takes_a_privilege_and_a_primary(server):
-    server.sql("CREATE ROLE joe LOGIN")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        lease(server, user="joe")
-    server.sql("GRANT EXECUTE ON FUNCTION flake_lease TO joe")
-    assert lease(server, user="joe").worker
+def test_the_owner_of_the_extension_says_who_may(server):
+    server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE joe LOGIN")
+    server.sql("CREATE DATABASE kept OWNER keeper")
+    with server.connect(dbname="kept", user="keeper") as db:
+        db.execute("CREATE EXTENSION flake; CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO joe")
+        db.execute("""CREATE FUNCTION app.lease(text, integer, bigint) RETURNS flake_leased LANGUAGE sql SECURITY DEFINER
+                      SET search_path = public, pg_temp BEGIN ATOMIC SELECT flake_lease($1, $2, $3); END""")
+    assert lease(server, dbname="kept", user="keeper").now
+    with pytest.raises(psycopg.errors.InsufficientPrivilege) as error:
+        lease(server, dbname="kept", user="joe")
+    assert error.value.diag.message_primary == "must be owner of extension flake to call flake_lease"
+    server.let_pass(ACROSS)
+    with server.connect(dbname="kept", user="joe") as db:
+        assert db.execute("SELECT wait FROM app.lease('twitter', NULL, NULL)").fetchone() == (0,)
+    assert server.value("SELECT role FROM flake_leases") == "joe"
 
 
 def test_the_view_shows_who_has_a_lease(server):

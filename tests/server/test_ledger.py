@@ -7,15 +7,8 @@ import pytest
 
 from bouncer import bouncer, load
 from clients import MAKE, Load, Made
-from standing_clock import (
-    PATIENCE,
-    REFUSED,
-    at,
-    cancelled,
-    server_at_0,
-    sessions,
-)
-from waiting import LONG, cancelled_once, wait_until
+from standing_clock import cancelled
+from waiting import cancelled_once, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
 
@@ -151,36 +144,6 @@ def test_a_ledger_of_a_version_that_shares_otherwise(servers):
         made.make(db, 10)
 
 
-def test_a_restart_after_a_ledger_of_another_version(own_servers):
-    """Within the tick in which sessions made IDs that it could not record."""
-    server, made = server_at_0(own_servers), Made()
-    server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2025-01-01T00:00:00Z", "tick": "60s"}')""")
-    server.restart()
-    put_other_version(server)
-
-    def five(db, patience=PATIENCE):
-        with cancelled(db, patience), contextlib.suppress(*REFUSED):
-            made.add(db.execute("SELECT flake_next('slow')::text FROM generate_series(1, 5)").fetchall(), ["twitter"])
-
-    with server.connect() as db:
-        # They begin above the present instant, in the next tick.
-        for seconds in range(10, 600, 60):
-            server.set_clock(at(seconds))
-            five(db)
-            if len(made):
-                break
-    server.restart()
-    for later in [0, 48]:
-        server.set_clock(at(seconds + later))
-        with sessions(server) as dbs:
-            [five(db) for db in dbs]
-    server.set_clock(at(seconds + 180))
-    before = len(made)
-    with server.connect() as db:
-        five(db, LONG)
-    assert len(made) == before + 5 >= 10
-
-
 def test_more_layouts_than_a_slot_keeps_traces_of(server):
     names = [name for name, in server.sql(GENERATING)]
     assert len(names) > 8
@@ -213,7 +176,7 @@ def test_a_thousand_connections(servers):
     assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
-def test_stats(servers):
+def test_flake_stats_shows_the_ledger_to_those_who_monitor(servers):
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE ROLE observer LOGIN IN ROLE pg_monitor; CREATE ROLE nobody LOGIN")
     assert server.sql("SELECT ledger, node_id, sessions, issued FROM flake_stats") == [("open", 1, 0, 0)]
@@ -262,7 +225,7 @@ def test_preloading_saves_the_first_wait(servers):
         pytest.raises(psycopg.errors.QueryCanceled, made.make, db, 1)
 
 
-def test_pgbouncer(servers):
+def test_no_id_is_made_twice_behind_pgbouncer(servers):
     """200 clients over 20 server sessions, which change hands after every transaction."""
     server = servers()
     server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import tempfile
 
+import pytest
+
 from conftest import ROOT
 from next_release import VERSION
 
@@ -43,6 +45,7 @@ def test_install_and_uninstall(tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.matrix
 def test_installcheck_on_a_running_server(server):
     named = {key: value for key, value in server.client_environment.items() if key.startswith("PG")}
     output = make("installcheck", **named)

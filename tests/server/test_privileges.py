@@ -141,14 +141,17 @@ def test_members_who_do_not_inherit_set_the_role(server, role, call):
         db.rollback()
 
 
+def wrongly_granted(objects):
+    """Objects with other privileges of PUBLIC than they should have. Row types have those of their relation."""
+    return [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
+
+
 def test_what_public_may(server):
     for database in DATABASES:
         with server.connect(dbname=database) as db:
             objects = db.execute(OBJECTS).fetchall()
         assert len(objects) > 60
-        # Row types have the privileges of their relation.
-        wrong = [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
-        assert not wrong, database
+        assert not wrongly_granted(objects), database
 
 
 def test_the_messages_say_who_may(server):
@@ -255,8 +258,7 @@ def test_default_privileges_change_nothing(server):
         db.execute("CREATE EXTENSION flake")
         create(db, "old", like="twitter")
     with server.connect(dbname="defaults") as db:
-        wrong = [row for row in db.execute(OBJECTS).fetchall() if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
-        assert not wrong
+        assert not wrongly_granted(db.execute(OBJECTS).fetchall())
     for role in ["app", "stranger"]:
         with server.connect(dbname="defaults", user=role, autocommit=False) as db:
             for call, by_stranger, *_ in CALLS:

@@ -50,18 +50,18 @@ def test_it_reads_the_same(both):
     for name, bits in layouts(extension):
         draw = random.Random(name)
         made = [id for id, in extension.execute(MADE, {"layout": name}).fetchall()]
-        for id in [*IDS, *(signed(draw.getrandbits(draw.choice([bits, bits, 64]))) for _ in range(40)), *made]:
+        for id in [*IDS, *(signed(draw.getrandbits(draw.choice([bits, bits, 64]))) for _ in range(16)), *made]:
             calls = ["(flake_decode(%s::bigint, %s))::text", "flake_timestamp(%s::bigint, %s)::text"]
             one, other = ([answer(db, call, id, name) for call in calls] for db in both)
             assert one == other, (name, id)
             found += one[0][0] != "22003"
-    assert found > 800
+    assert found > 400
 
 
 # IDs of random instants and small numbers.
 MADE = """
     SELECT flake_make(epoch + random() * (least(ends_at, '9999-01-01Z') - epoch), '{}', name)
-    FROM flake_layouts, generate_series(1, 20) WHERE name = %(layout)s"""
+    FROM flake_layouts, generate_series(1, 10) WHERE name = %(layout)s"""
 
 
 def signed(id):
@@ -73,8 +73,8 @@ def test_it_has_the_same_ranges(both):
         draw = random.Random(name)
         instants = ["infinity", "-infinity", "1969-12-31Z", "2026-01-01 00:00:00.123456Z", "294000-01-01Z"]
         day = "{}-03-{:02} 23:59:59.{:06}Z"
-        drawn = [day.format(draw.randint(1960, 2160), draw.randint(1, 28), draw.randrange(10**6)) for _ in range(12)]
-        pairs = (sorted(draw.sample(drawn, 2)) for _ in range(12))
+        drawn = [day.format(draw.randint(1960, 2160), draw.randint(1, 28), draw.randrange(10**6)) for _ in range(6)]
+        pairs = (sorted(draw.sample(drawn, 2)) for _ in range(6))
         spans = SPANS + [f"{draw.choice('[(')}{low},{high}{draw.choice('])')}" for low, high in pairs]
         instants += drawn
         for call, arguments in [

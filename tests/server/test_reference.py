@@ -22,8 +22,10 @@ def test_each_function_has_a_place(server):
 
 def test_each_has_a_user(server):
     """What is called, but for what EXPLAIN shows, is named where the page says when somebody wants it, and so is each view."""
-    page = next(page for page in reference.PAGES if page.name == "functions.md").read_text().partition("\n## Shown by EXPLAIN\n")[0]
+    (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
+    page = page.partition("\n## Shown by EXPLAIN\n")[0]
     wishes = re.search("^## When you want which\n(.*?)^## ", page, re.M | re.S)[1]
     called = {name for kind, names, *_ in reference.MARK.findall(page) if kind == "functions" for name in names.split()}
-    views = {name for name, in server.sql(f"SELECT relname FROM pg_class JOIN ({reference.MEMBERS}) m ON oid = objid AND relkind = 'v'")}
+    of_views = f"SELECT relname FROM pg_class JOIN ({reference.MEMBERS}) m ON oid = objid AND relkind = 'v'"
+    views = {name for name, in server.sql(of_views)}
     assert set(re.findall(r"`((?:flake|sno)_\w+)", wishes)) == called | views and len(views) > 3

@@ -62,7 +62,8 @@ def test_no_secret_is_shown(servers):
     others = [name for name in OTHERS if (pg_config("--sharedir") / "extension" / f"{name}.control").exists()]
     libraries = ",".join(["flake", *(name for name in others if name == STATEMENTS)])
     server = servers(
-        f"shared_preload_libraries={libraries}", f"{STATEMENTS}.track=all", f"{STATEMENTS}.track_utility=on", "track_functions=all",
+        f"shared_preload_libraries={libraries}", f"{STATEMENTS}.track=all", f"{STATEMENTS}.track_utility=on",
+        "track_functions=all",
         "log_min_messages=debug5", "log_min_duration_statement=0", "log_statement=all", "log_error_verbosity=verbose",
         "log_parameter_max_length=0", "debug_print_parse=on", "debug_print_rewritten=on", "debug_print_plan=on",
     )  # fmt: skip

@@ -5,15 +5,7 @@ import time
 import pytest
 
 from clients import Made
-from standing_clock import (
-    at,
-    attempts,
-    fail_over,
-    insert,
-    open_ledger,
-    pass_through,
-    server_at_0,
-)  # fmt: skip
+from standing_clock import at, attempts, fail_over, insert, open_ledger, pass_through, server_at_0
 
 
 def part(own_servers):

@@ -9,18 +9,7 @@ import horizon
 from catalog import DEFAULT_PRIVILEGES
 from clients import Made
 from next_release import each_upgrade, provide
-from standing_clock import (
-    SESSIONS,
-    at,
-    attempts,
-    fail_over,
-    insert,
-    make_in_all,
-    pass_through,
-    running,
-    server_at_0,
-    sessions,
-)
+from standing_clock import SESSIONS, at, attempts, fail_over, insert, make_in_all, pass_through, running, server_at_0, sessions
 from test_privileges import OBJECTS, PUBLIC
 from test_takeover import part, rewind_and_switch_back
 from used_database import CONTENT, TABLES, USED, members, replaced

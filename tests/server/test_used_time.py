@@ -6,28 +6,13 @@ import psycopg
 import pytest
 
 from clients import Made
-from standing_clock import (
-    at,
-    cancelled,
-    fail_over,
-    make_in_all,
-    pass_through,
-    running,
-    server_at_0,
-)  # fmt: skip
-
-ACCEPT = "SELECT flake_accept_clock() < clock_timestamp() + interval '5 s'"
-HOUR, HALF_AN_HOUR = 3600, 1800
+from standing_clock import at, cancelled, fail_over, make_in_all, pass_through, running, server_at_0
 
 
 def create_extension(server, database):
     server.sql(f"CREATE DATABASE {database}")
     with server.connect(dbname=database) as db:
         db.execute("CREATE EXTENSION flake")
-
-
-def mark(server):
-    return server.dir / "data" / "flake.mark"
 
 
 def test_start_above_waits_for_transactions(own_servers):

@@ -154,15 +154,13 @@ impl Reach {
 pub struct Pool {
     ledger: Ledger,
     reaches: [Reach; DATABASES],
-    /// Leases that shared memory does not keep any more have ended by then.
-    forgotten: i64,
 }
 
 impl Pool {
     /// Begins after a start or a promotion. `server` is the server's own ledger.
     pub fn begin(node: (u32, u32), server: &Ledger, file: Option<&Marks>) -> Self {
         let ledger = server.of_another(node, AHEAD, WAIT, file);
-        Self { ledger, reaches: [Reach::NONE; DATABASES], forgotten: i64::MIN }
+        Self { ledger, reaches: [Reach::NONE; DATABASES] }
     }
 
     /// The pool's ledger, which says what its mark is.
@@ -176,7 +174,7 @@ impl Pool {
         if ledger.era == self.ledger.era {
             Self { ledger, ..self }
         } else {
-            Self { ledger, reaches: [Reach::NONE; DATABASES], forgotten: i64::MIN }
+            Self { ledger, reaches: [Reach::NONE; DATABASES] }
         }
     }
 
@@ -262,7 +260,7 @@ impl Pool {
     }
 
     /// Decides about a request, and keeps the lease.
-    pub fn lease(&mut self, leases: &mut [Lease], request: &Request, now: i64, steady: i64) -> Answer {
+    pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, steady: i64) -> Answer {
         let Ledger { window, floor, era, .. } = self.ledger;
         let of_layout = |lease: &Lease| lease.until > i64::MIN && lease.era == era && lease.key == request.key;
         let (worker, since) = match request.last {
@@ -272,15 +270,14 @@ impl Pool {
             },
             Some((worker, until)) => {
                 let is_it = |lease: &&Lease| {
-                    of_layout(lease)
-                        && (lease.worker, lease.until, lease.database) == (worker, until, request.database)
+                    of_layout(lease) && (lease.worker, lease.until, lease.database) == (worker, until, request.database)
                 };
                 let Some(lease) = leases.iter().find(is_it) else { return Answer::Lost };
                 (worker, lease.since)
             }
         };
         let own = leases.iter().position(|lease| of_layout(lease) && lease.worker == worker);
-        let last = own.map_or(self.forgotten, |at| leases[at].until);
+        let last = own.map_or(i64::MIN, |at| leases[at].until);
         let from = now.max(last).max(floor).max(window.from);
         let reach = self.reach(request.database);
         let known = reach.map_or(i64::MIN, |reach| reach.known(steady));
@@ -293,14 +290,12 @@ impl Pool {
             return Answer::Wait(wait.max(MARGIN / 20));
         };
         let until = request.ticks.start_of(end);
-        let at = own.or_else(|| {
-            let is_free = |lease: &Lease| lease.until <= now || lease.era != era;
-            (0..leases.len()).filter(|&at| is_free(&leases[at])).min_by_key(|&at| leases[at].until)
-        });
-        let Some(at) = at else { return Answer::Full };
-        if own.is_none() && leases[at].era == era {
-            self.forgotten = self.forgotten.max(leases[at].until);
-        }
+        // Of this era's, the first to end gives way. So if the clock goes back to before its end, no other one gives way either, and
+        // its worker is not leased again.
+        let is_free = |lease: &Lease| lease.until <= now || lease.era != era;
+        let order = |at: &usize| (leases[*at].era == era, leases[*at].until);
+        let free = || (0..leases.len()).filter(|&at| is_free(&leases[at])).min_by_key(order);
+        let Some(at) = own.or_else(free) else { return Answer::Full };
         let Request { key, database, by, .. } = *request;
         leases[at] = Lease { key, worker, database, until, since, era, by };
         Answer::Granted { worker, from: first, to: end, until }

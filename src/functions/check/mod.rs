@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks, upgrade};
-use self::node::{Pair, fault, node_number, node_settings};
+use self::node::{Pair, fault, leases, node_number, node_settings};
 use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
@@ -43,6 +43,7 @@ fn flake_check() -> TableIterator<
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets()),
+        ("leases", status.as_ref().map_or_else(unknown, |_| leases())),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
 }

@@ -6,6 +6,7 @@ use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
+use crate::{ledger, settings};
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
@@ -48,6 +49,17 @@ fn others() -> Vec<String> {
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));
     counted.into_iter().flatten().collect()
+}
+
+/// The number whose workers applications lease.
+pub fn leases() -> Finding {
+    if settings::lease_node() == Some(None) {
+        return Finding::fine("Applications lease no workers: flake.lease_node is not set.");
+    }
+    match ledger::pool() {
+        Ok(pool) => Finding::fine(format!("Applications can lease workers of node {} of {}.", pool.id(), pool.count())),
+        Err(error) => Finding::from(&error),
+    }
 }
 
 /// Settings that wait for a restart, that are not valid, or that this session cannot see.

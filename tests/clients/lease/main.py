@@ -1,7 +1,9 @@
-"""Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load` makes
-IDs until its input ends, and prints them with the windows that it was given."""
+"""Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
+makes IDs until its input ends, and prints them with the windows that it was given, by psql. SIGUSR1 makes `load` fork; the child
+prints to a file of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -42,24 +44,45 @@ def timed():
     print(best)
 
 
+def ask(layout, worker, until):
+    query = lease.QUERY % (f"'{layout}'", *("NULL" if value is None else value for value in (worker, until)))
+    done = subprocess.run(["psql", "-XAtqc", query], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    row = Row(*(int(field or 0) for field in done.stdout.strip().split("|")))
+    if not row.wait:
+        say([f"window {row.worker} {row.tick_from} {row.tick_until}"])
+    return row
+
+
+output = threading.Lock()
+
+
+def say(lines):
+    with output:
+        os.write(1, "".join(f"{line}\n" for line in lines).encode())
+
+
+def end_with_input():
+    threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
+
+
+def fork():
+    with output:
+        if os.fork() == 0:
+            os.dup2(os.open(f"{os.environ['OUTPUT']}.{os.getpid()}", os.O_WRONLY | os.O_CREAT), 1)
+            end_with_input()
+
+
 def load():
-    output = threading.Lock()
-
-    def ask(layout, worker, until):
-        query = lease.QUERY % (f"'{layout}'", *("NULL" if value is None else value for value in (worker, until)))
-        done = subprocess.run(["psql", "-XAtqc", query], check=True, capture_output=True, text=True)
-        row = Row(*(int(field or 0) for field in done.stdout.strip().split("|")))
-        if not row.wait:
-            say([f"window {row.worker} {row.tick_from} {row.tick_until}"])
-        return row
-
-    def say(lines):
-        with output:
-            os.write(1, "".join(f"{line}\n" for line in lines).encode())
-
+    asked = []
+    signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
     ids = Ids("twitter", ask)
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    end_with_input()
     while True:
+        if asked:
+            asked.clear()
+            fork()
         try:
             say([ids.next() for _ in range(10)])
         except RuntimeError as problem:

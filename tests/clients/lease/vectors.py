@@ -1,7 +1,7 @@
 """Writes tests/vectors/lease.csv: what a client of leases makes and asks for, from definitions that no client is written by.
 
-The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID where
-that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID
+where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
 
 import random
 
@@ -35,7 +35,7 @@ class Client:
         else:
             if not self.chain or (self.chain[-1]["worker"], self.chain[-1]["end"]) != (worker, start):
                 self.chain = []
-            self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall, "until": until})
+            self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall})
             self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
 
     def lose(self, steady):
@@ -51,8 +51,11 @@ class Client:
         if max(gone) - min(gone) > SECOND:
             self.chain, self.ask, self.due = [], None, steady
 
+    def server_time(self, steady):
+        return self.chain[-1]["now"] + steady - self.chain[-1]["came"]
+
     def tick_of_server(self, steady):
-        return (self.chain[-1]["now"] - self.epoch + steady - self.chain[-1]["came"]) // self.length
+        return (self.server_time(steady) - self.epoch) // self.length
 
     def id(self, steady, wall):
         made = ""
@@ -99,23 +102,33 @@ class Story:
         self.client.answered(sent, self.steady, self.wall, worker, start, self.end, now, until)
 
     def new(self, **options):
-        self.grant(self.choose.randrange(1, 64), None, 10 * SECOND, **options)
+        self.grant(self.choose.randrange(1, 64), None, self.choose.choice([4, 10, 10]) * SECOND, **options)
 
     def renew(self, **options):
         left = max(self.until, self.server)
         self.grant(self.worker, left, self.server + 60 * SECOND - left, **options)
 
+    def ids(self):
+        for _ in range(self.choose.randrange(1, 6)):
+            self.client.id(self.steady, self.wall)
+            self.pass_time(self.choose.choice([0, 0, 7, 400]))
+
     def step(self):
         client, choose = self.client, self.choose
-        kind = choose.choices(["ids", "asks", "new", "renew", "gap", "late", "wait", "failed", "stop", "clock"],
-                              [40, 20, 4, 15, 2, 2, 3, 3, 3, 2])[0]  # fmt: skip
+        kinds = {
+            "ids": 40, "asks": 15, "asks when it is due": 5, "new": 4, "renew": 15, "gap": 2, "late": 2, "wait": 3, "failed": 3,
+            "stop": 3, "clock": 2, "server's clock": 2,
+        }  # fmt: skip
+        kind = choose.choices(list(kinds), kinds.values())[0]
         self.pass_time(choose.choice([1, 300, 1000, 30_000, 700_000, 3 * SECOND]))
         if kind == "ids":
-            for _ in range(choose.randrange(1, 6)):
-                client.id(self.steady, self.wall)
-                self.pass_time(choose.choice([0, 0, 7, 400]))
+            self.ids()
         elif kind == "asks":
             client.asks(self.steady, self.wall)
+        elif kind == "asks when it is due":
+            for steady in client.due - 1, client.due:
+                self.pass_time(max(0, steady - self.steady))
+                client.asks(self.steady, self.wall)
         elif kind == "new" or self.until is None:
             self.new()
         elif kind == "renew" and self.until < self.server + 60 * SECOND:
@@ -132,10 +145,34 @@ class Story:
             self.pass_time(choose.choice([9, 12, 70]) * SECOND)
         elif kind == "clock":
             self.wall += choose.choice([-SECOND, SECOND, -SECOND - 1, SECOND + 1, 3600 * SECOND])
+        else:
+            self.server += choose.choice([-30, -1, 1, 30]) * SECOND
+
+
+def set_back(story):
+    """The server's clock, between an ID and a renewal."""
+    story.new()
+    story.ids()
+    story.server -= SECOND
+    story.renew()
+    story.ids()
+
+
+def used_to_the_end(story):
+    """IDs of the last tick of a window, and none of the next one."""
+    story.new()
+    for tick in story.end - 1, story.end:
+        story.pass_time(tick * story.client.length + story.client.epoch - story.client.server_time(story.steady))
+        story.ids()
 
 
 def lines():
     choose = random.Random(57)
+    for play in set_back, used_to_the_end:
+        for layout in LAYOUTS:
+            story = Story(layout, choose)
+            play(story)
+            yield from story.client.lines
     for number in range(60):
         story = Story(LAYOUTS[number % len(LAYOUTS)], choose)
         story.client.asks(story.steady, story.wall)

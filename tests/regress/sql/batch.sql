@@ -21,9 +21,6 @@ WHERE a IS NOT NULL;
 SELECT count(*) FROM flake_batch('twitter', 257);
 SELECT count(*) FROM flake_batch(NULL, 5);
 SELECT count(*) FROM flake_batch('twitter', NULL);
-SELECT flake_batch('twitter', -1);
-SELECT flake_batch('nothing', 1);
-SELECT flake_batch('weibo', 1);
 
 -- A batch that is not taken to its end, several at once, and into a table.
 SELECT count(*) FROM (SELECT flake_batch('twitter', 1000000) LIMIT 10) s;

@@ -16,7 +16,6 @@ EXPLAIN (COSTS OFF) SELECT * FROM events WHERE flake_during(id, '[2026-01-02Z,20
 PREPARE span(tstzrange) AS SELECT count(*) FROM events WHERE flake_during(id, $1);
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE span('[2026-01-02Z,2026-01-03Z)');
-EXPLAIN (COSTS OFF) SELECT * FROM events WHERE flake_during(id, tstzrange(now() - interval '1 hour', now()));
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE flake_during(id, tstzrange(now() - interval '1 hour', NULL), 'twitter');
 
 -- Every kind of bound. The IDs are of full hours.
@@ -34,15 +33,10 @@ FROM (VALUES
 SELECT flake_during(1, NULL), flake_during(NULL, '[2026-01-02Z,2026-01-03Z)'), flake_during(1, '[2026-01-02Z,2026-01-03Z)', NULL);
 SELECT flake_first('empty'), flake_last('empty');
 
--- Layouts that turn negative: up to the turn, an open end means up to the turn, and beyond it is an error.
+-- Layouts that turn negative: an open end means up to the turn; test_errors.py has what is beyond it.
 SELECT name, sortable_until FROM flake_layouts WHERE sortable_until < ends_at ORDER BY name;
 SELECT flake_during(flake_make('2026-01-01Z', '{}', 'discord'), '[2026-01-01Z,)', 'discord'),
        flake_during(flake_make('2084-09-06 15:47:35.551Z', '{}', 'discord'), '[2084-01-01Z,2084-09-06 15:47:35.552Z)', 'discord');
-SELECT flake_during(1, '[2026-01-01Z,2085-01-01Z)', 'discord');
-SELECT flake_during(1, '[2085-01-01Z,)', 'discord');
-SELECT flake_max('2085-01-01Z', 'discord');
-SELECT flake_during(1, '[2026-01-01Z,2027-01-01Z)', 'uniqueid');
-SELECT flake_during(1, 'empty', 'uniqueid');
 
 -- Partitions.
 CREATE TABLE parts (id bigint PRIMARY KEY) PARTITION BY RANGE (id);

@@ -10,7 +10,7 @@ SELECT flake_make(d.created_at, d.fields, d.layout) FROM flake_decode(6000494458
 
 -- One ID in every text form.
 SELECT l.name, text_form, flake_to_text(flake_make('2026-01-01Z', '{}', l.name), l.name)
-FROM flake_layouts l WHERE ends_at > '2026-01-01Z' ORDER BY name COLLATE "C";
+FROM flake_layouts l WHERE text_form <> 'decimal' OR name = 'twitter' ORDER BY name COLLATE "C";
 SELECT flake_from_text('1541815603606036480'), flake_from_text('cb54ecf284000000', 'uniqueid'), flake_from_text('AAAAAQAAAA', 'base64id'),
        flake_from_text('0awe5hzp3sktk', 'tsid'), flake_from_text('18446744073709551615', 'discord');
 
@@ -29,4 +29,3 @@ SELECT flake_explain(4607219472785670, 'si');
 SELECT max(length(line)) <= 100 AS fits
 FROM flake_layouts l, string_to_table(flake_explain(flake_make(LEAST(ends_at, '2026-01-01Z'), '{}', l.name), l.name), E'\n') line;
 
-SELECT flake_make(NULL, '{}'), flake_make('2022-01-01Z', NULL), flake_to_text(NULL), flake_from_text(NULL), flake_explain(NULL::bigint);

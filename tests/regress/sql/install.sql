@@ -1,4 +1,4 @@
--- The objects of the extension; labels.sql has the labels of its functions.
+-- The objects of the extension; labels.sql has its functions.
 CREATE TEMP VIEW objects AS
 SELECT classid, objid
 FROM pg_depend
@@ -8,7 +8,7 @@ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND NOT (classid = 'pg_type'::regclass AND EXISTS (
         SELECT FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid
         WHERE t.oid = objid AND (t.typcategory = 'A' OR c.relkind IN ('v', 'r'))));
-SELECT pg_describe_object(classid, objid, 0) AS object FROM objects
+SELECT pg_describe_object(classid, objid, 0) AS object FROM objects WHERE classid <> 'pg_proc'::regclass
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 -- Every object has a comment, every column of its views and types too.

@@ -1,18 +1,18 @@
 -- Making IDs.
 
--- A session's IDs increase in layouts of which the view says so; all are distinct.
+-- All IDs are distinct and name this node; they increase where the view says so.
 CREATE TEMP TABLE made AS
 SELECT name AS layout, n, flake_next(name) AS id
 FROM flake_layouts, generate_series(1, 1000) n
 WHERE generates AND tick < '1 s'
 ORDER BY name, n;
 SELECT layout, count(*), count(DISTINCT id) AS "distinct",
-       count(*) FILTER (WHERE flake_timestamp(id, layout) BETWEEN now() - interval '1 minute' AND clock_timestamp()) AS timely
-FROM made GROUP BY layout ORDER BY layout;
-SELECT layout, increasing, bool_and(id > before OR NOT increasing) AS as_promised
-FROM (SELECT layout, increasing, id, lag(id) OVER (PARTITION BY layout ORDER BY n) AS before
-      FROM made JOIN flake_layouts ON name = layout) s
-GROUP BY layout, increasing ORDER BY layout;
+       count(*) FILTER (WHERE flake_timestamp(id, layout) BETWEEN now() - interval '1 minute' AND clock_timestamp()) AS timely,
+       count(*) FILTER (WHERE flake_node(id, layout) = node_id) AS of_this_node,
+       bool_and(increasing) AS increasing, bool_and(id > before OR NOT increasing) AS as_promised
+FROM (SELECT made.*, increasing, node_id, lag(id) OVER (PARTITION BY layout ORDER BY n) AS before
+      FROM made JOIN flake_layouts ON name = layout, flake_stats) s
+GROUP BY layout ORDER BY layout;
 
 -- One tick of base64id is a second: a session has its share of it.
 SELECT count(DISTINCT flake_next('base64id')) FROM generate_series(1, 100);
@@ -26,9 +26,7 @@ FROM flake_generators g JOIN (SELECT *, flake_decode(id, layout) AS d FROM made)
 GROUP BY g.layout, issued, last_tick, workers, sequences, ids_per_tick, steps, ids_per_step ORDER BY g.layout;
 SELECT layout, issued, clock_steps FROM flake_generators ORDER BY layout;
 
--- So flake_node finds this node, and none for what flake only reads.
-SELECT layout, count(*) FILTER (WHERE flake_node(id, layout) = node_id) AS of_this_node
-FROM made, flake_stats GROUP BY layout ORDER BY layout;
+-- flake_node is NULL for IDs of layouts that flake only reads.
 SELECT name, flake_node(flake_make('2026-01-01Z', '{}', name), name) AS node FROM flake_layouts WHERE NOT generates ORDER BY name;
 SELECT flake_node(1, NULL), flake_node(NULL::bigint), flake_node(NULL::sno);
 

@@ -110,25 +110,14 @@ SELECT sno_partition(sno_next(1, 0)), sno_partition(sno_next(1, 32767)), sno_met
 SELECT count(DISTINCT sno_next(n % 3, n % 2)) FROM generate_series(1, 3000) n;
 SELECT flake_node(sno_next()) = node_id AS automatic, flake_node(sno_next(1, 32767)) = node_id AS callers FROM flake_stats;
 
--- Errors.
+-- Errors; tests/server/test_errors.py has more.
 SELECT ''::sno;
 SELECT 'BRPK4Q72XWF2M63L'::sno;
-SELECT 'brpk4q72xwf2m63'::sno;
 SELECT 'brpk4q72xwf2m63lx'::sno;
 SELECT 'brpk4q72xwf2m6ß'::sno;
 SELECT '\x00'::bytea::sno;
 SELECT '00000000-0000-0000-0000-000000000000'::uuid::sno;
-SELECT sno_decode('zzzz');
-SELECT sno_encode('\x01');
-SELECT sno_next(256);
 SELECT sno_next(-1);
-SELECT sno_next(0, 32768);
 SELECT sno_next(0, -1);
-SELECT sno_with_metabyte('brpk4q72xwf2m63l', 256);
-SELECT sno_make('2026-01-01Z', 256);
-SELECT sno_make('2026-01-01Z', 0, 65536);
 SELECT sno_make('2026-01-01Z', 0, 0, -1);
-SELECT sno_make('2009-12-31 23:59:59.999999Z');
-SELECT sno_max('2079-09-07 15:47:35.552Z');
-SELECT sno_min('infinity');
 SELECT sno_next(NULL), sno_next(1, NULL), sno_timestamp(NULL), sno_make(NULL), sno_min(NULL), NULL::sno::text;

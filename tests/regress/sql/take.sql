@@ -27,7 +27,6 @@ SELECT number FROM flake_take(NULL::calls, 'positions_of_calls', 'mailer', 100);
 SELECT * FROM flake_take(NULL::outbox, 'positions', 'nobody', 100);
 SELECT * FROM flake_take(NULL::calls, 'positions', 'mailer', 100);
 SELECT * FROM flake_take(NULL::positions, 'positions', 'mailer', 100);
-SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 0);
 UPDATE positions SET last = 9223372036854775807;
 SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100);
 BEGIN ISOLATION LEVEL REPEATABLE READ;

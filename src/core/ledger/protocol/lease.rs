@@ -19,10 +19,8 @@ pub fn lease<H: Host>(host: &mut H, node: (u32, u32), request: &Request) -> Resu
     }
     let writer = host.writer();
     let (now, steady) = (writer.now(), writer.steady());
-    let Some(mut pool) = writer.lock(|state| state.pool) else { return Ok(Answer::Lost) };
-    let answer = writer.leases(|leases| pool.lease(leases, request, now, steady));
-    writer.lock(|state| state.pool = Some(pool));
-    Ok(answer)
+    let Some(pool) = writer.lock(|state| state.pool) else { return Ok(Answer::Lost) };
+    Ok(writer.leases(|leases| pool.lease(leases, request, now, steady)))
 }
 
 /// Begins the pool's ledger, after a start or a promotion.

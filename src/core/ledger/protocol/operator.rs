@@ -3,8 +3,8 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::page::{look, raise_page};
-use super::{in_force, put};
 use super::time::{Grant, grant};
+use super::{in_force, put};
 use crate::ledger::host::{Host, Server};
 use crate::ledger::record::store;
 

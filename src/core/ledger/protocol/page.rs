@@ -68,7 +68,9 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
         let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
         let at = (now, host.steady());
         let unknown = host.change_page(|present| match marks_of(present) {
-            Ok(marks) => raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, at),
+            Ok(marks) => {
+                raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, at)
+            }
             Err(fault) => (Change::Keep, Err(fault)),
         })?;
         match unknown? {

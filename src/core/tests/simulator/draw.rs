@@ -91,35 +91,6 @@ impl Chance {
         }
     }
 
-    /// A lessee asks for a lease, or the time passes after which it is worth asking.
-    pub fn lease(&mut self) -> Event {
-        if self.is(5) {
-            return Event::Pass { by: self.pick(&[1, 2, 10, 33, 66]) * SECOND + self.below(3) as i64 * SECOND / 10 };
-        }
-        let renews = (!self.is(3)).then(|| self.below(3));
-        Event::Lease { slot: self.slot(), kind: self.below(4), renews, stop: self.stop() }
-    }
-
-    /// Applications lease workers; servers fail, and the pool's number becomes a server's.
-    fn of_lessees(&mut self, events: &mut Vec<(usize, Event)>) {
-        events.push((0, Event::Lease { slot: 0, kind: 0, renews: None, stop: None }));
-        events.push((0, Event::Pass { by: 65 * SECOND }));
-        for _ in 0..10 + self.below(60) {
-            let at = if self.is(3) { self.below(SERVERS) } else { 0 };
-            let event = match self.below(24) {
-                0..14 => self.lease(),
-                14..17 => self.use_of(),
-                17 => self.rare(),
-                18 | 19 => Event::Step { by: if self.is(2) { self.length() } else { -self.length() } },
-                20 if self.is(2) => Event::Promote,
-                20 | 21 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
-                22 => Event::Follow { source: self.below(SERVERS), node: self.pick(&NODES), keeps_file: self.is(3) },
-                _ => Event::Restart { node: self.pick(&NODES), preloads: self.is(3) },
-            };
-            events.push((at, event));
-        }
-    }
-
     /// Something that happens sometimes.
     pub fn rare(&mut self) -> Event {
         let slot = self.slot();

@@ -130,7 +130,7 @@ fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made)
             let is_known = old.is_lease || branch.is_active[old.database];
             let ahead = (old.clock - old.time) - (new.clock - new.time);
             let is_over = new.is_lease && old.time + ahead.max(0) < branch.promoted + MARGIN;
-            !(is_known && old.time < branch.last + MARGIN) && !is_over
+            !(is_over || is_known && old.time < branch.last + MARGIN)
         })
 }
 

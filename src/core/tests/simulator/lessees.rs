@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use flake_core::Numbers;
-use flake_core::ledger::pool::{Answer, Holder, Request, WAIT};
+use flake_core::ledger::pool::{Answer, Holder, Request};
 use flake_core::ledger::protocol;
 
 use crate::layouts::{self, Id, SECOND};
@@ -113,7 +113,7 @@ impl Play {
         if !is_of_interest || !has_pool || self.world().failure.is_some() {
             return;
         }
-        let until = self.time() + 3 * WAIT;
+        let until = self.time() + 200 * SECOND;
         loop {
             match self.lease((at, 0), 1, None, None) {
                 Some(Answer::Granted { .. }) => return,

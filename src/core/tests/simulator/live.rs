@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use flake_core::ledger::marks::MARGIN;
-use flake_core::ledger::pool::WAIT;
 use flake_core::ledger::state::AHEAD;
 
 use crate::layouts::SECOND;
@@ -18,13 +17,15 @@ use crate::wal::DATABASES;
 const KIND: usize = 1;
 /// How long servers may need where nobody has set a clock ahead, after promotions or where files are lost, however many.
 const USUAL: i64 = 5 * SECOND;
+/// The time that may be granted ahead of a clock where workers are leased, and margins.
+const WITH_LEASES: i64 = 140 * SECOND;
 /// The next tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
 impl World {
     /// How far ahead of a clock time may be granted, and margins.
     fn reach(&self) -> i64 {
-        if self.leases { 2 * WAIT } else { AHEAD + 2 * MARGIN }
+        if self.leases { WITH_LEASES } else { AHEAD + 2 * MARGIN }
     }
 
     /// No time that is granted reaches further than this.
@@ -115,7 +116,7 @@ impl Play {
                 continue;
             }
             // A server that was given the pool's number waits for leases.
-            let usual = USUAL + if self.world().leases { 2 * WAIT } else { 0 };
+            let usual = USUAL + if self.world().leases { WITH_LEASES } else { 0 };
             if self.makes_within(at, usual) {
                 continue;
             }

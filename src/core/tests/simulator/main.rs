@@ -9,6 +9,7 @@
 mod baton;
 mod disk;
 mod draw;
+mod draw_leases;
 mod draw_takeovers;
 mod endings;
 mod exemptions;
@@ -32,6 +33,7 @@ mod shrink;
 mod standby;
 mod stories;
 mod stories_of_clocks;
+mod stories_of_leases;
 mod stories_of_pages;
 mod stories_of_primaries;
 mod stories_of_rows;
@@ -68,19 +70,29 @@ fn be_quiet() {
 
 #[test]
 fn no_id_is_made_twice() {
+    play(4000, Chance::story);
+}
+
+#[test]
+fn no_tick_is_leased_twice() {
+    play(2000, Chance::story_of_lessees);
+}
+
+/// Plays so many deployments, unless the environment says how many.
+fn play(usual: u64, story: fn(&mut Chance) -> Story) {
     be_quiet();
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     let wanted = number("FLAKE_MODEL_CASES");
     let new_seed = || std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     let seed = number("FLAKE_MODEL_SEED").unwrap_or_else(|| wanted.map_or(0, |_| new_seed()));
-    let cases = wanted.unwrap_or(4000);
+    let cases = wanted.unwrap_or(usual);
     let patience = Duration::from_secs(number("FLAKE_MODEL_SHRINK").unwrap_or(30));
     let (mut events, mut ids, mut leases, mut switches) = (0, 0, 0, 0);
     let mut forgiven = [0; exemptions::ALL.len()];
     let began = Instant::now();
     for case in 0..cases {
         let seed = seed.wrapping_add(case);
-        let story = Chance(seed).story();
+        let story = story(&mut Chance(seed));
         let world = Play::of(&story, false);
         if let Some(Failure(failure)) = world.failure {
             eprintln!("after {case} deployments, FLAKE_MODEL_SEED={seed}: {failure}");
