@@ -304,7 +304,7 @@ def test_after_what_helps(db):
     """flake_start_above, for keys that are a few seconds ahead."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '2 s'))")
     error = pytest.raises(psycopg.Error, convert, db).value
-    db.execute(error.diag.message_hint.split("run ")[1].split(" before")[0])
+    db.execute(error.diag.message_hint.split("run ")[1].split(" first")[0])
     first, _ = convert(db)
     assert first > db.execute("SELECT max(id) FROM t").fetchone()[0]
 
