@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 # In bytes, and in seconds.
-MOST, LONGEST = 200_000_000, 30
+MOST, LONGEST = 100_000_000, 30
 FINE = "No column is read by another layout than its default names."
 # Eight bytes of a constant are some 24 of an expression's tree.
 LONG, SHORT_ENOUGH = 10_000_000, 320_000
