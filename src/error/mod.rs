@@ -1,5 +1,6 @@
 //! Errors with their SQLSTATE, DETAIL and HINT, and how they are raised.
 
+mod define;
 mod obstacle;
 mod privilege;
 mod raise;

@@ -27,8 +27,13 @@ import vectors
 EXAMPLES, PROGRAMS = ROOT / "examples/lease", ROOT / "tests/clients/lease"
 VECTORS = (ROOT / "tests/vectors/lease.csv").read_text()
 SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "30"))
+IS_LONG = SECONDS > 300
+# Of each language, and sessions.
+PROCESSES = 8 if IS_LONG else 2
 # Nanoseconds of an ID at most. Machines of tests are busy, so the best of many times counts.
 LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 60}
+# What the program in Python does at signals.
+SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
 POOL = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
 
 
@@ -178,20 +183,11 @@ class Deployment:
     def __init__(self, server, programs, languages, directory):
         self.server, self.programs, self.languages, self.directory = server, programs, languages, directory
         self.choose, self.clients, self.running, self.seen = random.Random(57), [], [], collections.Counter()
-        self.ends = time.monotonic() + SECONDS
+        self.ends = None
 
     def start(self, language):
-        number = len(self.clients)
-        clock = self.directory / f"clock_{number}"
-        clock.write_text("+0\n")
-        faked = {
-            "LD_PRELOAD": os.environ["FAKETIME_LIBRARY"], "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }  # fmt: skip
-        # Go does not ask the library for the time.
-        environment = self.server.client_environment | (faked if number % 2 and language in ("python", "rust") else {})
-        client = Client(language, self.programs[language], environment, self.directory / f"output_{number}")
-        client.clock = clock
+        output = self.directory / f"output_{len(self.clients)}"
+        client = Client(language, self.programs[language], self.server.client_environment, output)
         self.clients.append(client)
         self.running.append(client)
 
@@ -204,17 +200,15 @@ class Deployment:
         self.seen[kind] += 1
         if kind == "stop":
             client.signal(signal.SIGSTOP)
-            self.pause(choose.choice([0.1, 3, 12, 70 if SECONDS > 300 else 12]))
+            self.pause(choose.choice([0.1, 3, 12, 70 if IS_LONG else 12]))
             client.signal(signal.SIGCONT)
-        elif kind == "fork":
-            choose.choice([client for client in self.running if client.language == "python"]).signal(signal.SIGUSR1)
+        elif kind in SIGNALS:
+            choose.choice([client for client in self.running if client.language == "python"]).signal(SIGNALS[kind])
         elif kind == "kill":
             client.signal(signal.SIGKILL)
             client.end()
             self.running.remove(client)
             self.start(client.language)
-        elif kind == "client's clock":
-            client.clock.write_text(f"{choose.choice([-3600, -2, 0, 2, 3600]):+}\n")
         else:
             self.server.set_clock(f"{choose.choice([-5, -1, 0, 1, 5]):+}")
 
@@ -229,11 +223,12 @@ class Deployment:
     def run(self, sessions):
         """Restarts leave no new window for a minute."""
         for language in self.languages:
-            for _ in range(8):
+            for _ in range(PROCESSES):
                 self.start(language)
+        self.ends = time.monotonic() + SECONDS
         try:
-            restart = time.monotonic() + (100 if SECONDS > 300 else SECONDS * 2 / 3)
-            with Background(*[lambda: self.session(sessions)] * 8, self.trouble, self.trouble):
+            restart = time.monotonic() + (100 if IS_LONG else SECONDS * 2 / 3)
+            with Background(*[lambda: self.session(sessions)] * PROCESSES, self.trouble, self.trouble):
                 while time.monotonic() < self.ends:
                     self.pause(restart - time.monotonic())
                     if time.monotonic() < self.ends:
@@ -298,5 +293,5 @@ def test_no_id_comes_twice(pool, programs, tmp_path):
     print(f"{len(found)} processes, {len(windows)} windows, {len(ids)} IDs, {len(sessions)} of sessions;", deployment.seen, none)
     for language in languages:
         own = [client for client in deployment.clients if client.language == language]
-        assert sum(len(Found(client.output).ids) for client in own) > 8 * 10 * SECONDS, language
+        assert sum(len(Found(client.output).ids) for client in own) > PROCESSES * 10 * SECONDS, language
     assert len(sessions) > 1000

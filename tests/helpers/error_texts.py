@@ -9,6 +9,7 @@ FAQ = ROOT / "docs" / "faq.md"
 # Each enumeration whose texts are primary messages: those that src/error/variants.rs defines, or passes on.
 ENUMERATIONS = [
     ("src/error/variants.rs", None),
+    ("src/error/define.rs", None),
     ("src/core/error.rs", "Error"),
     ("src/core/horizon/host.rs", "Refusal"),
     ("src/core/ledger/host.rs", "Fault"),

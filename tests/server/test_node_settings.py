@@ -116,7 +116,7 @@ def test_what_is_no_number_is_said_and_can_be_corrected(servers):
     server.restart("flake.node_id=x", "flake.node_count=2")
     with server.connect(options="-c flake.node_id=0") as db:
         error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS).value.diag
-        assert "no client, role or database applies" in error.message_detail and "command line" in error.message_hint
+        assert "only the server's own configuration" in error.message_detail and "command line" in error.message_hint
         server.reload("flake.node_id=1")
         assert db.execute(WORKERS).fetchone() == (1,)
 

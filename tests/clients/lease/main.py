@@ -1,8 +1,9 @@
 """Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
 makes IDs until its input ends, and prints them with the windows that it was given, by psql. SIGUSR1 makes `load` fork; the child
-prints to a file of its own."""
+prints to a file of its own. SIGUSR2 sets its clock."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -74,9 +75,14 @@ def fork():
             end_with_input()
 
 
+def set_clock(seconds):
+    lease.wall = lambda: time.time_ns() // 1000 + seconds * lease.SECOND
+
+
 def load():
     asked = []
     signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
+    signal.signal(signal.SIGUSR2, lambda *_: set_clock(random.choice([-3600, -2, 0, 2, 3600])))
     ids = Ids("twitter", ask)
     end_with_input()
     while True:

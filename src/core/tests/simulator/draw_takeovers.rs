@@ -262,6 +262,7 @@ impl Chance {
             32 => Event::NewDatabase { database },
             33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
             34 => Event::Promote,
+            35 => Event::Lease { slot, kind: self.below(4), renews: self.is(2).then_some(0), stop: self.stop() },
             _ => {
                 let source = self.below(SERVERS);
                 self.follow(source)
@@ -270,7 +271,7 @@ impl Chance {
     }
 }
 
-pub const KINDS_OF_EVENTS: usize = 36;
+pub const KINDS_OF_EVENTS: usize = 37;
 
 /// Which pairs and triples of events that follow each other are drawn, and how often: none may be missing for long.
 #[test]
@@ -280,7 +281,7 @@ fn every_pair_of_events_is_drawn() {
     let number = |event: &Event| kinds.iter().position(|kind| *kind == std::mem::discriminant(event)).unwrap();
     let mut pairs = vec![0u32; KINDS_OF_EVENTS.pow(2)];
     let mut triples = vec![0u32; KINDS_OF_EVENTS.pow(3)];
-    for seed in 0..20_000 {
+    for seed in 0..24_000 {
         let events: Vec<usize> = Chance(seed).story().events.iter().map(|(_, event)| number(event)).collect();
         events.windows(2).for_each(|two| pairs[two[0] * KINDS_OF_EVENTS + two[1]] += 1);
         events.windows(3).for_each(|three| {
