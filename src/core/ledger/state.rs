@@ -95,7 +95,10 @@ impl Ledger {
             floor: i64::MIN,
             window: Window::NONE,
         };
-        if waits {
+        // The page that says the same of another incarnation may be gone.
+        let meets_another =
+            known.file.is_some_and(|(marks, _)| marks.concern(ledger.me, &ledger.given_back).is_of_another);
+        if waits || watches && meets_another {
             ledger.wait(known.now, known.steady);
         }
         if let Some((marks, file)) = known.file {

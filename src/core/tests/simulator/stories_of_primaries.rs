@@ -32,6 +32,17 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
     ]);
 }
 
+/// A new primary is given the number of the old one, which goes on. Its file knows that number's mark; the page is created anew.
+#[test]
+fn an_old_primary_goes_on_while_its_number_comes_with_a_new_page() {
+    goes_well([
+        on(B, [follow(SECOND_NODE), Event::Pass { by: SECOND / 30 }, Event::Promote, make(1)]),
+        on(B, [Event::Restart { node: FIRST, preloads: false }, Event::Recreate { slot: 0, stop: None }]),
+        on(B, [Event::End { slot: 0, commits: true, stop: None }, Event::MakeOfMany { slot: 0 }]),
+        on(A, [Event::Make { slot: 0, kind: 5, count: 1, waits: false, stop: None }]),
+    ]);
+}
+
 /// The clock was ahead; the server gets another number and its own one again.
 #[test]
 fn a_number_that_comes_back_remembers_its_time() {
