@@ -36,7 +36,7 @@ const DATABASES: usize = 8;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// The role that called.
+    /// The role that its session has connected as.
     pub role: u32,
     /// Its application_name, with zeros after it.
     pub application: [u8; 64],
@@ -72,9 +72,7 @@ impl Lease {
         era: 0,
         by: Holder { role: 0, application: [0; 64] },
     };
-}
 
-impl Lease {
     /// The pool's era in which it was granted.
     pub const fn era(&self) -> u64 {
         self.era
@@ -168,7 +166,7 @@ impl Pool {
         &self.ledger
     }
 
-    /// Returns the pool with another ledger. What was granted in another era is above what may be granted now, or below it.
+    /// Returns the pool with another ledger. Time of another era is used time for this one, so its leases and pages do not matter.
     #[must_use]
     fn with(self, ledger: Ledger) -> Self {
         if ledger.era == self.ledger.era {
@@ -187,7 +185,7 @@ impl Pool {
         self.with(ledger)
     }
 
-    /// Returns the pool that continues at the present clock although later leases exist.
+    /// Returns the pool that continues at the current clock although later leases exist.
     #[must_use]
     pub fn accepted(self, now: i64) -> Self {
         self.with(self.ledger.accepted(now))
@@ -242,7 +240,7 @@ impl Pool {
         });
         let reach = &mut self.reaches[at];
         reach.known = reach.known(steady);
-        // What is on the way would never arrive if each extension began anew.
+        // The two seconds would never be over if each extension began them anew.
         if reach.known == reach.flushed && until > reach.flushed {
             (reach.flushed, reach.flushed_at) = (until, steady);
         }

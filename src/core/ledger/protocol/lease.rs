@@ -38,7 +38,7 @@ fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H:
     let pool = pool.having_read(page, writer.now(), writer.steady());
     // No page names the pool in this start's name before the file does.
     store(&writer, &server, Some(&pool), Some(page))?;
-    // Those of an earlier start, or from before a promotion.
+    // Memory may hold leases from before a promotion.
     writer.leases(|leases| leases.fill(Lease::NONE));
     writer.lock(|state| state.pool = Some(pool));
     Ok(())
