@@ -53,7 +53,7 @@ SORTS = [("sno", 1.05, "uuid")]
 DAY = "'[2026-01-05Z,2026-01-06Z)'"
 UUIDS = "'39646234-376d-3232-3232-323232323232' AND '39646364-6478-6878-7878-787878787878'"
 PLANS = [
-    (f"flake_during(id, {DAY}, 'twitter')", 1.25, "id BETWEEN 2007965264901046272 AND 2008327652766646271"),
+    (f"flake_during(id, {DAY}, 'twitter')", 1.2, "id BETWEEN 2007965264901046272 AND 2008327652766646271"),
     (f"sno_during(sno, {DAY})", 1.3, f"uuid BETWEEN {UUIDS}"),
 ]
 

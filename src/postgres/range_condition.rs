@@ -71,7 +71,7 @@ unsafe fn range_condition(
         }
         let span = &arguments[1..];
         let may_stand_twice = |(number, &argument): (usize, &*mut pg_sys::Node)| match depends_on_row(argument) {
-            false => is_small(argument),
+            false => is_atom(argument) || is_small(argument),
             true => number == 0 && is_cheap(root, argument),
         };
         if !span.iter().enumerate().all(may_stand_twice) {
