@@ -1,5 +1,5 @@
-"""The clients of leases in examples/lease: what they make of tests/vectors/lease.csv, how long an ID takes, and that no ID comes
-twice or from outside of a lease, whatever happens to them and to the server. FLAKE_LEASE_SECONDS is how long that is tried."""
+"""The lease clients in examples/lease: they compute tests/vectors/lease.csv, make an ID quickly, and never make an ID twice or
+outside of a lease, whatever happens to them and to the server. FLAKE_LEASE_SECONDS says how long the last test runs."""
 
 import collections
 import contextlib
@@ -28,17 +28,17 @@ EXAMPLES, PROGRAMS = ROOT / "examples/lease", ROOT / "tests/clients/lease"
 VECTORS = (ROOT / "tests/vectors/lease.csv").read_text()
 SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "30"))
 IS_LONG = SECONDS > 300
-# Of each language, and sessions.
+# How many clients there are of each language, and how many sessions.
 PROCESSES = 8 if IS_LONG else 2
-# Nanoseconds of an ID at most. Machines of tests are busy, so the best of many times counts.
+# Most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
 LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 60}
-# What the program in Python does at signals.
+# The faults that the Python client causes itself when it is sent a signal.
 SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
 POOL = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
 
 
 def lacks(language):
-    """What is not installed here."""
+    """Returns what this language lacks on this machine."""
     programs = {"typescript": CLIENTS / "node_modules/typescript/bin/tsc", "java": "javac", "go": "go", "rust": "rustc"}
     return None if shutil.which(programs.get(language, sys.executable)) else f"{language} is not there"
 
@@ -61,7 +61,7 @@ class Programs:
         subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=environment)
 
     def copied(self, name, *files):
-        """In a directory of their own: for each file, where it goes."""
+        """Copies files into a directory of their own."""
         for file, place in files:
             target = self.directory / name / place
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,12 +116,12 @@ def test_a_client_computes_the_vectors(programs, language):
 def test_an_id_takes_no_longer(programs, language):
     done = subprocess.run([*programs[language], "time"], capture_output=True, text=True, check=True)
     print(language, done.stdout)
-    # A compiler that has just started, or another processor, may take several times as long.
+    # Right after a compiler has started, or on another processor, an ID may take several times as long.
     assert 0 < int(done.stdout) < 10 * LANGUAGES[language]
 
 
 def use_go(database, directory):
-    """With Debian's packages, which are not modules."""
+    """Uses Debian's Go packages, which are not modules."""
     source = directory / "src/lease"
     source.mkdir(parents=True)
     shutil.copy(EXAMPLES / "lease.go", source)
@@ -158,7 +158,7 @@ def test_an_application_inserts_a_row_with_its_id(pool, programs, tmp_path, lang
 
 
 class Client:
-    """A process that makes IDs, and all that it and its children were given and have made."""
+    """A client process, and everything that it and its children have been granted and have made."""
 
     def __init__(self, language, command, environment, output):
         self.language, self.output = language, output
@@ -178,7 +178,7 @@ class Client:
 
 
 class Deployment:
-    """Clients of all languages, and what happens to them and to their server."""
+    """Clients of all languages, and faults of the clients and of their server."""
 
     def __init__(self, server, programs, languages, directory):
         self.server, self.programs, self.languages, self.directory = server, programs, languages, directory
@@ -221,7 +221,7 @@ class Deployment:
             time.sleep(0.02)
 
     def run(self, sessions):
-        """Restarts leave no new window for a minute."""
+        """Runs clients, sessions and faults. Restarts are rare, because no lease is granted for a minute after each."""
         for language in self.languages:
             for _ in range(PROCESSES):
                 self.start(language)
@@ -245,11 +245,11 @@ class Deployment:
 
 
 class Found:
-    """What one process has printed."""
+    """The output of one client process."""
 
     def __init__(self, file):
         self.windows, self.ids, self.none = [], [], collections.Counter()
-        # The last line of a process that was killed may lack a part.
+        # The last line of a killed process may be cut off.
         for line in file.read_text().split("\n")[:-1]:
             kind, *rest = line.split(" ", 1)
             if kind == "window":
@@ -268,7 +268,7 @@ class Found:
 
 @pytest.fixture
 def pool(own_servers):
-    """A server that has been up for long, and has leased before."""
+    """A server that started long enough ago to grant leases, and has granted some."""
     server = own_servers(*POOL, "max_connections=100", clock="+0", steady=True)
     for seconds in 0, 65, 3:
         server.let_pass(seconds)

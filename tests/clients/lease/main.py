@@ -1,6 +1,6 @@
-"""Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
-makes IDs until its input ends, and prints them with the windows that it was given, by psql. SIGUSR1 makes `load` fork; the child
-prints to a file of its own. SIGUSR2 sets its clock."""
+"""Runs examples/lease/lease.py. `vectors` computes tests/vectors/lease.csv again, `time` prints how many nanoseconds an ID
+takes, and `load` makes IDs until its input ends, then prints them with the leases that it got through psql. SIGUSR1 makes
+`load` fork, and the child prints to a file of its own. SIGUSR2 sets the clock that it sees."""
 
 import os
 import random
