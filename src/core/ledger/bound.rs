@@ -30,7 +30,7 @@ impl Bound {
     }
 }
 
-/// What a server knows of horizons: the ones that bind it, and the bound that it writes for others.
+/// A server's knowledge of horizons: the ones that bind it, and the bound that it writes for others.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizons {

@@ -60,11 +60,11 @@ pub struct State {
     pub opened_at: Option<i64>,
     /// Transactions that began after the ledger have this transaction ID or a later one.
     pub first_xid: u64,
-    /// What is known of the file.
+    /// The state of the file.
     pub file: FileState,
 }
 
-/// What this server knows of its file.
+/// The state of the file, as far as this server knows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileState {
     /// The number of the last record.
@@ -102,7 +102,7 @@ pub struct Page {
     pub last_value: Option<i64>,
 }
 
-/// What to do with a page.
+/// A decision about a page.
 #[derive(Debug)]
 pub enum Change {
     /// Leave it: it contains everything.
@@ -111,7 +111,7 @@ pub enum Change {
     Write(Vec<u8>, i64),
 }
 
-/// Services of the server that raise no error. Code that holds a lock calls only these and those of [`Writer`].
+/// Services of the server that raise no error. Code that holds a lock calls only these, and the services of a [`Writer`].
 pub trait Server {
     /// The clock: microseconds since 1970.
     fn now(&self) -> i64;

@@ -12,7 +12,7 @@ use super::window::Window;
 /// How far ahead of the clock time is granted to sessions, in microseconds. A crash can cost that much time.
 pub const AHEAD: i64 = 3_000_000;
 
-/// What is known when a ledger begins, after a start or a promotion.
+/// The facts when a ledger begins, after a start or a promotion.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The clock.
@@ -57,7 +57,7 @@ pub struct Ledger {
     pub above: i64,
     /// All time that counts as used: the mark with margins, and everything below `above`.
     pub used: Used,
-    /// What is known of horizons.
+    /// This server's knowledge of horizons.
     pub horizons: Horizons,
     /// How often the window moved to time that does not follow it. Progress of another era does not count.
     pub era: u64,

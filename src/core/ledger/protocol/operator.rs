@@ -1,4 +1,5 @@
-//! What a superuser can do: flake_accept_clock makes time below later IDs usable again, and flake_start_above makes time unusable.
+//! The two functions for superusers: flake_accept_clock makes time below later IDs usable again, and flake_start_above makes time
+//! unusable.
 
 use std::sync::atomic::{Ordering, fence};
 
