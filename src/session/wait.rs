@@ -1,4 +1,4 @@
-//! Waits for the clock: it sleeps while the end is far, spins when it is near, and can always be interrupted.
+//! Waits for the clock: a session sleeps while the end is far, spins when it is near, and can be interrupted at any time.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::postgres::interrupts;
 
-/// The longest sleep; after it, the clock is read again, because it may have been set.
+/// The longest sleep. After it, the session reads the clock again, because the clock may have been set.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
-/// Shorter sleeps are not interruptible, which does not matter for so short a time.
+/// A shorter sleep cannot be interrupted, which does not matter for so short a time.
 const MIN_INTERRUPTIBLE_SLEEP: Duration = Duration::from_millis(2);
-/// A sleep may take this much longer than asked for, so the end of a wait is spun.
+/// A sleep may last this much longer than requested, so the session spins at the end of a wait.
 const OVERSLEEP: Duration = Duration::from_micros(25);
-/// The longest spin, so that a clock that stands still is not spun for.
+/// The longest spin, because the clock may stand still.
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
 /// Returns the wait event that pg_stat_activity shows.
