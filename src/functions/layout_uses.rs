@@ -1,7 +1,7 @@
-//! The objects of this database that name a layout by a constant, so that they would fail without it.
+//! Finds the objects of this database that name a layout by a constant, and would fail without that layout.
 //!
-//! PostgreSQL records that a default, an index or a view depends on a function of flake, not which layout it names. That
-//! stands in the node tree of the expression.
+//! PostgreSQL records that a default, an index or a view depends on a function of flake, but not which layout it names. Only the
+//! node tree of the expression has the name.
 
 #![allow(unsafe_code, reason = "reads what queries return")]
 

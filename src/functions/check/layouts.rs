@@ -183,7 +183,7 @@ fn relative(instant: i64, now: i64) -> String {
     }
 }
 
-/// Returns the layouts that column defaults and generated columns of this database name, and those of this session's generators.
+/// Returns the layouts that column defaults, generated columns of this database, and generators of this session use.
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
     let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();
