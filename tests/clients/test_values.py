@@ -27,7 +27,8 @@ def test_each_value_in_each_place(database, another, client):
     assert plain < set_up if client.lines else plain == set_up
     parts = plain, set_up - plain, set(all) - set_up
     assert parts[2] == set(client.fails)
-    check_row([client.name, client.version, *(", ".join(name for name in all if name in part) for part in parts), f"`{error}`"])
+    cells = ("all" if part == set(all) else ", ".join(name for name in all if name in part) for part in parts)
+    check_row([client.name, client.version, *cells, f"`{error}`"])
 
 
 def check_row(cells):
