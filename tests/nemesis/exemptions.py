@@ -43,8 +43,8 @@ def another_database(one, its, other, others, tick):
 
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
-    """It rests on "Together, the lag of the replication and the time that both run may last 2 seconds; if the old primary was
-    idle, the time that both run and the delay of the new one's clock"."""
+    """It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary
+    was idle, this limit is for the time that both run and the delay of the new one's clock"."""
     branch = parted(its, others)
     if branch is None or branch.copied or its.number != others.number or one.what == LEASE:
         return False
@@ -59,8 +59,8 @@ def a_lease_that_had_not_come_across(one, its, other, others, tick):
 
 
 def a_rewound_server(one, its, other, others, tick):
-    """It rests on "IDs that a server made after its WAL had parted from the new primary's, once `pg_rewind` or a new copy has
-    replaced its `flake.mark`, if its clock was ahead, or in the rest of their tick"."""
+    """It rests on "IDs that a server made after its WAL diverged from the new primary's, once `pg_rewind` or a new copy has
+    replaced its `flake.mark`, if its clock was ahead or the tick of the IDs is not over"."""
     branch = parted(its, others)
     if branch is None or its.node != others.node or its.number != others.number or its.memory is others.memory:
         return False
@@ -77,7 +77,7 @@ def an_earlier_state(one, its, other, others, tick):
 
 
 def two_servers_with_one_number(one, its, other, others, tick):
-    """It rests on "Covered if every server, also every standby, has a number of its own". A copy of the files was started
+    """It rests on "covered if every server, also every standby, has a number of its own". A copy of the files was started
     beside the original."""
     doubles = {branch for branch in lineage(others.branch) if branch.copied == "beside"} - set(lineage(its.branch))
     return its.number == others.number and any(one.ended > branch.cut for branch in doubles)
