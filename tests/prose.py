@@ -8,7 +8,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Where comments are read; pages are read everywhere.
-COMMENTS = ["scripts", "sql", "bench"]
+COMMENTS = ["scripts", "sql", "bench", "src", "tests"]
 MARKS = {".md": "", ".rs": "//[/!]?", ".sql": "--", ".py": "#", ".sh": "#", "": "#"}
 BEGINS = re.compile(r"\s*(?:\||#|\d+\. |[*-] )")
 

@@ -1,5 +1,5 @@
-//! The cases that docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven. Each says on which words of
-//! that page it rests, which `tests/repository/test_exemptions.py` compares.
+//! The cases that docs/explanation/guarantee.md does not cover, one function each. Every other duplicate is a failure. Each
+//! function quotes the words of the page that it rests on, and `tests/repository/test_exemptions.py` compares them with the page.
 //!
 //! `one` and `other` have made the same ID, in either order.
 
@@ -9,7 +9,7 @@ use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
 use crate::wal::Wal;
 
-/// The facts to judge by: the histories, and when each server's clock was last set.
+/// The facts: all histories of WAL, and when each server's clock was last set.
 pub struct Known<'a> {
     branches: &'a [Branch],
     databases: &'a [(usize, usize, usize)],
@@ -35,7 +35,7 @@ pub fn of(
     one: &Made,
     other: &Made,
 ) -> Option<usize> {
-    // Nothing is forgiven to a server that has its file.
+    // A server that still has its file needs no exemption.
     if one.server == other.server && one.life == other.life {
         return None;
     }
@@ -44,7 +44,7 @@ pub fn of(
 }
 
 impl Known<'_> {
-    /// How the history of one continues that of another, if it does: its first own branch.
+    /// Returns the first branch by which one maker's history continues the other's.
     fn continues(&self, new: &Made, old: &Made) -> Option<&Branch> {
         let mut branch = &self.branches[new.branch];
         loop {
@@ -56,12 +56,13 @@ impl Known<'_> {
         }
     }
 
-    /// The earlier one, the later one, and the branch that parted, if what the earlier one has written had not come across.
+    /// Returns the earlier maker, the later one, and the branch between them, if the later one has not replayed the earlier one's
+    /// ID.
     fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
         (!one.is_lease && !other.is_lease).then(|| self.divided(one, other))?
     }
 
-    /// The same of leases as well.
+    /// Like `parted`, but for leases too.
     fn divided<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
         let forth = self.continues(other, one).map(|branch| (one, other, branch));
         let parted = forth.or_else(|| self.continues(one, other).map(|branch| (other, one, branch)))?;
@@ -69,7 +70,7 @@ impl Known<'_> {
         branch.parent.is_some_and(|(_, end)| old.record > end).then_some(parted)
     }
 
-    /// Whether neither continues the other.
+    /// Whether neither history continues the other.
     fn are_strangers(&self, one: &Made, other: &Made) -> bool {
         one.branch != other.branch && self.continues(one, other).is_none() && self.continues(other, one).is_none()
     }
@@ -135,9 +136,9 @@ fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made)
         })
 }
 
-/// It rests on "the same for readers who have replayed the WAL of that moment". What the old primary has announced since then binds a
-/// new one only if that goes on with the old one's number, whose mark was ahead: for less than two seconds, and where the clocks are
-/// as near.
+/// It rests on "the same for readers who have replayed the WAL of that moment". A horizon that the old primary announced later
+/// binds a new primary only under the old one's number, because that number's mark was ahead of the clock, and only if it is less
+/// than two seconds later and the clocks differ by less than that.
 pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
     let is_set = old.stepped >= old.last || old.delay.abs() >= MARGIN;
     let database = horizon.database;
@@ -165,7 +166,7 @@ pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
     wal.acceptances_in(horizon.database) < wal.acceptances()
 }
 
-/// Where it is not so, this rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
+/// Otherwise this rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
 /// extension are not covered either". Only the file knew of them.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX
