@@ -124,8 +124,8 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
 }
 
 /// It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that the new
-/// primary has replayed. It is also covered until 2 seconds after the promotion, if both clocks are right and the new primary lends
-/// the worker, rather than a server that was given the pool's number".
+/// primary has replayed. A lease that was granted up to 2 seconds after the promotion is covered too, if both clocks are right and the
+/// new primary leases the worker to another application".
 fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     (one.is_lease || other.is_lease)
         && known.divided(one, other).is_some_and(|(old, new, branch)| {
