@@ -160,7 +160,7 @@ pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizo
 }
 
 /// It rests on "If `flake.mark` is lost after the call, or an older copy is put back, two servers can make IDs below all horizons of this
-/// one: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
+/// server: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
 /// tell how often its clock was accepted.
 pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
     wal.acceptances_in(horizon.database) < wal.acceptances()
