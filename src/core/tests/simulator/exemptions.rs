@@ -76,7 +76,7 @@ impl Known<'_> {
     }
 }
 
-/// It rests on "This holds for each database". The rows of a template belong to each database that was made of it.
+/// It rests on "in each database, IDs continue 2 seconds after the used time in the page". The rows of a template belong to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
