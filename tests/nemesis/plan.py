@@ -30,7 +30,8 @@ class Plan:
         # Where all clients are in one database, what holds for each database holds for all.
         self.databases = random.Random(f"{seed} databases").choice([1, 1, 3])
         # With lessees, some of whose servers have to run for a minute.
-        self.leases = "leases" not in WITHOUT and random.Random(f"{seed} leases").random() < 0.4
+        self.minutes = random.Random(f"{seed} minutes")
+        self.leases = "leases" not in WITHOUT and self.minutes.random() < 0.4
         self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
@@ -55,7 +56,7 @@ class Plan:
 
     def minute(self):
         """Servers lease a minute after their start, and two seconds after they know that somebody wants to."""
-        if not self.leases or self.random.random() < 0.5:
+        if not self.leases or self.minutes.random() < 0.5:
             return []
         return [("load", 0.5), ("minute",), ("load", 2.5)]
 
