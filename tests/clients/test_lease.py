@@ -44,12 +44,12 @@ def test_a_client_computes_the_vectors(programs, language):
 def test_an_id_takes_no_longer(programs, language):
     done = subprocess.run([*programs[language], "time"], capture_output=True, text=True, check=True)
     print(language, done.stdout)
-    # A compiler that has just started, or another processor, may take several times as long.
+    # Right after a compiler has started, or on another processor, an ID may take several times as long.
     assert 0 < int(done.stdout) < 10 * LANGUAGES[language]
 
 
 def use_go(database, directory):
-    """With Debian's packages, which are not modules."""
+    """Uses Debian's Go packages, which are not modules."""
     source = directory / "src/lease"
     source.mkdir(parents=True)
     shutil.copy(EXAMPLES / "lease.go", source)

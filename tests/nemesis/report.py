@@ -1,4 +1,4 @@
-"""The report on what a run has done and seen."""
+"""The report of a run: what was done, and what was seen."""
 
 import collections
 import os
@@ -8,7 +8,7 @@ from .consumers import FORGOTTEN
 
 
 class Report:
-    """Sums over the plans of a run."""
+    """Totals over the plans of a run."""
 
     def __init__(self):
         self.seeds, self.ids, self.rows, self.overlaps, self.thrown = [], 0, 0, 0, 0

@@ -64,7 +64,7 @@ class Main {
             try {
                 System.in.readAllBytes();
             } catch (IOException ended) {
-                // It ends anyway.
+                // The process is ending anyway.
             }
             Runtime.getRuntime().halt(0);
         });
