@@ -37,11 +37,11 @@ class Plan:
             self.steps += self.draw()
 
     def draw(self):
-        other = len(self.other)
+        other, count = len(self.other), 0 if self.leases else 0.7
         kinds = self.weighted({
             self.clock: 8, self.jitter: 5, self.ahead_and_back: 2, self.stand_still: 2, self.accept_clock: 1,
             self.start_above: 1, self.pause: 1, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
-            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: 0 if self.leases else 0.7,
+            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: count,
             self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
             self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
             self.follow: (5 if self.standbys else 20) if self.down else 0,

@@ -1,7 +1,9 @@
 //! Stories of lessees.
 
 use crate::layouts::{HOUR, SECOND};
-use crate::stories::{A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on};
+use crate::stories::{
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on,
+};
 use crate::story::Event;
 
 const fn lease(kind: usize) -> Event {
@@ -30,7 +32,7 @@ fn a_lease_that_has_given_way() {
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
 }
 
-/// The clock was an hour ahead while a lease was granted. Once the clock is accepted, leases go on where the pool had time before.
+/// The clock was an hour ahead while a lease was granted. Once the clock is accepted, leases begin after the time that the pool had before.
 #[test]
 fn leases_after_a_clock_that_was_ahead() {
     let ahead = [Event::Step { by: HOUR }, lease(1), pass(3), lease(1), Event::Step { by: -HOUR }];
