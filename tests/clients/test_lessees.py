@@ -1,6 +1,6 @@
-"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers that
-they move between. FLAKE_LEASE_SECONDS is how long that is tried: by default it is short, and a minute of the servers' time passes at
-once after each start."""
+"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers
+that they move between. FLAKE_LEASE_SECONDS is how long that is tried. By default it is short: a minute of the servers' time
+passes at once after each start."""
 
 import collections
 import contextlib
