@@ -55,24 +55,13 @@ pub fn define() {
 /// in force. Returns none if a client, a role or a database has set them for this session, which hides the server's.
 pub fn node() -> Option<(u32, u32)> {
     let is_known = !NODE_ID.is_shadowed() && !NODE_COUNT.is_shadowed();
-    is_known.then(values)?
-}
-
-fn values() -> Option<(u32, u32)> {
-    NODE_ID.value().zip(NODE_COUNT.value())
+    is_known.then(|| NODE_ID.value().zip(NODE_COUNT.value()))?
 }
 
 /// Returns `flake.lease_node` as the server's configuration sets it, if it does. Within, none if a client, a role or a database has
 /// set it for this session.
 pub fn lease_node() -> Option<Option<u32>> {
     (!LEASE_NODE.is_shadowed()).then(|| LEASE_NODE.value())
-}
-
-/// Returns the same in a process that no client, role or database has told anything, or None if the server's configuration has
-/// a value that is not valid.
-pub fn node_in_background_worker() -> Option<(u32, u32)> {
-    let is_valid = !NODE_ID.was_refused() && !NODE_COUNT.was_refused();
-    is_valid.then(values)?
 }
 
 /// Returns `flake.max_clock_wait`.

@@ -51,29 +51,12 @@ errors! {
     NoControlBlock { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs otherwise.",
         "Add flake to shared_preload_libraries, which reserves the memory, and restart the server.";
-    /// The server's own settings are not known here, whether or not a background worker has run to read them.
     #[error("number of this node is not known")]
-    NodeUnknown { has_run: bool } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        if *has_run {
-            "A background worker, which sees only the server's own configuration, found no valid flake.node_id and flake.node_count \
-             there."
-        } else {
-            "The client, the role or the database has set flake.node_id or flake.node_count, and no background worker could be \
-             started to read the server's."
-        },
-        if *has_run {
-            "Look for a value that is not a number, or a flake.node_id that is not below flake.node_count: in the configuration files, \
-             which you can reload, and on the server's command line, which needs a restart. The server's log names the value."
-        } else {
-            "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or increase \
-             max_worker_processes."
-        };
-    #[error("number of nodes is not known before the first ID")]
-    NodeNotInForce => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "The client, the role or the database has set flake.node_id or flake.node_count, which hides the server's from this \
-         session; or the server's own value, such as on its command line, is not a number.",
-        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; or make an ID first: \
-         its error says which of the server's values is wrong.";
+    NodeUnknown => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "This session cannot see flake.node_id and flake.node_count of the server: the client, the role or the database has set one \
+         of them, or the server's own value is not a number or was removed.",
+        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET. With flake in \
+         shared_preload_libraries, every session sees the server's.";
     /// Another version of the library, which computes shares in another way, serves this server start.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -1,6 +1,5 @@
 //! PostgreSQL's interfaces: calls and their arguments, plans, types, shared memory, settings. Nothing here knows of layouts.
 
-pub mod background;
 pub mod backtrace;
 pub mod call;
 pub mod encoding;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "pgrx does not wrap check hooks and placeholders")]
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use pgrx::pg_sys::GucSource::PGC_S_DEFAULT;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
@@ -14,21 +14,17 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 /// refuses that value, and the boot value is all that remains.
 pub struct ServerSetting {
     value: GucSetting<i32>,
-    placeholder: AtomicU8,
+    /// Whether there was a placeholder when it was defined. The value of one that has been removed from the configuration is empty.
+    had_placeholder: AtomicBool,
     /// Where the value that was checked last came from. It need not have been applied.
     checked_source: AtomicU32,
     /// Where the value in force came from.
     source: AtomicU32,
-    /// Whether the definition has left the boot value in the place of a placeholder's.
+    /// Whether the definition has left the boot value in the place of a placeholder's, and no value has been applied since.
     is_refused: AtomicBool,
     /// Whether it was defined when the server started. Nobody but the server's configuration has set it since.
     is_preloaded: AtomicBool,
 }
-
-const NO_PLACEHOLDER: u8 = 0;
-/// The placeholder of a value that has been removed from the configuration, or of an empty text.
-const EMPTY_PLACEHOLDER: u8 = 1;
-const PLACEHOLDER: u8 = 2;
 
 pub type CheckHook = unsafe extern "C-unwind" fn(*mut i32, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
 pub type AssignHook = unsafe extern "C-unwind" fn(i32, *mut c_void);
@@ -38,7 +34,7 @@ impl ServerSetting {
     pub const fn new(boot_value: i32) -> Self {
         Self {
             value: GucSetting::<i32>::new(boot_value),
-            placeholder: AtomicU8::new(NO_PLACEHOLDER),
+            had_placeholder: AtomicBool::new(false),
             checked_source: AtomicU32::new(PGC_S_DEFAULT),
             source: AtomicU32::new(PGC_S_DEFAULT),
             is_refused: AtomicBool::new(false),
@@ -55,16 +51,9 @@ impl ServerSetting {
         min: i32,
         (check, assign): (CheckHook, AssignHook),
     ) {
-        // SAFETY: the name is a C string, and the setting may be missing; a value is a C string.
-        let placeholder = unsafe {
-            let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
-            match value.as_ref() {
-                None => NO_PLACEHOLDER,
-                Some(0) => EMPTY_PLACEHOLDER,
-                Some(_) => PLACEHOLDER,
-            }
-        };
-        self.placeholder.store(placeholder, Ordering::Relaxed);
+        // SAFETY: the name is a C string, and the setting may be missing.
+        let had_placeholder = unsafe { !pg_sys::GetConfigOption(name.as_ptr(), true, false).is_null() };
+        self.had_placeholder.store(had_placeholder, Ordering::Relaxed);
         // SAFETY: it reads a variable of this process.
         self.is_preloaded.store(unsafe { pg_sys::process_shared_preload_libraries_in_progress }, Ordering::Relaxed);
         // SAFETY: the hooks do not panic.
@@ -83,7 +72,7 @@ impl ServerSetting {
                 None,
             );
         }
-        self.is_refused.store(placeholder != NO_PLACEHOLDER && self.has_boot_value(), Ordering::Relaxed);
+        self.is_refused.store(had_placeholder && self.has_boot_value(), Ordering::Relaxed);
     }
 
     /// Returns the value in force in this session, or None if it is negative.
@@ -109,11 +98,6 @@ impl ServerSetting {
         }
     }
 
-    /// Returns whether the definition has refused a value, and none of the server's has been applied since.
-    pub fn was_refused(&self) -> bool {
-        self.is_refused.load(Ordering::Relaxed) && self.placeholder.load(Ordering::Relaxed) == PLACEHOLDER
-    }
-
     /// Returns whether the value of a client, role or database may have replaced the server's value in this session.
     pub fn is_shadowed(&self) -> bool {
         // SAFETY: a number that does not change while the process runs.
@@ -122,7 +106,7 @@ impl ServerSetting {
         self.is_refused.load(Ordering::Relaxed)
             || is_parallel_worker
                 && !self.is_preloaded.load(Ordering::Relaxed)
-                && self.placeholder.load(Ordering::Relaxed) != NO_PLACEHOLDER
+                && self.had_placeholder.load(Ordering::Relaxed)
                 && self.has_boot_value()
     }
 }

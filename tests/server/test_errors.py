@@ -328,6 +328,7 @@ def test_a_cancellation_while_the_library_is_loaded(servers):
     """It warns of a setting that a client has set to what it cannot be. The input function of an array's elements is looked up
     when a value is read."""
     server = servers()
+    server.sql("SELECT flake_next('twitter')")
     with server.connect(options="-c flake.node_id=x") as db:
         with pytest.raises(psycopg.errors.QueryCanceled):
             db.execute("SELECT pg_cancel_backend(pg_backend_pid()), ('{' || repeat('2', 16) || '}')::sno[] FROM generate_series(1, 100000)")

@@ -1,18 +1,18 @@
-"""flake_lease: applications get workers of the pool for a while."""
+"""flake_lease: applications lease workers of the pool for a while."""
 
 import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
 SETTINGS = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
-# How long no lease is granted after a start, and how long a mark needs to come across, in seconds.
+# Seconds without leases after a start, and seconds that a mark needs to reach standbys.
 START, ACROSS = 65, 3
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
 
 
 @pytest.fixture
 def server(own_servers):
-    """A server that has been up for long."""
+    """A server that started long enough ago to grant leases."""
     server = own_servers(*SETTINGS, steady=True)
     lease(server)
     server.let_pass(START)
@@ -81,7 +81,7 @@ def test_after_a_restart_no_lease_is_granted_for_a_minute(own_servers):
     server.restart(mode="immediate")
     assert lease(server).wait > 50_000_000
     server.let_pass(START)
-    # The clock has not passed what was granted to the pool before.
+    # The clock has not yet passed the time that was granted to the pool before the restart.
     assert lease(server).wait > 50_000_000
     server.set_clock("+75")
     assert lease(server).wait <= 2_000_000

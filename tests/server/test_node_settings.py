@@ -37,14 +37,21 @@ def server_of_node_1(servers):
     return server
 
 
+def refused(db):
+    error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS).value.diag
+    assert error.message_primary == "number of this node is not known"
+    assert "ALTER ROLE or ALTER DATABASE … RESET" in error.message_hint
+
+
 @pytest.mark.parametrize("shadow", SHADOWS.values(), ids=SHADOWS)
-def test_the_first_session_after_a_start(server_of_node_1, shadow):
+def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(server_of_node_1, shadow):
     server = server_of_node_1
     server.restart()
     with server.connect(**{"user": "nobody"} | shadow) as db:
+        refused(db)
+        assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == (1,)
         assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (512, 1024)
-    assert server.value(WORKERS) == 1
     assert server.sql(NODE) == [(1, 2)]
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)
@@ -68,57 +75,29 @@ def test_parallel_workers(server_of_node_1):
         db.execute(PARALLEL)
         error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, query).value.diag
         assert error.context == "parallel worker"
-        assert db.execute(f"{WORKERS}").fetchone() == (1,)
+        assert server.value(WORKERS) == 1
         assert db.execute(query).fetchone() == (0,)
 
 
 def test_a_server_without_the_settings_is_node_0_of_1(servers):
     server = servers()
     server.restart()
-    with server.connect(options="-c flake.node_id=3 -c flake.node_count=4") as db:
-        db.execute("SELECT flake_next('twitter')")
-    with server.connect() as db:
-        notices = []
-        db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-        db.execute("SELECT flake_next('twitter')")
-        assert notices == []
+    server.value(WORKERS)
+    assert server.sql(NODE) == [(0, 1)]
 
 
-def test_without_a_background_worker_it_is_an_error_until_somebody_knows(servers):
-    server = servers(*NODE_1_OF_2, "max_worker_processes=0")
-    server.restart()
-    with server.connect(options="-c flake.node_id=0") as db:
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
-            db.execute(WORKERS)
-        assert error.value.diag.message_primary == "number of this node is not known"
-        assert "ALTER ROLE or ALTER DATABASE … RESET" in error.value.diag.message_hint
-        assert server.value(WORKERS) == 1
-        assert db.execute(WORKERS).fetchone() == (1,)
-
-
-def test_an_impossible_pair_is_said_and_can_be_corrected(servers):
-    server = servers("flake.node_id=2", "flake.node_count=2")
-    with server.connect(options="-c flake.node_id=0") as db:
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
-            db.execute(WORKERS)
-        assert error.value.diag.message_detail == (
-            "A background worker, which sees only the server's own configuration, found no valid flake.node_id and "
-            "flake.node_count there."
-        )
-        server.reload("flake.node_id=1")
-        assert server.value(WORKERS) == 1
-        assert db.execute(WORKERS).fetchone() == (1,)
-
-
-def test_what_is_no_number_is_said_and_can_be_corrected(servers):
+@pytest.mark.parametrize("value", ["2", "x"], ids=["too large", "not a number"])
+def test_a_wrong_number_can_be_corrected(servers, value):
     """The boot value is not what the configuration says."""
     server = servers()
-    server.restart("flake.node_id=x", "flake.node_count=2")
-    with server.connect(options="-c flake.node_id=0") as db:
-        error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, WORKERS).value.diag
-        assert "only the server's own configuration" in error.message_detail and "command line" in error.message_hint
+    server.restart(f"flake.node_id={value}", "flake.node_count=2")
+    with server.connect(options="-c flake.node_id=0") as db, server.connect() as other:
+        refused(db)
+        with pytest.raises((psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.InvalidParameterValue)):
+            other.execute(WORKERS)
         server.reload("flake.node_id=1")
-        assert db.execute(WORKERS).fetchone() == (1,)
+        assert server.value(WORKERS) == 1
+        assert db.execute(WORKERS).fetchone() == other.execute(WORKERS).fetchone() == (1,)
 
 
 def test_postgresql_reads_octal_numbers(servers):
@@ -138,8 +117,7 @@ def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
     with server.connect(options="-c flake.node_id=0") as db:
         db.execute("LOAD 'flake'")
         db.execute(look)
-        assert db.execute(WORKERS).fetchone() == (1,)
-        assert db.execute(NODE).fetchone() == (1, 2)
+        refused(db)
 
 
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])

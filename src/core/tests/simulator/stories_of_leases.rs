@@ -16,12 +16,12 @@ const fn pass(seconds: i64) -> Event {
     Event::Pass { by: seconds * SECOND }
 }
 
-/// A server that has been up for long grants a lease of a kind.
+/// A server that has been running for long grants a lease of a kind.
 fn granted(kind: usize) -> [Event; 5] {
     [lease(kind), pass(65), lease(kind), pass(3), lease(kind)]
 }
 
-/// Memory has room for two leases. The clock goes back to when a lease that gave way had not ended: its worker is not leased again.
+/// Memory has room for two leases. The clock goes back to before the end of a lease that gave way. Its worker is not leased again.
 #[test]
 fn a_lease_that_has_given_way() {
     let others = [pass(20), lease(1), pass(46), lease(2), Event::Step { by: -26 * SECOND }, lease(0), lease(0)];
@@ -30,7 +30,7 @@ fn a_lease_that_has_given_way() {
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
 }
 
-/// A server is given the number of the pool: it makes no ID in the ticks of a lease.
+/// A server is given the pool's number. It makes no ID in the ticks of a lease.
 #[test]
 fn a_server_under_the_number_of_the_pool() {
     let restart = Event::Restart { node: SECOND_NODE, preloads: false };
@@ -41,8 +41,8 @@ fn a_server_under_the_number_of_the_pool() {
     ]);
 }
 
-/// A lessee asks, the session stops anywhere, and the server crashes; the lessee continues at the standby, which lags less than two
-/// seconds.
+/// A session stops anywhere while it grants a lease, and the server crashes. The lessee continues at a standby that lags by less
+/// than two seconds.
 #[test]
 fn a_standby_takes_over_while_a_lease_is_granted() {
     at_each_point(|stop| {
@@ -61,8 +61,8 @@ fn a_standby_takes_over_while_a_lease_is_granted() {
     });
 }
 
-/// A database is created under the OID of another one, whose page said how far the pool reaches: the new one's page has to say it
-/// before a lease relies on it.
+/// A database is created under the OID of another one, whose page said how far the pool reaches. The new page must say so too
+/// before a lease ends in that time.
 #[test]
 fn a_database_that_takes_the_place_of_another_one() {
     goes_well([
@@ -76,7 +76,7 @@ fn a_database_that_takes_the_place_of_another_one() {
     ]);
 }
 
-/// The extension is dropped, and created again after a crash, while the clock is behind: the file knows of the leases.
+/// The extension is dropped, and created again after a crash, while the clock is behind. The file knows the pool's mark.
 #[test]
 fn an_extension_that_is_created_again() {
     let again = [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }];

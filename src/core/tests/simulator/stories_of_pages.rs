@@ -1,4 +1,4 @@
-//! Stories of pages: which are looked at, removed and created.
+//! Stories of pages that are read, removed and created.
 
 use crate::layouts::SECOND;
 use crate::operator::Ending;
@@ -7,7 +7,7 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A database is created anew under its old OID.
+/// A database is created again under its old OID.
 #[test]
 fn a_page_is_looked_at_not_remembered() {
     let created = Event::NewDatabase { database: 0 };
@@ -22,7 +22,7 @@ fn a_page_is_looked_at_not_remembered() {
     ]);
 }
 
-/// A transaction drops and creates the extension, makes IDs, and commits or not: then they are not covered after a failover.
+/// A transaction drops and creates the extension, makes IDs, and commits or not. If not, the IDs are not covered after a failover.
 #[test]
 fn a_creation_that_is_rolled_back() {
     let recreate = Event::Recreate { slot: 0, stop: None };
@@ -40,12 +40,13 @@ fn a_creation_that_is_rolled_back() {
         let forgiven = world.oracle.forgiven[2];
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
-    // The server itself knows.
+    // The server itself remembers the IDs.
     let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
-/// flake_start_above could not write the file, or may have: no page says what it was told, so IDs go on at once. The epilogue looks.
+/// flake_start_above fails, but its record may be on disk. No page has its argument, so IDs continue at once. The epilogue checks
+/// that.
 #[test]
 fn a_page_that_is_created_after_start_above_has_failed() {
     let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
@@ -53,7 +54,7 @@ fn a_page_that_is_created_after_start_above_has_failed() {
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
 }
 
-/// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
+/// A new primary reads a page, drops the extension, and crashes. The page that is created then contains what the file knows.
 #[test]
 fn a_page_that_was_only_looked_at_before_a_crash() {
     for ending in [Ending::Crash, Ending::Reboot(0)] {
@@ -70,7 +71,7 @@ fn a_page_that_was_only_looked_at_before_a_crash() {
     }
 }
 
-/// A session of a new primary is stopped anywhere in its first ID, and another one drops the extension, if the server knows the page.
+/// A session of a new primary is stopped anywhere in its first ID, and another one drops and creates the extension.
 #[test]
 fn a_page_that_is_removed_while_a_session_looks_at_it() {
     let start_above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
@@ -84,7 +85,7 @@ fn a_page_that_is_removed_while_a_session_looks_at_it() {
     }
 }
 
-/// A new primary has read the page for a snapshot from when it was a standby only, and the extension is dropped.
+/// A new primary has read the page only for a snapshot from when it was a standby, and the extension is dropped.
 #[test]
 fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
     let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
@@ -98,7 +99,8 @@ fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
     ]);
 }
 
-/// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
+/// A session is stopped anywhere while it asks for time, and again after it has written the page. Another one gets more time
+/// meanwhile.
 #[test]
 fn a_page_that_another_session_has_written_meanwhile() {
     let play = |stop, next| {
@@ -117,7 +119,7 @@ fn a_page_that_another_session_has_written_meanwhile() {
     at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
 }
 
-/// Another node creates the extension again, and the first one comes back without its file: the page says what it had used.
+/// Another node drops and creates the extension, and the first one returns without its file. The new page contains its used time.
 #[test]
 fn a_page_that_another_node_has_created_again() {
     goes_well([

@@ -8,7 +8,7 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A standby without its file is promoted, and its first act is to create the extension in another database.
+/// A standby without its file is promoted. It first creates the extension in another database, while the old primary still runs.
 #[test]
 fn an_old_primary_goes_on_while_another_database_comes_first() {
     let there = |at| (at, make(0));
@@ -32,7 +32,7 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
     ]);
 }
 
-/// A new primary is given the number of the old one, which goes on. Its file knows that number's mark; the page is created anew.
+/// A new primary is given the number of the old one, which still runs. The file knows that number's mark; the page is new.
 #[test]
 fn an_old_primary_goes_on_while_its_number_comes_with_a_new_page() {
     goes_well([
@@ -43,7 +43,7 @@ fn an_old_primary_goes_on_while_its_number_comes_with_a_new_page() {
     ]);
 }
 
-/// The clock was ahead; the server gets another number and its own one again.
+/// The clock was ahead. The server gets another number, and then its own number again.
 #[test]
 fn a_number_that_comes_back_remembers_its_time() {
     for database in [0, 1] {
@@ -58,7 +58,7 @@ fn a_number_that_comes_back_remembers_its_time() {
     }
 }
 
-/// A new primary is restarted while it waits for the old one: it waits again.
+/// A new primary is restarted while it waits for the old one.
 #[test]
 fn a_restart_while_a_new_primary_waits() {
     for restart in [vec![RESTART], vec![CRASH, START]] {
@@ -75,7 +75,8 @@ fn a_restart_while_a_new_primary_waits() {
     }
 }
 
-/// An old primary goes on until just before a new one has waited for it: its last tick is not gone on with.
+/// An old primary makes IDs until just before a new one stops waiting for it. The new one must not continue in the old one's last
+/// tick.
 #[test]
 fn a_tick_in_which_an_old_primary_has_ended() {
     let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
@@ -87,7 +88,7 @@ fn a_tick_in_which_an_old_primary_has_ended() {
     ]);
 }
 
-/// The last IDs of the old primary had not come across: they are covered while they span less than two seconds.
+/// The last IDs of the old primary are not replicated. They are covered if they span less than two seconds.
 #[test]
 fn what_had_not_come_across() {
     for eighths in 1..15 {
@@ -105,8 +106,8 @@ fn what_had_not_come_across() {
     }
 }
 
-/// The first to ask a new primary asks for a horizon, is stopped or killed anywhere, and the server is restarted: it goes on waiting
-/// for the old primary, of which it has not replayed the last.
+/// The first session on a new primary asks for a horizon and is stopped or killed anywhere, and the server is restarted. It must
+/// still wait for the old primary, whose last WAL it has not replayed.
 #[test]
 fn a_horizon_on_a_new_primary_that_is_restarted() {
     for ending in [Ending::InOrder, Ending::Crash] {
@@ -131,8 +132,8 @@ fn a_standby_of_another_number_that_takes_the_old_one_s() {
     ]);
 }
 
-/// flake_start_above is told of IDs that a dump has brought along; then the server is restarted, under another number and its own
-/// one, and goes on in the same database or in one whose page says nothing of it.
+/// flake_start_above is given the greatest ID of a dump. Then the server is restarted under another number and under its own again,
+/// and used in the same database, or in one whose page does not have the call.
 #[test]
 fn what_start_above_was_told_counts_under_another_number() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
@@ -149,7 +150,7 @@ fn what_start_above_was_told_counts_under_another_number() {
     }
 }
 
-/// The same, and a standby with a number of its own takes over.
+/// flake_start_above is called, and a standby takes over, perhaps with a number of its own.
 #[test]
 fn what_start_above_was_told_counts_after_a_failover() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
@@ -166,7 +167,7 @@ fn what_start_above_was_told_counts_after_a_failover() {
     }
 }
 
-/// A new primary is restarted before it has met the old one: that was idle in the other database, where it wakes up.
+/// A new primary is restarted before it has met the old one, which was idle in the other database and is used there again.
 #[test]
 fn a_restart_before_a_new_primary_has_met_the_old_one() {
     for restart in [vec![RESTART], vec![CRASH, START]] {
@@ -189,7 +190,8 @@ fn a_restart_before_a_new_primary_has_met_the_old_one() {
     }
 }
 
-/// Three promotions in a row, with a horizon asked for after each: the first ID comes as soon as after one. The epilogue looks.
+/// A horizon is asked for after each of three promotions in a row. The first ID comes as soon as after one. The epilogue checks
+/// that.
 #[test]
 fn promotions_in_a_row_cost_what_one_costs() {
     let ask = Event::Ask { slot: 0, stop: None };
@@ -200,7 +202,7 @@ fn promotions_in_a_row_cost_what_one_costs() {
     goes_well([on(A, [make(0), ask]), takes_over(B, A), takes_over(C, B), takes_over(A, C), takes_over(B, A)]);
 }
 
-/// After a start, a session learns what was prepared before, and is stopped anywhere, while another one asks for a horizon.
+/// After a start, a session learns of prepared transactions and is stopped anywhere, while another one asks for a horizon.
 #[test]
 fn two_sessions_ask_for_the_first_horizon() {
     let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];

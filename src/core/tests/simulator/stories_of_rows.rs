@@ -1,4 +1,4 @@
-//! Stories that lost a row once, in the product or in the protocol.
+//! Stories of lost rows.
 
 use crate::exhaustive::PASS;
 use crate::layouts::SECOND;
@@ -15,7 +15,7 @@ fn cover(ago: i64) -> Event {
     Event::Cover { slot: 0, ago, stop: None }
 }
 
-/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows of the horizon.
+/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the horizon.
 #[test]
 fn an_id_is_covered_first_after_a_start() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
@@ -27,7 +27,7 @@ fn an_id_is_covered_first_after_a_start() {
     }
 }
 
-/// The same after a promotion, on a server with another number too.
+/// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
 #[test]
 fn an_id_is_covered_first_after_a_promotion() {
     for node in [FIRST, SECOND_NODE] {
@@ -44,7 +44,7 @@ fn an_id_is_covered_first_after_a_promotion() {
     }
 }
 
-/// A horizon is asked for while a new primary waits for the old one, which then gets another number, and a clock that is behind.
+/// A horizon is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
 #[test]
 fn a_horizon_from_before_time_was_open() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
@@ -59,7 +59,7 @@ fn a_horizon_from_before_time_was_open() {
     }
 }
 
-/// A session made IDs on a standby with a number of its own, whose clock is behind: it sees the promotion.
+/// A session has tried to make IDs on a standby with a number of its own, whose clock is behind. It must notice the promotion.
 #[test]
 fn a_session_from_before_the_promotion() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
@@ -72,7 +72,7 @@ fn a_session_from_before_the_promotion() {
     ]);
 }
 
-/// A snapshot from after a crash sees a prepared transaction as running, which ends before anybody has learned of it.
+/// After a crash, a snapshot sees a prepared transaction as running. The transaction ends before any session has learned of it.
 #[test]
 fn a_snapshot_that_is_older_than_what_was_learned() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
@@ -83,7 +83,7 @@ fn a_snapshot_that_is_older_than_what_was_learned() {
     ]);
 }
 
-/// A transaction that was prepared is committed after a crash, or by a new primary.
+/// A prepared transaction is committed after a crash, or by a new primary.
 #[test]
 fn a_prepared_transaction_outlives_its_server() {
     let prepare = [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
@@ -98,7 +98,7 @@ fn a_prepared_transaction_outlives_its_server() {
     ]);
 }
 
-/// The file is lost twice, and a horizon is asked for before time is open, in a database whose page alone knows of another one.
+/// The file is lost twice. A horizon is asked for before time is granted, in a database whose page alone knows an earlier horizon.
 #[test]
 fn a_file_that_was_written_before_the_page_was_looked_at() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
@@ -121,7 +121,7 @@ fn end(slot: usize, stop: Option<u16>) -> Event {
     Event::End { slot, commits: true, stop }
 }
 
-/// The standby has what nobody has read yet, by a snapshot from before a horizon was published or from after.
+/// A standby has rows that no consumer has read yet. Its snapshot is from before a horizon was published, or from after that.
 #[test]
 fn a_standby_returns_what_was_published() {
     let read = [LOOK, Event::Ask { slot: 0, stop: None }, end(0, None)];
@@ -137,8 +137,8 @@ fn a_standby_returns_what_was_published() {
     assert!(first.instant < second.instant, "however long a transaction is open");
 }
 
-/// Of two transactions that commit, the one with the higher number is in the log first, and not shown yet when a horizon is asked
-/// for by a snapshot that sees the other one's end.
+/// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
+/// snapshot that sees the other one as ended asks for a horizon.
 #[test]
 fn a_snapshot_between_two_commits() {
     at_each_point(|stop| {
@@ -154,7 +154,7 @@ fn a_snapshot_between_two_commits() {
     });
 }
 
-/// A snapshot of the standby sees the last number as ended, and one before it as prepared.
+/// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
 #[test]
 fn a_snapshot_that_is_older_than_a_published_horizon() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
@@ -168,7 +168,7 @@ fn a_snapshot_that_is_older_than_a_published_horizon() {
     ]);
 }
 
-/// The clock of the primary was ahead when a horizon was published, and is accepted when it is right; in another database too.
+/// The primary's clock was ahead when a horizon was published, and is corrected and accepted, perhaps in another database.
 #[test]
 fn a_published_horizon_that_is_taken_back() {
     for database in [0, 1] {
@@ -185,7 +185,7 @@ fn a_published_horizon_that_is_taken_back() {
     }
 }
 
-/// A copy of the file knows of a horizon that was taken back since.
+/// A copy of the file has a horizon that was recalled since.
 #[test]
 fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
     goes_well([on(
@@ -201,7 +201,7 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
     )]);
 }
 
-/// The same while somebody publishes it.
+/// The clock is accepted while a session publishes a horizon.
 #[test]
 fn a_horizon_that_is_taken_back_while_it_is_published() {
     at_each_point(|stop| {
@@ -217,7 +217,8 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
     });
 }
 
-/// An old primary accepts its clock, and later goes on with the new one's data and its own file: the new one's horizons do not bind it.
+/// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's horizons do
+/// not bind it.
 #[test]
 fn an_acceptance_that_another_primary_did_not_know() {
     let ask = Event::Ask { slot: 0, stop: None };
@@ -229,7 +230,7 @@ fn an_acceptance_that_another_primary_did_not_know() {
     ]);
 }
 
-/// The clock is accepted, the file is restored from before, and a horizon is asked for: it is that from before, and binds again.
+/// The clock is accepted, the file is restored from before, and a horizon is asked for. The earlier horizon is back, and binds.
 #[test]
 fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
     let ask = Event::Ask { slot: 1, stop: None };
@@ -239,7 +240,7 @@ fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
     ]);
 }
 
-/// A new primary announces in one database what the old one did with its clock ahead, and learns in another that it was taken back.
+/// In one database, a new primary announces the horizon of the old one, whose clock was ahead. In another it learns of the recall.
 #[test]
 fn a_new_primary_that_learns_of_a_recall() {
     let ask = |slot| Event::Ask { slot, stop: None };

@@ -1,4 +1,4 @@
-//! Stories of sessions that stop, exit and are continued.
+//! Stories of sessions that stop, exit and have successors.
 
 use crate::layouts::SECOND;
 use crate::operator::Ending;
@@ -7,17 +7,18 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// The clock goes back after flake_start_above has returned: no session goes on below that.
+/// The clock goes back after flake_start_above has returned. No session continues below its argument.
 #[test]
 fn sessions_that_were_connected_start_above_too() {
     let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
     goes_well([on(A, [make(0), above, Event::Step { by: -3 * SECOND }]), on(A, again(0, true))]);
-    // In a transaction that began before, it may; but not in the next.
+    // A transaction that began before may continue below it, but the next one may not.
     let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true, stop: None }];
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
-/// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
+/// A session is stopped anywhere while it makes an ID, and flake_start_above is called. The call returns after the ID is made or
+/// given up.
 #[test]
 fn a_session_that_makes_an_id_while_others_start_above() {
     at_each_point(|stop| {
@@ -31,14 +32,14 @@ fn a_session_that_makes_an_id_while_others_start_above() {
     });
 }
 
-/// A session exits, and the clock goes back: the next one in its slot goes on after its last ID.
+/// A session exits, and the clock goes back. The slot's next owner continues after the last ID.
 #[test]
 fn a_session_that_exits_is_continued() {
     let exit = Event::Exit { slot: 0, stop: None };
     goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
 }
 
-/// A session goes on in another database, in the tick in which its slot's last owner has ended: that is in the page there.
+/// A session continues in another database, in the tick in which the slot's last owner has stopped. The page there has that tick.
 #[test]
 fn a_session_that_is_continued_in_another_database() {
     let some = Event::Make { slot: 0, kind: 0, count: 5, waits: false, stop: None };
@@ -56,7 +57,7 @@ fn a_session_that_is_continued_in_another_database() {
     ]);
 }
 
-/// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
+/// A session is terminated anywhere while it asks for time, and the clock goes back. Its slot has given up the granted time.
 #[test]
 fn a_session_that_is_terminated_in_the_middle_of_an_id() {
     at_each_point(|stop| {
@@ -71,7 +72,7 @@ fn a_session_that_is_terminated_in_the_middle_of_an_id() {
     });
 }
 
-/// Of what the exit note and later buffered records had written, a crash of the machine keeps any sectors.
+/// The machine crashes. Any sectors of an exit note, and of records that were written later and not flushed, may be on disk.
 #[test]
 fn a_disk_that_tears() {
     let crash = |round: u64| {
@@ -89,7 +90,7 @@ fn a_disk_that_tears() {
     });
 }
 
-/// A session is stopped anywhere while it exits, and another one makes IDs: what the exit note gives back is not used.
+/// A session is stopped anywhere while it exits, and another one makes IDs. The exit note does not give back what that one uses.
 #[test]
 fn an_exit_note_beside_another_session() {
     at_each_point(|stop| {
@@ -97,14 +98,14 @@ fn an_exit_note_beside_another_session() {
         let go_on = Event::GoOn { slot: 0, stop: None };
         let pass = Event::Pass { by: SECOND / 2 };
         let one = goes_well([on(A, [make(0), exit, pass, make(1), go_on, CRASH, START]), on(A, again(0, false))]);
-        // Two exit at once, and a third one comes.
+        // Two sessions exit at once, and a third one begins.
         let other = Event::Exit { slot: 1, stop: Some(stop / 2) };
         let last = Event::GoOn { slot: 1, stop: None };
         let two = goes_well([
             on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
             on(A, again(0, false)),
         ]);
-        // The last one to exit finds what the one has left that has got further and is stopped for good.
+        // The last session to exit finds the progress of an earlier one, which got further and was stopped for good.
         let earlier = [make(1), pass, make(0)];
         let further = goes_well([
             on(A, [pass]),
