@@ -57,10 +57,10 @@ def places(habits, path, text):
 def main():
     """Prints each place, and what to write instead."""
     rules = tomllib.loads((ROOT / "tests/prose.toml").read_text())
-    found, unused = [], {right["text"] for right in rules["right"]}
+    found, unused = [], {right["text"] for right in rules.get("right", [])}
     for path in files():
         for number, text in paragraphs(path):
-            right = {quoted for quoted in (right["text"] for right in rules["right"]) if quoted in text}
+            right = {quoted for quoted in (right["text"] for right in rules.get("right", [])) if quoted in text}
             unused -= right
             for quoted in right:
                 text = text.replace(quoted, "")

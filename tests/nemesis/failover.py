@@ -52,7 +52,7 @@ def crawling(cluster, nodes):
 
 def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     if cut is not None:
-        stop_receiving(new)
+        new.server.stop_receiving()
         time.sleep(cut)
     if restarted:
         new.server.sql("CHECKPOINT")
@@ -111,13 +111,6 @@ def parting(cluster, old, new, copied=""):
     made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
     return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
-
-
-def stop_receiving(standby):
-    standby.server.sql("ALTER SYSTEM SET primary_conninfo = ''")
-    standby.server.reload()
-    while standby.server.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
-        time.sleep(0.02)
 
 
 def restart_standby(standby):

@@ -9,6 +9,8 @@ use flake_core::{
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
+/// The ones that the page shows.
+const SHOWN: [u32; 3] = [1, 32, 1024];
 const CONNECTIONS: [u32; 3] = [100, 500, 2000];
 /// Server processes that have slots in addition to connections: the default of PostgreSQL 18. Earlier versions have 22.
 const OTHERS: u32 = 36;
@@ -189,7 +191,7 @@ fn grouped(number: u64) -> String {
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for source in sources().into_iter().filter(|source| source.ends > TODAY) {
-        let cells = NODES.map(|nodes| {
+        let cells = SHOWN.map(|nodes| {
             let cells = CONNECTIONS.map(|connections| cell(&source, nodes, connections));
             if cells.iter().all(|cell| cell == "–") { "–".to_owned() } else { cells.join(" · ") }
         });
@@ -199,9 +201,9 @@ fn table() -> String {
             None => rows.push((source.name, cells)),
         }
     }
-    let heads = NODES.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { grouped(nodes.into()) });
+    let heads = SHOWN.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { grouped(nodes.into()) });
     let mut table = format!("| layout | nodes at most | {} |\n|---|---:|", heads.join(" | "));
-    table.push_str(&"---:|".repeat(NODES.len()));
+    table.push_str(&"---:|".repeat(SHOWN.len()));
     for (names, cells) in rows {
         write!(table, "\n| {names} | {cells} |").unwrap();
     }

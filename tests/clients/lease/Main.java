@@ -74,7 +74,7 @@ class Main {
             try {
                 for (int n = 0; n < 10; n++) made.append(ids.next()).append('\n');
             } catch (IllegalStateException none) {
-                made.append(("none " + none.getCause()).replace('\n', ' ')).append('\n');
+                made.append(("none " + System.currentTimeMillis() * 1000 + " " + none.getCause()).replace('\n', ' ')).append('\n');
             }
             say(made.toString());
         }

@@ -1,9 +1,9 @@
 """Writes tests/vectors/lease.csv: what a lease client must make and ask for. The definitions here are independent of every
 client.
 
-The IDs of a client are the pairs (tick, n) in order. The next ID has the tick of the server's clock, or the tick of the last ID
-if that is later, and the lowest n that is free in that tick. It exists if the lease has this tick and n is less than count.
-"""
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or the tick of the last ID
+where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count. After
+a window that ends before the last ID does, the server's clock was ahead, and the pairs begin anew."""
 
 import random
 
@@ -31,7 +31,7 @@ class Client:
             row = [worker, start, end, self.shift, worker * self.count, self.count, self.epoch, self.length, now, until, 0]
         self.lines.append(f"answered,{sent},{came},{wall},{','.join(map(str, row))}")
         if wait:
-            self.due = came + wait
+            self.due = came + min(wait, HELD)
         elif came > sent + LATE:
             self.lose(came)
         else:
@@ -39,6 +39,8 @@ class Client:
                 self.chain = []
             self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall})
             self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
+            if all(tick >= end for tick, _ in self.used[-1:]):
+                self.used = []
 
     def lose(self, steady):
         self.ask, self.due = None, steady + SECOND
@@ -140,7 +142,8 @@ class Story:
         elif kind == "late":
             self.renew(network=LATE + choose.choice([-2, 0, 2, 30 * SECOND]))
         elif kind == "wait":
-            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=choose.choice([1, 2 * SECOND]))
+            wait = choose.choice([1, 2 * SECOND, 63 * SECOND])
+            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=wait)
         elif kind == "failed":
             client.failed(self.steady)
         elif kind == "stop":
@@ -160,6 +163,17 @@ def set_back(story):
     story.ids()
 
 
+def corrected(story):
+    """The server's clock was an hour ahead."""
+    story.new()
+    story.ids()
+    story.server -= 3600 * SECOND
+    story.new()
+    story.ids()
+    story.renew()
+    story.ids()
+
+
 def used_to_the_end(story):
     """Uses all IDs of the last tick of a lease, and makes none of the next tick."""
     story.new()
@@ -170,7 +184,7 @@ def used_to_the_end(story):
 
 def lines():
     choose = random.Random(57)
-    for play in set_back, used_to_the_end:
+    for play in set_back, used_to_the_end, corrected:
         for layout in LAYOUTS:
             story = Story(layout, choose)
             play(story)

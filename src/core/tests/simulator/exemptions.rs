@@ -76,7 +76,8 @@ impl Known<'_> {
     }
 }
 
-/// It rests on "This holds for each database". The rows of a template belong to each database that was made of it.
+/// It rests on "in each database, IDs continue 2 seconds after the used time in the page of the mark". The rows of a template belong
+/// to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -85,35 +86,35 @@ fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.number != other.number && !is_template(one, other) && !is_template(other, one)
 }
 
-/// It rests on "Covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
+/// It rests on "covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
 /// what the other has used.
 fn two_servers_with_one_number(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.are_strangers(one, other)
 }
 
-/// It rests on "IDs of a transaction that has created the extension and was rolled back, after a failover". The page was rolled back
-/// with the extension.
+/// It rests on "after a failover, IDs of a transaction that created the extension and was rolled back". The page was rolled back with
+/// the extension.
 fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.of_creator && one.record == usize::MAX || other.of_creator && other.record == usize::MAX
 }
 
-/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if that did not come across before a failover".
+/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if the standby had not replayed that before a failover".
 fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known
         .parted(one, other)
         .is_some_and(|(old, _, branch)| branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last)
 }
 
-/// It rests on "IDs of an old primary under a number that it was given so shortly before the failover that none of its marks had come
-/// across".
+/// It rests on "IDs that an old primary made under a new number, if the standby had not replayed a mark of that number before the
+/// failover".
 fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, _, branch)| {
         one.node != other.node || old.node != branch.node || !branch.is_known[old.database]
     })
 }
 
-/// It rests on "Together, the lag of the replication and the time that both run may last 2 seconds; if the old primary was idle, the
-/// time that both run and the delay of the new one's clock".
+/// It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary was idle,
+/// this limit is for the time that both run and the delay of the new one's clock".
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
@@ -123,8 +124,9 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
     })
 }
 
-/// It rests on "Leases of an old primary are covered if it and the replication lag at most 2 seconds, or if both clocks are right and a
-/// new lease is asked for, not another server given the pool's number".
+/// It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that the new
+/// primary has replayed. A lease that was granted up to 2 seconds after the promotion is covered too, if both clocks are right and the
+/// new primary leases the worker to another application".
 fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     (one.is_lease || other.is_lease)
         && known.divided(one, other).is_some_and(|(old, new, branch)| {
@@ -145,25 +147,28 @@ pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Ho
     has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
 }
 
-/// It rests on "IDs can be below earlier horizons, also if this server goes on later with the data of another one".
+/// It rests on "After `flake_accept_clock`, this server can make IDs below horizons that were returned before the call. If it later
+/// takes over the data of another server, for example by `pg_rewind`, it can also make IDs below that server's horizons that were
+/// returned before the call".
 pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
 }
 
-/// It rests on "and then below later ones of that one too if its clock was accepted less often". The server's file counts more
-/// acceptances than the other's page.
+/// It rests on "below its later horizons too, if its clock was accepted less often". The server's file counts more acceptances than the
+/// other's page.
 pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
 }
 
-/// It rests on "Where `flake.mark` was lost since, or an older copy was put back, a server that goes on from this one, or this one
-/// once that happens again". Not all of its pages know how often its clock was accepted.
+/// It rests on "If `flake.mark` is lost after the call, or an older copy is put back, two servers can make IDs below all horizons of this
+/// server: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
+/// tell how often its clock was accepted.
 pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
     wal.acceptances_in(horizon.database) < wal.acceptances()
 }
 
-/// If not, this rests on "horizons of a transaction that has created the extension, after a failover or the loss of `flake.mark`".
-/// Only the file has those horizons.
+/// Otherwise this rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
+/// extension are not covered either". Only the file knew of them.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX
 }

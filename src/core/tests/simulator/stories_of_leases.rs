@@ -1,7 +1,9 @@
 //! Stories of lessees.
 
-use crate::layouts::SECOND;
-use crate::stories::{A, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on};
+use crate::layouts::{HOUR, SECOND};
+use crate::stories::{
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on,
+};
 use crate::story::Event;
 
 const fn lease(kind: usize) -> Event {
@@ -28,6 +30,31 @@ fn a_lease_that_gave_way_is_not_granted_again() {
     let world = goes_well([on(A, granted(0)), on(A, [renew(0)]), on(A, others)]);
     let of_first_kind = world.oracle.leased.iter().filter(|lease| lease.made.kind == 0).count();
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
+}
+
+/// The clock was an hour ahead while a lease was granted. Once the clock is accepted, leases begin after the time that the pool had before.
+#[test]
+fn leases_after_a_clock_that_was_ahead() {
+    let ahead = [Event::Step { by: HOUR }, lease(1), pass(3), lease(1), Event::Step { by: -HOUR }];
+    let world = goes_well([on(A, granted(1)), on(A, ahead), on(A, [ACCEPT, pass(70), lease(1), pass(3), lease(1)])]);
+    assert_eq!(world.oracle.leased.len(), 3, "before, ahead, and after");
+}
+
+/// The clock was an hour ahead, and is accepted: what pages said of the hour does not hold for the leases after that. A standby that
+/// has replayed all takes over, and its clock is behind.
+#[test]
+fn a_standby_takes_over_after_a_clock_was_accepted() {
+    let ahead = [Event::Step { by: HOUR }, lease(1), pass(3), lease(1), Event::Step { by: -HOUR }];
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, granted(1)),
+        on(A, ahead),
+        on(A, [ACCEPT, pass(70), make(0), lease(1)]),
+        on(B, [REPLAY, Event::Step { by: -65 * SECOND }, Event::Promote]),
+        on(A, [CRASH]),
+        on(B, granted(1)),
+        on(B, [renew(1)]),
+    ]);
 }
 
 /// A server is given the pool's number. It makes no ID in the ticks of a lease.
