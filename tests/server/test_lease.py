@@ -141,7 +141,7 @@ def test_a_database_has_half_of_the_pool(server):
 
 
 @pytest.mark.parametrize("layout", ["sonyflake", "mastodon", "uniqueid"])
-def test_layouts_that_no_application_can_compose(server, layout):
+def test_layouts_that_no_application_can_compose_are_refused(server, layout):
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         lease(server, layout=layout)
 
@@ -169,7 +169,7 @@ def test_the_view_shows_who_has_a_lease(server):
     assert rows == [("twitter", one.worker, "postgres", "postgres", True, True)]
 
 
-def test_without_the_setting(own_servers):
+def test_without_the_setting_no_lease_is_granted(own_servers):
     server = own_servers()
     with pytest.raises(STATE) as error:
         lease(server)

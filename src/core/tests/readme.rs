@@ -1,4 +1,4 @@
-//! The crate's page for others.
+//! The README of the crate.
 
 #[test]
 fn the_readme_shows_the_example_that_tests_run() {
