@@ -25,7 +25,7 @@ fn granted(kind: usize) -> [Event; 5] {
 
 /// Memory has room for two leases. The clock goes back to before the end of a lease that gave way. Its worker is not leased again.
 #[test]
-fn a_lease_that_has_given_way() {
+fn a_lease_that_gave_way_is_not_granted_again() {
     let others = [pass(20), lease(1), pass(46), lease(2), Event::Step { by: -26 * SECOND }, lease(0), lease(0)];
     let world = goes_well([on(A, granted(0)), on(A, [renew(0)]), on(A, others)]);
     let of_first_kind = world.oracle.leased.iter().filter(|lease| lease.made.kind == 0).count();
@@ -59,7 +59,7 @@ fn a_standby_takes_over_after_a_clock_was_accepted() {
 
 /// A server is given the pool's number. It makes no ID in the ticks of a lease.
 #[test]
-fn a_server_under_the_number_of_the_pool() {
+fn a_server_under_the_pools_number_makes_no_id_in_a_leased_tick() {
     let restart = Event::Restart { node: SECOND_NODE, preloads: false };
     goes_well([
         on(A, granted(1)),
@@ -71,7 +71,7 @@ fn a_server_under_the_number_of_the_pool() {
 /// A session stops anywhere while it grants a lease, and the server crashes. The lessee continues at a standby that lags by less
 /// than two seconds.
 #[test]
-fn a_standby_takes_over_while_a_lease_is_granted() {
+fn a_lease_granted_during_a_failover_is_granted_once() {
     at_each_point(|stop| {
         let renewal = Event::Lease { slot: 0, kind: 1, renews: Some(0), stop: Some(stop) };
         let promote = on(B, [REPLAY, Event::Step { by: -40 * SECOND }, Event::Promote]);
@@ -91,7 +91,7 @@ fn a_standby_takes_over_while_a_lease_is_granted() {
 /// A database is created under the OID of another one, whose page said how far the pool reaches. The new page must say so too
 /// before a lease ends in that time.
 #[test]
-fn a_database_that_takes_the_place_of_another_one() {
+fn a_new_database_under_an_old_oid_learns_of_the_pool_before_it_leases() {
     goes_well([
         on(B, [follow(FIRST), Event::Step { by: -40 * SECOND }]),
         on(A, granted(1)),
@@ -105,7 +105,7 @@ fn a_database_that_takes_the_place_of_another_one() {
 
 /// The extension is dropped, and created again after a crash, while the clock is behind. The file knows the pool's mark.
 #[test]
-fn an_extension_that_is_created_again() {
+fn an_extension_that_is_created_again_knows_earlier_leases() {
     let again = [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }];
     goes_well([
         on(A, granted(1)),
