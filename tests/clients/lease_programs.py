@@ -16,7 +16,7 @@ LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 
 
 
 def lacks(language):
-    """What is not installed here."""
+    """A reason where the language is not installed."""
     programs = {"typescript": CLIENTS / "node_modules/typescript/bin/tsc", "java": "javac", "go": "go", "rust": "rustc"}
     return None if shutil.which(programs.get(language, sys.executable)) else f"{language} is not there"
 

@@ -1,5 +1,5 @@
-"""The clients of leases in examples/lease: what they make of tests/vectors/lease.csv, how long an ID takes, and what an application
-does with them. test_lessees.py has what happens to them."""
+"""The clients of leases in examples/lease: what they make of tests/vectors/lease.csv, how long an ID takes, and what an
+application does with it. Events that happen to them are in test_lessees.py."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
-"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers that
-they move between. FLAKE_LEASE_SECONDS is how long that is tried: by default it is short, and a minute of the servers' time passes at
-once after each start."""
+"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers
+that they move between. FLAKE_LEASE_SECONDS is how long that is tried. By default it is short: a minute of the servers' time
+passes at once after each start."""
 
 import collections
 import contextlib
@@ -20,7 +20,7 @@ SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "40"))
 IS_LONG = SECONDS > 300
 # Of each language, and sessions.
 PROCESSES = 8 if IS_LONG else 2
-# What the program in Python does at signals.
+# The program in Python acts on these signals.
 SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
 # How long it takes at most until a server that has started or was promoted leases again.
 START = 80
@@ -53,7 +53,7 @@ class Deployment:
         self.lessees.append(Lessee(language, self.programs[language], environment, self.directory / f"output_{number}"))
         self.running.append(self.lessees[-1])
 
-    # What happens to clients.
+    # Events of clients.
 
     def trouble(self):
         while not self.load.ends.is_set():
@@ -96,7 +96,7 @@ class Deployment:
                 self.refused[cause] = max(self.refused[cause], time.monotonic() - since[1])
             time.sleep(0.02)
 
-    # What happens to servers.
+    # Events of servers.
 
     @contextlib.contextmanager
     def right_clocks(self):
@@ -161,7 +161,7 @@ class Deployment:
             self.goes_on(standby)
 
     def both_lease(self):
-        """The old primary goes on for a while, and some clients ask it."""
+        """The old primary leases for a second more, and some clients ask it."""
         old, standby = self.server, self.made(standby_of=self.server)
         standby.restart("flake.node_id=3")
         with self.right_clocks():
@@ -189,7 +189,7 @@ class Deployment:
             self.goes_on(restored)
 
     def snapshot_beside(self):
-        """The files of an instant start beside the primary, which goes on for a second."""
+        """The files of an instant start beside the primary, which leases for a second more."""
         old = self.server
         with self.right_clocks():
             stopped = old.freeze()

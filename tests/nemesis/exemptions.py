@@ -35,7 +35,7 @@ def last(batch, tick):
 
 
 def another_database(one, its, other, others, tick):
-    """It rests on "in each database, IDs continue 2 seconds after the used time in the page"."""
+    """It rests on "in each database, IDs continue 2 seconds after the used time in the page of the mark"."""
     *_, first = lineage(its.branch)
     *_, second = lineage(others.branch)
     goes_on = first is second and its.memory is not others.memory
@@ -53,7 +53,8 @@ def an_old_primary_for_too_long(one, its, other, others, tick):
 
 
 def a_lease_that_had_not_come_across(one, its, other, others, tick):
-    """It rests on "covered if it was granted at most 2 seconds after the last WAL that the new primary has replayed"."""
+    """It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that
+    the new primary has replayed"."""
     branch = parted(its, others)
     return one.what == LEASE and branch is not None and not branch.copied and one.ended - branch.cut > LEAD
 

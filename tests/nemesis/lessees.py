@@ -1,5 +1,5 @@
-"""Applications that lease workers of the pool: processes that are stopped, forked and killed, also after a server has granted a lease
-and before they hear of it. No two leases of a worker have a tick in common, and no ID is outside of a lease."""
+"""Applications that lease workers of the pool: processes that are stopped, forked and killed, also after a server has granted a
+lease and before they hear of it. No two leases of a worker have a tick in common, and no ID is outside of a lease."""
 
 import contextlib
 import itertools
@@ -56,7 +56,7 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
     def lease(self, node, arguments):
         batch = self.cluster.oracle.begin(node, "postgres", "twitter", exemptions.LEASE)
         try:
-            with self.cluster.leasing, psycopg.connect(host=str(node.server.dir), user="postgres", dbname="postgres", connect_timeout=30) as db:
+            with self.cluster.leasing, node.server.connect(connect_timeout=30) as db:
                 row = db.execute(ASK, arguments).fetchone()
         except psycopg.Error as error:
             self.cluster.refusals.judge(node, error, "a lease")

@@ -150,7 +150,7 @@ class Server:
         self._cluster("promote")
 
     def stop_receiving(self):
-        """What the primary of this standby writes from here on is lost."""
+        """This standby gets nothing that its primary writes from here on."""
         self.sql("ALTER SYSTEM SET primary_conninfo = ''")
         self.reload()
         wait_until(lambda: not self.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"))

@@ -67,6 +67,22 @@ def test_a_lease_is_renewed_once(server):
     assert error.value.diag.message_hint == "Ask for a new lease, without a worker."
 
 
+def test_a_renewal_writes_nothing(server):
+    """Except one in five seconds, by which the pool reaches further."""
+
+    def written():
+        return server.value("SELECT pg_current_wal_insert_lsn()"), (server.dir / "data" / "flake.mark").stat().st_mtime_ns
+
+    one = lease(server)
+    for _ in range(10):
+        before = written()
+        for _ in range(5):
+            one = renew(server, one)
+        if written() == before:
+            return
+    pytest.fail("renewals write")
+
+
 def test_two_lessees_have_different_workers(server):
     assert len({lease(server).worker for _ in range(20)}) == 20
 
@@ -108,6 +124,9 @@ def test_a_server_makes_no_ids_of_its_own_pool(own_servers):
         with pytest.raises(STATE) as error:
             server.sql(query)
         assert error.value.diag.message_primary == "flake.lease_node is the number of this server"
+    assert server.sql("SELECT ok, detail FROM flake_check() WHERE name = 'leases'") == [
+        (False, "flake.node_id and flake.lease_node are both 1: applications make IDs of that number.")
+    ]
 
 
 def test_a_database_has_half_of_the_pool(server):

@@ -280,6 +280,7 @@ impl Pool {
         };
         let own = leases.iter().position(|lease| of_layout(lease) && lease.worker == worker);
         let last = own.map_or(i64::MIN, |at| leases[at].until);
+        // The floor is at most a microsecond after the window begins. It is here so that nobody has to rely on that.
         let from = now.max(last).max(floor).max(window.from);
         let reach = self.reach(request.database);
         let known = reach.map_or(i64::MIN, |reach| reach.known(steady));

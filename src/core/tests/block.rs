@@ -38,7 +38,7 @@ fn some() -> (Marks, FilePart) {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn marks_that_are_encoded_are_decoded() {
     let (marks, file) = some();
     for part in [Some(file), None] {
         let bytes = marks.encode(part.as_ref());
@@ -71,7 +71,7 @@ fn damaged_bytes_are_not_read() {
 
 /// A later version has more to say, in the room for it.
 #[test]
-fn what_a_later_version_keeps_stays() {
+fn bytes_of_a_later_version_are_copied() {
     let (marks, file) = some();
     let mut later = marks.encode(Some(&file));
     later[4..6].copy_from_slice(&2u16.to_le_bytes());
@@ -87,7 +87,7 @@ fn what_a_later_version_keeps_stays() {
 }
 
 #[test]
-fn a_form_that_needs_a_later_version_is_not_read() {
+fn a_format_that_needs_a_later_version_is_refused() {
     let mut later = some().0.encode(None);
     later[4..6].copy_from_slice(&3u16.to_le_bytes());
     later[6..8].copy_from_slice(&2u16.to_le_bytes());
@@ -115,7 +115,7 @@ fn gaps_without_room_count_as_used() {
 
 proptest! {
     #[test]
-    fn any_marks_are_read_again(
+    fn any_marks_are_encoded_and_decoded(
         nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<[i64; 2]>()), 0..MAX_MARKS),
         above in any::<i64>(),
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_nobody_wrote_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), SIZE)) {
+    fn random_bytes_are_refused_or_read_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), SIZE)) {
         bytes[..8].copy_from_slice(b"FLKM\x01\x00\x01\x00");
         bytes[17] = 0;
         bytes[19] = 0;

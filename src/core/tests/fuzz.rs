@@ -89,27 +89,27 @@ fn holds(target: &str, cases: u32, oracle: fn(&[u8])) {
 }
 
 #[test]
-fn definitions() {
+fn definitions_are_read_back_or_refused() {
     holds("definition", 4_000, oracles::written);
 }
 
 #[test]
-fn layouts() {
+fn layouts_convert_their_ids_both_ways() {
     holds("layout", 1_000, oracles::built);
     proptest!(config(4_000), |(decisions in prop::collection::vec(any::<u8>(), 0..400))| oracles::built(&decisions));
 }
 
 #[test]
-fn texts() {
+fn texts_are_read_back_or_refused() {
     holds("text", 2_000, oracles::text);
 }
 
 #[test]
-fn snos() {
+fn snos_are_read_back_or_refused() {
     holds("sno", 10_000, |data| oracles::sno(data, Sno::encode, Sno::decode));
 }
 
 #[test]
-fn pages() {
+fn pages_are_read_back_or_refused() {
     holds("page", 2_000, oracles::page);
 }

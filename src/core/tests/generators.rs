@@ -30,7 +30,7 @@ fn at(generator: &mut Generator<&Layout>, unix_ms: i64) -> Answer {
 }
 
 #[test]
-fn trace_of_the_textbook() {
+fn a_generator_follows_the_textbooks_trace() {
     let layout = built_in("snowflake").unwrap();
     let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
     for (clock, id) in [
@@ -77,7 +77,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
 }
 
 #[test]
-fn trace_of_snowflake_si_rolls_through_its_sequence() {
+fn a_generator_follows_the_trace_of_snowflake_si_and_rolls_through_its_sequence() {
     let layout = with_epoch("si", 1600000000000);
     let mut generator = above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0);
     for (clock, id) in [
@@ -98,7 +98,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
 }
 
 #[test]
-fn trace_of_the_60_bit_id() {
+fn a_generator_follows_the_trace_of_the_60_bit_id() {
     let layout = built_in("base64id").unwrap();
     let mut generator = above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021);
     thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
@@ -121,7 +121,7 @@ fn trace_of_the_60_bit_id() {
 }
 
 #[test]
-fn trace_of_the_eight_byte_id() {
+fn a_generator_follows_the_trace_of_the_eight_byte_id() {
     let layout = built_in("uniqueid").unwrap();
     let share = whole_worker(layout, (3 << 6) | 7);
     let mut generator = above(layout, &share, 1699999999999 * 1000, 0);
@@ -147,7 +147,7 @@ fn nothing_is_issued_in_the_tick_of_creation() {
 }
 
 #[test]
-fn time_before_the_epoch_and_after_the_last_tick() {
+fn time_before_the_epoch_and_after_the_last_tick_is_refused() {
     let layout = built_in("si").unwrap();
     let share = whole_worker(layout, 0);
     let end = layout.start_of(layout.last_tick()) + layout.tick_length();
@@ -290,7 +290,7 @@ fn ticks_of_centuries_have_steps_too() {
 
 /// By the arithmetic of XXH3, the second one has the key of the first.
 #[test]
-fn nobody_makes_a_layout_with_the_key_of_another_one() {
+fn no_definition_has_the_key_of_another_layout() {
     let layout = |epoch, tick| {
         let json = format!(r#"{{"like": "base64id", "epoch": "{epoch}", "tick": "{tick}"}}"#);
         Definition::from_json("made", &json).unwrap().layout("made").unwrap()
@@ -308,7 +308,7 @@ fn nobody_makes_a_layout_with_the_key_of_another_one() {
 
 /// So that a hash is never one of the small numbers.
 #[test]
-fn keys_tell_by_what_they_were_made() {
+fn keys_show_whether_a_layout_is_built_in_custom_or_sno() {
     let kind = |key: u64| key >> 62;
     assert!(BUILTIN.iter().all(|layout| kind(layout.key()) == 1));
     let snos = [None, Some(0), Some(32767)].map(|partition| SnoSource { partition }.key());
@@ -362,7 +362,7 @@ fn the_layouts_of_the_first_release() {
 
 /// 'leaf' is 'twitter' by another name; a layout with fewer timestamp bits of the same place ends earlier.
 #[test]
-fn a_generator_goes_on_for_layouts_of_the_same_bits() {
+fn a_generator_continues_for_layouts_of_the_same_bits() {
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;

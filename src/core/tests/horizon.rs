@@ -23,7 +23,7 @@ fn run(slot: &SlotTransactions, bound: i64, committed: Option<u64>) {
 }
 
 #[test]
-fn numbers_of_transactions_do_not_wrap_around() {
+fn transaction_ids_do_not_wrap_around() {
     let next = 7 << 32 | 5;
     assert_eq!(widened(next, 4), 7 << 32 | 4);
     assert_eq!(widened(next, 5), next);
@@ -70,7 +70,7 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
 }
 
 #[test]
-fn nothing_is_admitted_below_what_was_announced() {
+fn no_id_is_admitted_below_an_announced_horizon() {
     let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
     assert_eq!(slot.admit(&announced, 999, || {}), Err(1000));
     assert_eq!(slot.bound(), NONE);
@@ -139,7 +139,7 @@ struct World {
 
 /// Threads write IDs and commit, others read what is below the horizon: each row once, in order.
 #[test]
-fn threads_lose_nothing() {
+fn rows_of_concurrent_threads_are_not_lost() {
     const WRITERS: usize = 3;
     let slots: [SlotTransactions; WRITERS] = Default::default();
     let (announced, world) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()));

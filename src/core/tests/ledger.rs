@@ -171,7 +171,7 @@ fn each_partition_of_sno_has_its_own_progress() {
 
 /// Whether the oldest progress is stored first or last.
 #[test]
-fn more_generators_than_a_slot_has_room_for() {
+fn generators_that_find_no_room_in_a_slot_give_up_their_time() {
     for is_backwards in [false, true] {
         let server = One::at_noon();
         let at = |partition: i32| NOON + i64::from(partition) * 4000;
@@ -202,7 +202,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
 }
 
 #[test]
-fn what_is_below_the_floor_is_not_resumed() {
+fn progress_below_the_floor_is_not_resumed() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -214,7 +214,7 @@ fn what_is_below_the_floor_is_not_resumed() {
 }
 
 #[test]
-fn a_floor_that_the_clock_has_stepped_back_over() {
+fn ids_wait_for_a_floor_that_the_clock_has_stepped_back_over() {
     let server = One::at_noon();
     let mut session = server.of_sno(7);
     assert!(server.makes(&mut session, NOON + 12_000) && server.makes(&mut session, NOON));
@@ -253,7 +253,7 @@ fn snos_do_not_go_back_below_the_floor_of_the_slot() {
 }
 
 #[test]
-fn a_crash_with_the_clock_behind() {
+fn ids_wait_after_a_crash_if_the_clock_is_behind() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.session(twitter()), NOON));
     let server = server.restarted();
@@ -263,7 +263,7 @@ fn a_crash_with_the_clock_behind() {
 }
 
 #[test]
-fn an_exit_note_is_not_below_what_was_announced() {
+fn an_exit_note_is_not_below_an_announced_horizon() {
     let server = One::at_noon();
     protocol::join(&mut *server.alone.borrow_mut()).unwrap();
     let mut session = server.session(twitter());
@@ -276,7 +276,7 @@ fn an_exit_note_is_not_below_what_was_announced() {
 }
 
 #[test]
-fn a_ledger_that_is_raised_in_a_running_server() {
+fn sessions_follow_a_ledger_that_is_raised_in_a_running_server() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -300,13 +300,13 @@ fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
 }
 
 #[test]
-fn sessions_go_on_in_a_new_era() {
+fn sessions_continue_in_a_new_era() {
     let (server, mut session) = after_a_clock_that_was_ahead(twitter());
     assert!(server.makes(&mut session, NOON + 61 * SECOND));
 }
 
 #[test]
-fn progress_of_another_era_is_none() {
+fn progress_of_another_era_does_not_count() {
     let (server, session) = after_a_clock_that_was_ahead(twitter());
     server.exit(&session);
     assert!(server.makes(&mut server.session(twitter()), NOON + 61 * SECOND));
@@ -321,7 +321,7 @@ fn progress_of_another_era_is_none() {
 
 /// It would store what it has made there as progress of the old era, which nobody resumes.
 #[test]
-fn time_of_a_new_era_is_for_those_who_began_in_it() {
+fn only_generators_that_began_in_an_era_use_its_time() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -375,7 +375,7 @@ fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
 
 /// A sno was made in the past with the other tick-tock bit. That time is not accepted as unused.
 #[test]
-fn what_a_sno_goes_back_to_is_used() {
+fn a_unit_that_a_sno_goes_back_to_counts_as_used() {
     let server = One::at_noon();
     let past = NOON + HOUR / 2;
     let mut session = server.of_sno(7);

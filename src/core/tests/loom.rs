@@ -84,12 +84,12 @@ fn check(made: Option<i64>, horizon: Option<i64>) {
 }
 
 #[test]
-fn a_first_id_and_a_horizon_that_meet() {
+fn a_first_id_and_a_horizon_that_meet_see_each_other() {
     meet(Memory::new, |memory| memory.make(100).then_some(100), |memory| memory.ask(200, DATABASE), check);
 }
 
 #[test]
-fn an_id_that_is_covered_and_a_horizon_that_meet() {
+fn a_covered_id_and_a_horizon_that_meet_see_each_other() {
     let memory = || {
         let memory = Memory::new();
         assert!(memory.make(150));
@@ -100,7 +100,7 @@ fn an_id_that_is_covered_and_a_horizon_that_meet() {
 }
 
 #[test]
-fn a_first_id_of_a_new_owner_in_another_database() {
+fn a_first_id_of_a_new_owner_holds_horizons_of_its_own_database() {
     let make = |memory: &Memory| {
         memory.slot.begin(DATABASE + 1);
         memory.make(100).then_some(100)
@@ -139,12 +139,12 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
 }
 
 #[test]
-fn a_transaction_that_commits_while_a_horizon_is_asked_for() {
+fn a_transaction_that_commits_while_a_horizon_is_asked_for_is_not_missed() {
     ends_beside(&[], &[(10, 100)], 10);
 }
 
 #[test]
-fn transactions_that_commit_one_after_the_other() {
+fn transactions_that_commit_one_after_the_other_are_not_missed() {
     ends_beside(&[], &[(10, 100), (11, FAR)], 10);
     for snapshot in [9, 10] {
         ends_beside(&[(9, 50)], &[(10, 100)], snapshot);
@@ -155,7 +155,7 @@ fn transactions_that_commit_one_after_the_other() {
 }
 
 #[test]
-fn transactions_that_are_merged() {
+fn merged_transactions_are_not_missed() {
     for snapshot in [6, 7, 8, 9] {
         ends_beside(&[(6, FAR), (7, 2 * FAR), (8, 3 * FAR)], &[(9, 4 * FAR)], snapshot);
         ends_beside(&[(6, 4 * FAR), (7, 3 * FAR), (8, 2 * FAR)], &[(9, FAR)], snapshot);

@@ -23,7 +23,7 @@ fn concern(marks: &Marks, me: Author) -> (i64, bool) {
 }
 
 #[test]
-fn whom_a_mark_concerns() {
+fn a_mark_concerns_its_node_and_nodes_of_other_divisions() {
     let me = by(0, 2, 5, 8);
     for (writer, expected) in [
         (by(0, 2, 5, 8), (i64::MIN, false)),
@@ -81,7 +81,7 @@ fn the_margin_is_after_each_window() {
 }
 
 #[test]
-fn of_two_copies_of_a_mark_nothing_is_forgotten() {
+fn the_union_of_two_copies_of_a_mark_forgets_nothing() {
     let (one, same, other) = (by(1, 2, 5, 8), by(1, 2, 5, 9), by(1, 2, 6, 9));
     for (first, second, expected) in [
         ((one, 1000), (one, 2000), (one, 2000)),
@@ -117,7 +117,7 @@ fn copies_of_a_mark_are_not_compared() {
 }
 
 #[test]
-fn what_others_know_of_all_nodes_counts() {
+fn a_folded_mark_counts_for_every_node() {
     let until = 20 * MARGIN;
     let mut others = Marks::of_all(Used::before(until));
     others.bound = Bound { recalls: 0, instant: 7, incarnation: 2 };
@@ -145,7 +145,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     /// However many nodes there are and in whatever order they come, what is known to concern a node is all that was used.
     #[test]
-    fn full_marks_forget_nobody(
+    fn marks_without_room_are_folded_and_count(
         raised in prop::collection::vec((0..400u32, 0..100_000i64, any::<bool>()), 1..600),
         is_united in any::<bool>(),
         is_renumbered in any::<bool>(),

@@ -77,7 +77,7 @@ fn check_layout(layout: &Layout) {
 }
 
 #[test]
-fn each_worker_of_every_layout_is_of_the_node_that_has_it() {
+fn each_worker_of_every_layout_belongs_to_its_node() {
     let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates).collect();
     assert!(layouts.len() >= 15, "{}", layouts.len());
     layouts.into_iter().for_each(check_layout);
@@ -98,14 +98,14 @@ fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
 }
 
 #[test]
-fn each_worker_of_custom_layouts_is_of_the_node_that_has_it() {
+fn each_worker_of_custom_layouts_belongs_to_its_node() {
     for (coarse, fine) in [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)] {
         check_layout(&layout_of_workers(coarse, fine));
     }
 }
 
 #[test]
-fn each_sno_is_of_the_node_that_has_it() {
+fn each_sno_belongs_to_its_node() {
     const CALLERS: u64 = 1 << 15;
     let sno = |partition: u64, sequence: u64| {
         let anything = (partition ^ sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -129,7 +129,7 @@ fn each_sno_is_of_the_node_that_has_it() {
 }
 
 #[test]
-fn nobody_has_what_flake_only_reads() {
+fn an_id_of_a_read_only_layout_belongs_to_no_node() {
     let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates).collect();
     assert!(read_only.len() >= 8);
     for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
@@ -149,7 +149,7 @@ proptest! {
 
     /// However many workers and nodes there are.
     #[test]
-    fn a_worker_is_of_the_node_that_has_it(
+    fn a_worker_belongs_to_its_node(
         bits in (0u8..=30, 0u8..=31),
         count in prop_oneof![1u32..100, 1u32..],
         anything: u64,

@@ -95,7 +95,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn they_never_hold_too_little(steps in prop::collection::vec(step(), 1..120)) {
+    fn prepared_transactions_never_hold_too_little(steps in prop::collection::vec(step(), 1..120)) {
         let mut world = World::default();
         for step in steps {
             let running: Vec<u64> = world.running().collect();
@@ -127,7 +127,7 @@ proptest! {
 
 /// An open transaction keeps all that have ended from being forgotten. They hold nothing for snapshots that see them as ended.
 #[test]
-fn those_that_have_ended_make_room() {
+fn ended_transactions_make_room() {
     let mut world = World::default();
     world.begin(None, 1);
     let first = world.begin(Some(7), 1);
@@ -145,7 +145,7 @@ fn those_that_have_ended_make_room() {
 
 /// Nor does an open transaction that began among them, and made no ID, hold anything once another one has ended.
 #[test]
-fn an_open_transaction_among_those_that_have_ended() {
+fn an_open_transaction_keeps_its_entry_among_ended_ones() {
     let mut world = World::default();
     world.begin(None, 1);
     for bound in 10..100 {
@@ -162,7 +162,7 @@ fn an_open_transaction_among_those_that_have_ended() {
 
 /// Merged transactions of different databases stay apart as long as there is room for one of each.
 #[test]
-fn those_of_another_database_hold_nothing() {
+fn transactions_of_another_database_hold_nothing() {
     let mut world = World::default();
     world.begin(None, 1);
     let one = world.begin(Some(5), 1);
@@ -180,7 +180,7 @@ fn those_of_another_database_hold_nothing() {
 
 /// A snapshot from before the end of those that are kept as one is held at the least of their bounds.
 #[test]
-fn an_old_snapshot_is_held_by_what_is_kept_as_one() {
+fn ended_transactions_that_are_kept_as_one_hold_an_old_snapshot() {
     let mut world = World::default();
     let prepared: Vec<u64> = [40, 30, 50].map(|bound| world.begin(Some(bound), 1)).to_vec();
     world.begin(None, 1);
@@ -197,7 +197,7 @@ fn an_old_snapshot_is_held_by_what_is_kept_as_one() {
 }
 
 #[test]
-fn the_same_one_has_one_entry() {
+fn a_transaction_has_one_entry() {
     let mut world = World::default();
     world.begin(Some(5), 1);
     let mut table = world.table;

@@ -28,7 +28,7 @@ fn a_snapshot_sees_that_a_later_transaction_has_ended_or_all_earlier_ones() {
 }
 
 #[test]
-fn one_that_is_as_high_and_that_more_snapshots_may_use_is_enough() {
+fn a_horizon_that_more_snapshots_may_use_replaces_one_as_high() {
     let mut published = vec![one(10, 100)];
     assert!(!add(&mut published, one(10, 101)) && !add(&mut published, one(9, 100)));
     assert_eq!(published, [one(10, 100)]);
@@ -59,7 +59,7 @@ fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
 }
 
 #[test]
-fn what_was_published_before_a_recall_does_not_count() {
+fn horizons_that_were_published_before_a_recall_do_not_count() {
     let mut marks = Marks::default();
     marks.published.push(one(10, 100));
     marks.bind(Bound { recalls: 0, instant: 50, incarnation: 3 });
@@ -71,7 +71,7 @@ fn what_was_published_before_a_recall_does_not_count() {
 proptest! {
     /// The horizons that are kept are in order, so nobody is given a lower one for seeing more.
     #[test]
-    fn who_sees_more_is_given_a_higher_one(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
+    fn a_snapshot_that_sees_more_gets_a_higher_horizon(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
         let mut published = Vec::new();
         for &(horizon, next) in &all {
             add(&mut published, one(horizon, next));

@@ -1,6 +1,6 @@
 //! The crate's page for others.
 
 #[test]
-fn it_shows_the_example_that_tests_run() {
+fn the_readme_shows_the_example_that_tests_run() {
     assert!(include_str!("../README.md").contains(include_str!("../examples/ids.rs")));
 }

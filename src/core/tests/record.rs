@@ -158,7 +158,7 @@ fn a_fault_raises_an_error_and_is_left_alone() {
 
 /// A session that looks at a page of another incarnation has that on disk before it does anything else.
 #[test]
-fn what_a_page_says_is_on_disk_first() {
+fn the_content_of_a_page_is_in_the_file_before_it_counts() {
     let mut alone = alone();
     let by = Author { node: (0, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::default();
@@ -173,7 +173,7 @@ fn what_a_page_says_is_on_disk_first() {
 
 /// The page may be lost, with the extension or its database.
 #[test]
-fn the_file_keeps_what_the_page_says_of_other_nodes() {
+fn the_file_keeps_the_marks_of_other_nodes_from_the_page() {
     let mut alone = alone();
     let by = Author { node: (1, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;

@@ -22,7 +22,7 @@ fn make<S: IdSource>(own: &mut Resumable<S>, alone: &mut Alone, (now, count): (i
 }
 
 #[test]
-fn ids_of_earlier_eras_count() {
+fn ids_of_earlier_eras_are_counted() {
     let mut alone = Alone::new();
     let mut layouts = begin(&mut alone, built_in("twitter").unwrap());
     let mut snos = begin(&mut alone, SnoSource { partition: None });
@@ -39,7 +39,7 @@ fn ids_of_earlier_eras_count() {
 
 /// A layout of the same bits that ends earlier ends in the next era, too.
 #[test]
-fn what_was_adopted_is_followed_in_a_new_era() {
+fn an_adopted_rule_is_followed_in_a_new_era() {
     let mut alone = Alone::new();
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();

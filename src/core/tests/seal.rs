@@ -25,7 +25,7 @@ fn is_marked(block: u128) -> bool {
 
 /// FIPS 197, appendix B and C.1, and the four blocks of SP 800-38A, F.1.1.
 #[test]
-fn blocks_of_nist() {
+fn aes_encrypts_the_blocks_of_nist() {
     let of_38a = "2b7e151628aed2a6abf7158809cf4f3c";
     for (key, plain, cipher) in [
         (of_38a, "3243f6a8885a308d313198a2e0370734", "3925841d02dc09fbdc118597196a0b32"),
@@ -45,7 +45,7 @@ fn blocks_of_nist() {
 }
 
 #[test]
-fn vectors() {
+fn ids_and_public_ids_match_the_vectors() {
     let (mut sealed, mut refused) = (0, 0);
     for line in VECTORS.lines().skip(1) {
         let [secret, id, uuid, text] = line.split(',').collect::<Vec<_>>().try_into().expect(line);
@@ -116,7 +116,7 @@ fn neighbours_look_unrelated() {
 }
 
 #[test]
-fn names() {
+fn only_lower_case_words_are_names() {
     for name in ["a", "usr", "line_item", "a_b_c", &"x".repeat(63)] {
         assert!(is_name(name.as_bytes()), "{name}");
     }
@@ -126,7 +126,7 @@ fn names() {
 }
 
 #[test]
-fn malformed_texts() {
+fn malformed_texts_are_refused() {
     let sealed = Cipher::new(&SECRET).seal(42);
     let text = write("line_item", sealed);
     assert_eq!(read("line_item", text.as_bytes()), Some(sealed));
@@ -196,7 +196,7 @@ fn an_id_has_one_name() {
 }
 
 #[test]
-fn what_is_shown_of_a_secret() {
+fn a_range_shows_a_fingerprint_of_its_secret_and_is_read_from_it() {
     let range = Range::new(-5, &SECRET);
     assert_eq!(range.to_string(), format!("aes128-uuid8 -5 {}", fingerprint(&SECRET)));
     assert_eq!(Range::read(&range.to_string()), Some(range));
@@ -210,7 +210,7 @@ fn what_is_shown_of_a_secret() {
 
 proptest! {
     #[test]
-    fn what_was_sealed_opens(secret: [u8; 16], id: i64, name in "[a-z]([a-z_]{0,20}[a-z])?") {
+    fn sealed_ids_open(secret: [u8; 16], id: i64, name in "[a-z]([a-z_]{0,20}[a-z])?") {
         let cipher = Cipher::new(&secret);
         let sealed = cipher.seal(id);
         prop_assert!(is_marked(sealed));
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_not_sealed_does_not(secret: [u8; 16], block: u128) {
+    fn blocks_that_were_not_sealed_do_not_open(secret: [u8; 16], block: u128) {
         prop_assert_eq!(Cipher::new(&secret).open(block & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62), None);
     }
 }

@@ -224,7 +224,7 @@ fn most_of_a_tick_is_used() {
 }
 
 #[test]
-fn configurations_that_leave_nothing() {
+fn configurations_that_leave_a_slot_without_ids_are_refused() {
     let twitter = built_in("twitter").unwrap();
     assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
     assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));

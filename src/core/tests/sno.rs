@@ -33,7 +33,7 @@ fn decoded(text: &str) -> Result<Sno, usize> {
 }
 
 #[test]
-fn originals() {
+fn snos_of_the_original_are_read_and_made_alike() {
     let mut lines = include_str!("../../../tests/vectors/sno.csv").lines();
     assert_eq!(lines.next(), Some("given_us,starts_us,tick_tock,metabyte,partition,sequence,bytes,text"));
     let mut seen = 0;
@@ -62,7 +62,7 @@ fn originals() {
 }
 
 #[test]
-fn what_the_original_takes_and_we_refuse() {
+fn texts_that_only_the_original_accepts_are_refused() {
     assert_eq!(decoded("BRPK4Q72XWF2M63L"), Err(0));
     assert_eq!(decoded("zrpk4q72xwf2m63l"), Err(0));
     assert_eq!(decoded("brpk4q72xwf2m630"), Err(15));
@@ -187,7 +187,7 @@ struct Trace {
 struct TraceStep(Vec<u64>, u8, String, u64, u64, u64, u64);
 
 #[test]
-fn traces_of_the_original() {
+fn generators_follow_the_traces_of_the_original() {
     let traces: Vec<Trace> = serde_json::from_str(include_str!("../../../tests/vectors/sno_traces.json")).unwrap();
     assert_eq!(traces.len(), 9);
     for trace in traces {
@@ -222,7 +222,7 @@ fn traces_of_the_original() {
 }
 
 #[test]
-fn a_share_of_partitions_is_used_one_after_the_other() {
+fn partitions_of_a_share_are_used_one_after_the_other() {
     let share = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
     let mut generator = above(&share, EPOCH);
     assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });

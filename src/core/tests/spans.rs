@@ -43,7 +43,7 @@ fn instants_whose_ids_are_negative_are_refused() {
 }
 
 #[test]
-fn spans_of_sno() {
+fn a_span_of_snos_begins_and_ends_with_units() {
     let epoch = Sno::ZERO.instant();
     let units = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
     let spans = [
@@ -64,7 +64,7 @@ fn spans_of_sno() {
 }
 
 #[test]
-fn one_side_of_an_instant() {
+fn the_first_and_last_ids_around_an_instant_are_right() {
     let twitter = built_in("twitter").unwrap();
     let (epoch, last_tick) = (twitter.epoch(), twitter.start_of(twitter.last_tick()));
     let (tick, highest) = (1 << 22, i64::MAX as u64);
@@ -99,7 +99,7 @@ fn one_side_of_an_instant() {
 
 /// A range must not hold a number for which the filter raises an error.
 #[test]
-fn ids_without_a_hole() {
+fn layouts_whose_ids_have_no_hole_are_known() {
     let solid = |name: &str| built_in(name).unwrap().solid().map(|s| (s.lowest, s.highest, s.turns_negative));
     assert_eq!(solid("twitter"), Some((0, i64::MAX, false)));
     assert_eq!(solid("si"), Some((0, (1 << 53) - 1, false)));

@@ -84,7 +84,7 @@ fn an_exit_note_gives_back_the_end_of_the_window() {
 }
 
 #[test]
-fn who_a_server_is() {
+fn a_file_of_the_same_timeline_keeps_its_incarnation() {
     let known = file(of(ME, Used::before(NOON)), None);
     let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me;
     let start = 60;
@@ -149,7 +149,7 @@ fn a_page_that_touches_the_window_ends_its_era() {
 }
 
 #[test]
-fn accepting_the_clock() {
+fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
@@ -171,7 +171,7 @@ fn accepting_the_clock() {
 
 /// Horizons of another incarnation bind this one until they are taken back.
 #[test]
-fn accepting_the_clock_takes_horizons_back() {
+fn accepting_the_clock_recalls_horizons() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
     for ledger in [open(), Ledger::begin(&facts(None))] {
@@ -192,7 +192,7 @@ fn accepting_the_clock_takes_horizons_back() {
 
 /// Wherever horizons are asked for, what is granted is in the file and in the page as a bound.
 #[test]
-fn what_is_granted_binds_other_servers() {
+fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let until = |ledger: &Ledger| (ledger.horizons.bound.instant, ledger.horizons.bound.incarnation);
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
@@ -207,7 +207,7 @@ fn what_is_granted_binds_other_servers() {
 
 /// A horizon that is announced while no time is open binds servers, for a while at once, and no further than time was used.
 #[test]
-fn what_is_settled_is_bound() {
+fn an_announced_instant_binds_other_servers() {
     assert_eq!(open().settled(NOON + 1), (open(), NOON + 1));
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
     let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
@@ -222,7 +222,7 @@ fn what_is_settled_is_bound() {
 }
 
 #[test]
-fn starting_above() {
+fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
     assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
@@ -245,7 +245,7 @@ fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_a
 
 /// Time that a sno goes back to is used, and no other time is in its window.
 #[test]
-fn going_back() {
+fn a_generator_goes_back_to_the_floor_at_most() {
     let ledger = open();
     let used = ledger.granted(NOON + 100 * SECOND, 1 << 40, NOON + 100 * SECOND + 1).unwrap();
     let now = NOON + 50 * SECOND;

@@ -89,7 +89,7 @@ fn gaps_are_forgotten_after_as_much_used_time() {
 
 /// Where there is no room for a gap, the shortest goes; the one before all used time and the one that the clock is in stay.
 #[test]
-fn the_present_gap_has_a_place() {
+fn the_gap_around_the_clock_is_kept() {
     for becomes_shorter in [false, true] {
         let mut used = Used::NONE;
         for at in 0..40 {
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_used_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
+    fn used_time_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
         let to = from + length;
         let with = one.with(from, to, now);
         let (later, accepting, forgetting) = (one.later(by), one.accepting(now), one.forgetting(now, by));
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_given_back_is_free_and_nothing_else(one in any_used(), from in 0..END, length in 0..9i64) {
+    fn only_time_that_is_given_back_becomes_free(one in any_used(), from in 0..END, length in 0..9i64) {
         let to = from + length;
         let without = one.without(from, to);
         for instant in instants() {
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn questions_are_answered_instant_by_instant(one in any_used(), other in any_used(), from in 0..END, length in 0..9i64) {
+    fn each_query_of_a_set_agrees_with_its_instants(one in any_used(), other in any_used(), from in 0..END, length in 0..9i64) {
         let to = from + length;
         prop_assert_eq!(one.touches(from, to), (from..to).any(|at| is_used(&one, at)));
         prop_assert_eq!(one.includes(from, to), (from..to).all(|at| is_used(&one, at)));

@@ -30,7 +30,7 @@ fn layout_of(definitions: &HashMap<String, Definition>, name: &str, epoch_ms: i6
 }
 
 #[test]
-fn originals() {
+fn ids_of_the_originals_are_read_and_made_alike() {
     let definitions: HashMap<String, Definition> = serde_json::from_str(DEFINITIONS).unwrap();
     for (file, text) in FILES {
         let mut lines = text.lines();

@@ -1,6 +1,6 @@
 """Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
-makes IDs until its input ends, and prints them with the windows that it was given, by psql or by the socket LESSOR. SIGUSR1 makes `load` fork; the child
-prints to a file of its own. SIGUSR2 sets its clock."""
+makes IDs until its input ends, and prints them with the windows that it was given, by psql or by the socket LESSOR. SIGUSR1 makes
+`load` fork; the child prints to a file of its own. SIGUSR2 sets its clock."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 """Writes tests/vectors/lease.csv: what a lease client must make and ask for. The definitions here are independent of every
 client.
 
-The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or the tick of the last ID
 where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count. After
 a window that ends before the last ID does, the server's clock was ahead, and the pairs begin anew."""
 

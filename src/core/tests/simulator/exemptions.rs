@@ -76,7 +76,8 @@ impl Known<'_> {
     }
 }
 
-/// It rests on "in each database, IDs continue 2 seconds after the used time in the page". The rows of a template belong to each database that was made of it.
+/// It rests on "in each database, IDs continue 2 seconds after the used time in the page of the mark". The rows of a template belong
+/// to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -124,8 +125,8 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
 }
 
 /// It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that the new
-/// primary has replayed. It is also covered until 2 seconds after the promotion, if both clocks are right and the new primary lends
-/// the worker, rather than a server that was given the pool's number".
+/// primary has replayed. A lease that was granted up to 2 seconds after the promotion is covered too, if both clocks are right and the
+/// new primary leases the worker to another application".
 fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     (one.is_lease || other.is_lease)
         && known.divided(one, other).is_some_and(|(old, new, branch)| {
@@ -160,7 +161,7 @@ pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizo
 }
 
 /// It rests on "If `flake.mark` is lost after the call, or an older copy is put back, two servers can make IDs below all horizons of this
-/// one: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
+/// server: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
 /// tell how often its clock was accepted.
 pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
     wal.acceptances_in(horizon.database) < wal.acceptances()

@@ -12,7 +12,7 @@ use crate::story::Event;
 
 /// A horizon is asked for while the clock is ahead; the clock is corrected and accepted. A new node makes IDs at once.
 #[test]
-fn a_horizon_that_was_taken_back_binds_no_other_node() {
+fn a_recalled_horizon_binds_no_other_node() {
     let ask = Event::Ask { slot: 0, stop: None };
     let step = Event::Step { by: HOUR };
     let world = goes_well([
@@ -122,7 +122,7 @@ fn an_accepted_clock_does_not_take_start_above_back() {
 /// The flush of an accepted clock fails, so the record may be on disk. It must not lower horizons: not in a page that is created
 /// next, not after a crash, and not under another number.
 #[test]
-fn an_acceptance_that_may_be_on_disk() {
+fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
     let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
     let ask = Event::Ask { slot: 1, stop: None };
     at_each_point(|stop| {
@@ -146,7 +146,7 @@ fn an_acceptance_that_may_be_on_disk() {
 
 /// The clock is set back while it is accepted. The call recalls horizons before it returns.
 #[test]
-fn a_clock_that_is_set_back_while_it_is_accepted() {
+fn an_acceptance_recalls_horizons_before_it_returns() {
     let play = |stop, next| {
         let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
         goes_well([
@@ -160,7 +160,7 @@ fn a_clock_that_is_set_back_while_it_is_accepted() {
 
 /// Accepting the clock fails halfway, because the extension is about to be dropped. Generators must not begin where the clock was.
 #[test]
-fn an_acceptance_that_fails_halfway() {
+fn no_generator_begins_at_a_clock_whose_acceptance_failed() {
     at_each_point(|stop| {
         goes_well([
             on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
@@ -173,7 +173,7 @@ fn an_acceptance_that_fails_halfway() {
 
 /// The clock was ahead and accepted, and the file is deleted. There are IDs within five seconds.
 #[test]
-fn a_file_that_is_lost_after_an_accepted_clock() {
+fn a_lost_file_after_an_accepted_clock_costs_five_seconds_at_most() {
     for used_before in [false, true] {
         let others =
             if used_before { connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect() } else { vec![] };
@@ -208,7 +208,7 @@ fn a_file_that_was_restored_gives_nothing_back() {
 
 /// A clock jumps ahead twice. Both gaps are free once it is accepted.
 #[test]
-fn a_clock_that_jumps_twice() {
+fn both_gaps_of_a_clock_that_jumped_twice_are_free_once_accepted() {
     let jump = Event::Step { by: 15 * SECOND };
     let world = goes_well([
         on(
@@ -222,7 +222,7 @@ fn a_clock_that_jumps_twice() {
 
 /// The clock jumps ahead twice, and the file is lost twice in between.
 #[test]
-fn a_clock_that_jumps_twice_and_files_that_are_lost() {
+fn both_gaps_are_free_even_if_the_file_is_lost_twice() {
     let jump = Event::Step { by: 15 * SECOND };
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let late = Event::Make { slot: 1, kind: 0, count: 1, waits: true, stop: None };
@@ -231,7 +231,7 @@ fn a_clock_that_jumps_twice_and_files_that_are_lost() {
 
 /// The clock is ahead from the first ID on, and more gaps arise than there is room for. Once it is right, the time before is free.
 #[test]
-fn a_clock_that_is_ahead_before_the_first_id() {
+fn time_before_a_first_id_that_came_too_early_is_free_once_the_clock_is_right() {
     let mut events = vec![Event::Step { by: 60 * SECOND }, make(0)];
     for _ in 0..MAX_GAPS {
         events.extend([Event::Pass { by: 5 * SECOND }, make(0)]);
@@ -242,7 +242,7 @@ fn a_clock_that_is_ahead_before_the_first_id() {
 
 /// A tick of sno begins in free time and ends in used time. A generator must not go back to it.
 #[test]
-fn a_unit_that_reaches_into_used_time() {
+fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
     let sno = Event::Make { slot: 1, kind: LAYOUTS, count: 6, waits: false, stop: None };
     goes_well([on(
         A,
@@ -263,7 +263,7 @@ fn a_unit_that_reaches_into_used_time() {
 
 /// A used tick began before the window. The time that an exit note gives back must not contain it.
 #[test]
-fn a_tick_that_began_before_its_window() {
+fn an_exit_note_does_not_give_back_a_tick_that_began_before_its_window() {
     goes_well([on(
         A,
         [

@@ -17,7 +17,7 @@ fn cover(ago: i64) -> Event {
 
 /// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the horizon.
 #[test]
-fn an_id_is_covered_first_after_a_start() {
+fn an_id_that_is_covered_first_after_a_start_is_above_all_horizons() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     for restart in [vec![RESTART], vec![CRASH, START], vec![lose]] {
         for ago in [0, SECOND, 60 * SECOND] {
@@ -29,7 +29,7 @@ fn an_id_is_covered_first_after_a_start() {
 
 /// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
 #[test]
-fn an_id_is_covered_first_after_a_promotion() {
+fn an_id_that_is_covered_first_after_a_promotion_is_above_all_horizons() {
     for node in [FIRST, SECOND_NODE] {
         for ago in [0, SECOND, 60 * SECOND] {
             goes_well([
@@ -46,7 +46,7 @@ fn an_id_is_covered_first_after_a_promotion() {
 
 /// A horizon is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
 #[test]
-fn a_horizon_from_before_time_was_open() {
+fn a_horizon_from_before_time_was_granted_binds_the_next_number() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
     for wait in [0, SECOND] {
         goes_well([
@@ -61,7 +61,7 @@ fn a_horizon_from_before_time_was_open() {
 
 /// A session has tried to make IDs on a standby with a number of its own, whose clock is behind. It must notice the promotion.
 #[test]
-fn a_session_from_before_the_promotion() {
+fn a_session_from_before_the_promotion_notices_it() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
     let follow = Event::Follow { source: A, node: SECOND_NODE, keeps_file: false };
     goes_well([
@@ -74,7 +74,7 @@ fn a_session_from_before_the_promotion() {
 
 /// After a crash, a snapshot sees a prepared transaction as running. The transaction ends before any session has learned of it.
 #[test]
-fn a_snapshot_that_is_older_than_what_was_learned() {
+fn a_snapshot_from_before_a_prepared_transaction_was_learned_of_waits_for_it() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
         on(A, [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }, CRASH, START]),
@@ -85,7 +85,7 @@ fn a_snapshot_that_is_older_than_what_was_learned() {
 
 /// A prepared transaction is committed after a crash, or by a new primary.
 #[test]
-fn a_prepared_transaction_outlives_its_server() {
+fn a_prepared_transaction_holds_horizons_after_a_crash_and_a_failover() {
     let prepare = [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
@@ -100,7 +100,7 @@ fn a_prepared_transaction_outlives_its_server() {
 
 /// The file is lost twice. A horizon is asked for before time is granted, in a database whose page alone knows an earlier horizon.
 #[test]
-fn a_file_that_was_written_before_the_page_was_looked_at() {
+fn a_file_written_before_the_page_was_read_does_not_hide_its_horizon() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let stop = Event::Stop { ending: Ending::InOrder };
     let other = Event::Connect { slot: 1, database: 1 };
@@ -140,7 +140,7 @@ fn a_standby_returns_what_was_published() {
 /// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
 /// snapshot that sees the other one as ended asks for a horizon.
 #[test]
-fn a_snapshot_between_two_commits() {
+fn a_snapshot_between_two_commits_loses_no_row() {
     at_each_point(|stop| {
         goes_well([
             on(A, [PASS, PUBLISH]),
@@ -156,7 +156,7 @@ fn a_snapshot_between_two_commits() {
 
 /// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
 #[test]
-fn a_snapshot_that_is_older_than_a_published_horizon() {
+fn a_snapshot_that_is_older_than_a_published_horizon_loses_no_row() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
         on(A, [PASS, Event::Begin { slot: 0 }, micro(0), Event::Prepare { slot: 0, stop: None }, micro(0), PUBLISH]),
@@ -170,7 +170,7 @@ fn a_snapshot_that_is_older_than_a_published_horizon() {
 
 /// The primary's clock was ahead when a horizon was published, and is corrected and accepted, perhaps in another database.
 #[test]
-fn a_published_horizon_that_is_taken_back() {
+fn a_published_horizon_that_is_recalled_is_not_returned() {
     for database in [0, 1] {
         for ahead in [SECOND, 60 * SECOND] {
             goes_well([
@@ -187,7 +187,7 @@ fn a_published_horizon_that_is_taken_back() {
 
 /// A copy of the file has a horizon that was recalled since.
 #[test]
-fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
+fn a_horizon_in_an_older_file_stays_recalled() {
     goes_well([on(
         A,
         [
@@ -203,7 +203,7 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
 
 /// The clock is accepted while a session publishes a horizon.
 #[test]
-fn a_horizon_that_is_taken_back_while_it_is_published() {
+fn a_horizon_that_is_recalled_while_it_is_published_is_not_returned() {
     at_each_point(|stop| {
         goes_well([
             on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
@@ -220,7 +220,7 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
 /// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's horizons do
 /// not bind it.
 #[test]
-fn an_acceptance_that_another_primary_did_not_know() {
+fn a_server_that_accepted_its_clock_more_often_ignores_horizons_of_another_one() {
     let ask = Event::Ask { slot: 0, stop: None };
     goes_well([
         on(B, [follow(SECOND_NODE), Event::Promote]),
@@ -232,7 +232,7 @@ fn an_acceptance_that_another_primary_did_not_know() {
 
 /// The clock is accepted, the file is restored from before, and a horizon is asked for. The earlier horizon is back, and binds.
 #[test]
-fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
+fn a_horizon_in_a_restored_file_binds_again() {
     let ask = Event::Ask { slot: 1, stop: None };
     goes_well([
         on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
@@ -242,7 +242,7 @@ fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
 
 /// In one database, a new primary announces the horizon of the old one, whose clock was ahead. In another it learns of the recall.
 #[test]
-fn a_new_primary_that_learns_of_a_recall() {
+fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
     let ask = |slot| Event::Ask { slot, stop: None };
     goes_well([
         on(A, [Event::Step { by: 60 * SECOND }, ask(0)]),

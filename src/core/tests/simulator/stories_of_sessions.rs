@@ -20,7 +20,7 @@ fn sessions_that_were_connected_start_above_too() {
 /// A session is stopped anywhere while it makes an ID, and flake_start_above is called. The call returns after the ID is made or
 /// given up.
 #[test]
-fn a_session_that_makes_an_id_while_others_start_above() {
+fn start_above_waits_for_a_session_that_is_making_an_id() {
     at_each_point(|stop| {
         let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
@@ -41,7 +41,7 @@ fn a_session_that_exits_is_continued() {
 
 /// A session continues in another database, in the tick in which the slot's last owner has stopped. The page there has that tick.
 #[test]
-fn a_session_that_is_continued_in_another_database() {
+fn a_tick_that_is_continued_in_another_database_is_in_its_page() {
     let some = Event::Make { slot: 0, kind: 0, count: 5, waits: false, stop: None };
     goes_well([
         on(A, [wait(0)]),
@@ -59,7 +59,7 @@ fn a_session_that_is_continued_in_another_database() {
 
 /// A session is terminated anywhere while it asks for time, and the clock goes back. Its slot has given up the granted time.
 #[test]
-fn a_session_that_is_terminated_in_the_middle_of_an_id() {
+fn a_session_that_is_terminated_in_the_middle_of_an_id_gives_up_its_time() {
     at_each_point(|stop| {
         let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let end = [asks, Event::Kill { slot: 0 }];
@@ -74,7 +74,7 @@ fn a_session_that_is_terminated_in_the_middle_of_an_id() {
 
 /// The machine crashes. Any sectors of an exit note, and of records that were written later and not flushed, may be on disk.
 #[test]
-fn a_disk_that_tears() {
+fn a_torn_exit_note_gives_nothing_back() {
     let crash = |round: u64| {
         let sectors = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round << 7;
         Event::Stop { ending: Ending::Reboot(sectors) }
@@ -92,7 +92,7 @@ fn a_disk_that_tears() {
 
 /// A session is stopped anywhere while it exits, and another one makes IDs. The exit note does not give back what that one uses.
 #[test]
-fn an_exit_note_beside_another_session() {
+fn an_exit_note_gives_back_nothing_that_another_session_uses() {
     at_each_point(|stop| {
         let exit = Event::Exit { slot: 0, stop: Some(stop) };
         let go_on = Event::GoOn { slot: 0, stop: None };
