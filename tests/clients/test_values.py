@@ -59,7 +59,7 @@ def test_many_objects_at_once_take_few_statements(database, another, client):
 
 @every_client
 def test_texts_in_urls_and_csv_files_are_read_again(database, client):
-    """Texts of which a program makes a URL or a CSV file are read again."""
+    """Texts that a program has put into a URL or a CSV file are read again."""
     texts = [row[0] for row in client.report(database, "set-up")["kept"]]
     url = "/orders?" + urllib.parse.urlencode({"id": texts}, doseq=True)
     parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)["id"]

@@ -32,7 +32,7 @@ def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     assert kinds == [(False, False), (True, True)]
 
 
-# What PostgreSQL is told of a type's operators and aggregates.
+# The operators, index operators and aggregates of a type, as PostgreSQL's catalogs describe them.
 DECLARED = """
     SELECT 'operator', o.oprname, c.oprname, n.oprname, o.oprrest::regproc::text, o.oprjoin::regproc::text,
            o.oprcanhash, o.oprcanmerge
