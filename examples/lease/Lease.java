@@ -1,4 +1,5 @@
 import java.sql.*;
+import java.util.Objects;
 import java.util.function.LongSupplier;
 import javax.sql.DataSource;
 
@@ -141,7 +142,11 @@ public class Lease {
             try {
                 Row row = asks.lease(layout, worker, until);
                 long came = steady();
-                synchronized (window) { problem = window.answered(row, sent, came, wall()); }
+                synchronized (window) {
+                    // A renewal of a window that was given up begins when that one ends.
+                    boolean isOfUse = Objects.equals(until, window.until);
+                    problem = isOfUse ? window.answered(row, sent, came, wall()) : new IllegalStateException("a clock was set");
+                }
             } catch (Exception exception) {
                 problem = exception;
                 synchronized (window) { window.failed(steady()); }

@@ -138,6 +138,9 @@ func New(layout string, patience time.Duration, lease func(string, Ask) (Row, er
 			ids.mutex.Lock()
 			if ids.problem = err; err != nil {
 				ids.window.Failed(came)
+			} else if ask != ids.window.ask {
+				// A renewal of a window that was given up begins when that one ends.
+				ids.problem = errors.New("a clock was set")
 			} else {
 				ids.problem = ids.window.Answered(row, sent, came, wall())
 			}

@@ -130,7 +130,9 @@ class Ids:
                     row = self.lease(self.layout, *ask)
                     came = steady()
                     with self.lock:
-                        reason = self.window.answered(row, sent, came, wall())
+                        # A renewal of a window that was given up begins when that one ends.
+                        is_of_use = ask == self.window.ask
+                        reason = self.window.answered(row, sent, came, wall()) if is_of_use else "a clock was set"
                         self.problem = RuntimeError(reason) if reason else None
                 except Exception as problem:  # noqa: BLE001 - any may be gone a second later, and next() raises it
                     with self.lock:

@@ -118,6 +118,8 @@ impl Ids {
                     let came = steady();
                     let (window, problem) = &mut *shared.lock().unwrap();
                     *problem = match answer {
+                        // A renewal of a window that was given up begins when that one ends.
+                        Ok(_) if ask != window.ask => "a clock was set".into(),
                         Ok(row) => window.answered(row, sent, came, wall()).err().unwrap_or_default(),
                         Err(error) => {
                             window.failed(came);

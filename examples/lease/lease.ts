@@ -22,7 +22,7 @@ export class Window {
   private came = 0;
   private wall = 0;
   private due = -Infinity;
-  private ask: Ask = [null, null];
+  ask: Ask = [null, null];
   private last = 0;
   private n = 0;
   private bits = 0n;
@@ -103,7 +103,9 @@ export class Ids {
       const sent = steady();
       try {
         const row = await this.lease(this.layout, ...ask);
-        const reason = this.window.answered(row, sent, steady(), wall());
+        // A renewal of a window that was given up begins when that one ends.
+        const isOfUse = ask === this.window.ask || ask[0] === null;
+        const reason = isOfUse ? this.window.answered(row, sent, steady(), wall()) : "a clock was set";
         this.problem = reason && new Error(reason);
       } catch (problem) {
         this.problem = problem;

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -46,6 +47,32 @@ def test_an_id_takes_no_longer_than_its_limit(programs, language):
     print(language, done.stdout)
     # Right after a compiler has started, or on another processor, an ID may take several times as long.
     assert 0 < int(done.stdout) < 10 * LANGUAGES[language]
+
+
+def test_a_clock_is_set_while_a_renewal_is_on_its_way(monkeypatch):
+    """The new window would begin where the one that was given up ends."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import lease
+
+    wall, ahead, asked = lease.wall, 0, []
+    monkeypatch.setattr(lease, "wall", lambda: wall() + ahead)
+
+    def of_server(layout, worker, until):
+        nonlocal ahead
+        now = wall()
+        start = until or now
+        if worker:
+            ahead = 3600 * lease.SECOND
+            time.sleep(0.5)  # next() notices meanwhile
+        asked.append(worker)
+        return lease.Row(len(asked), start // 1000, start // 1000 + 60_000, 22, 0, 4096, 0, 1000, now, start + 60_000_000, 0)
+
+    ids, deadline = lease.Ids("twitter", of_server, patience=3), time.monotonic() + 60
+    while 1 not in asked or len(asked) < 3:
+        ids.next()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert asked[:3] == [None, 1, None]
 
 
 def use_go(database, directory):

@@ -13,6 +13,7 @@ import prose
 
 HABITS = tomllib.loads((ROOT / "tests/prose.toml").read_text())["habit"]
 QUOTES = '"' * 3
+QUOTES = '"' * 3
 SOURCES = {
     "page.md": "The list\nof which\n\n```sql\n-- of which\n```\n\n* That\n* of which\n",
     "code.rs": "/// The list\n/// of which\nlet of_which = 1;\n// That\n//\n// of which\n",

@@ -41,6 +41,8 @@ WRONG = {
     r'rule _RETURN on view ":args )"':
         """CREATE VIEW ":args )" AS WITH ":a" AS (SELECT 1 AS id), ":b" AS (SELECT id FROM orders)
            SELECT flake_timestamp(id) AS "{FUNCEXPR :args (" FROM ":b" """,
+    "rule _RETURN on view of_backslash":
+        r"""CREATE VIEW of_backslash AS WITH "\" AS (SELECT id FROM orders) SELECT flake_timestamp(id) FROM "\" """,
 }  # fmt: skip
 
 # Objects that read it by its layout, or read another column, or nothing that is known here.

@@ -29,7 +29,7 @@ fn grant(alone: &mut Alone, after: i64) {
 
 fn write(alone: &mut Alone) {
     let ledger = alone.lock(|state| state.ledger).unwrap();
-    store(&alone.writer(), &ledger, None, None).unwrap();
+    store(&alone.writer(), &ledger, None, &Marks::default()).unwrap();
 }
 
 fn noted(alone: &Alone) -> Option<ExitNote> {
