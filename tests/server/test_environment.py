@@ -54,7 +54,7 @@ def test_make_runs_in_any_environment(environment):
         assert "ERROR:  22003: ID -1 is not possible" in query.stderr and "backtrace" not in query.stderr.lower()
 
 
-def test_a_private_umask_leaves_files_readable():
+def test_make_runs_with_a_private_umask():
     with demo(umask=0o077) as (output, _):
         assert "Index Cond: ((id >= '" in output
 

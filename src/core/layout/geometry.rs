@@ -20,8 +20,9 @@ pub(crate) struct Geometry {
     pub worker: Scattered,
     pub sequence: Bits,
     pub random_mask: u64,
-    /// The bits that are the same in every ID, including those above the layout's width, and what they hold.
+    /// The bits that are the same in every ID, including those above the layout's width.
     pub fixed_mask: u64,
+    /// The value of the fixed bits.
     pub fixed: u64,
     /// The order of the (unsigned) IDs is the order of their ticks.
     pub time_ordered: bool,
@@ -119,7 +120,7 @@ impl Geometry {
     }
 }
 
-/// The width of an ID with these fields, if there are as many of each role as a layout may have.
+/// Returns the width of an ID with these fields, or a fault if a layout may not have so many fields of one role.
 const fn width_of(fields: &[Field]) -> Result<u32, Fault> {
     let mut width = 0;
     let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);
