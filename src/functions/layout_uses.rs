@@ -16,8 +16,8 @@ use crate::postgres::node_tree::{LONGEST, MOST};
 use crate::postgres::queries::{Queries, bytes};
 
 /// The expressions of all objects that depend on a function of extension $1, or on an operator that stands for one, as bytes in the
-/// database's encoding, with their tables and the columns that they belong to. Shorter ones come first. NULL stands for an
-/// expression that is longer than $2, or that comes after $3 bytes of others. PostgreSQL knows the lengths without reading the
+/// database's encoding, with their tables and the columns that they belong to, the shortest first. An expression is
+/// NULL if it is longer than $2, or if it comes after $3 bytes of others: PostgreSQL knows the lengths without reading the
 /// expressions.
 const EXPRESSIONS: &CStr = c"
     SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(s.catalog, s.object, 0), pg_catalog.getdatabaseencoding()),

@@ -95,14 +95,14 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The timestamp bits of a tick and the reserved bits, in an ID without a flag.
+    /// Returns the timestamp bits of a tick and the reserved bits, in an ID without a flag.
     #[inline]
     pub const fn time_bits(&self, tick: u64) -> u64 {
         self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
 
-    /// Where the ticks of all layouts with the same place lie in the same bits. Where they are not reversed, more bits above
-    /// them only let the layout last longer.
+    /// Returns the place of the ticks in an ID. Two layouts with the same place have a tick in the same bits. The width counts only
+    /// if ticks are reversed, because otherwise a wider timestamp only lasts longer.
     pub fn time_place(&self) -> (u32, Reversal, u32) {
         let Bits { shift, width } = self.timestamp;
         (shift, self.reversed, if matches!(self.reversed, Reversal::Never) { 0 } else { width })

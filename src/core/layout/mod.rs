@@ -122,8 +122,8 @@ impl Layout {
         self.ticks().tick_at(at, &self.name)
     }
 
-    /// The last tick up to which the order of bigint is the order of time, or None if it never is. In layouts that use bit
-    /// 63 for time, IDs turn negative halfway.
+    /// The last tick up to which the order of bigint is the order of time, or None if it never is. If the timestamp includes
+    /// bit 63, IDs turn negative halfway.
     #[inline]
     pub fn last_ordered_tick(&self) -> Option<u64> {
         let timestamp = self.geometry.timestamp;

@@ -31,6 +31,6 @@ INSERT INTO batched SELECT flake_batch('twitter', 1000), 'tea';
 INSERT INTO batched SELECT id, 'rice' FROM flake_batch('twitter', 1000) id;
 SELECT count(*) FROM batched;
 
--- Not where one value is expected.
+-- A batch is refused where one value is expected.
 SELECT CASE WHEN flake_batch('twitter', 2) > 0 THEN 1 END;
 UPDATE batched SET item = 'salt' WHERE id = flake_batch('twitter', 1);
