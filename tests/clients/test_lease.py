@@ -1,5 +1,5 @@
-"""The clients of leases in examples/lease: what they make of tests/vectors/lease.csv, how long an ID takes, and what an
-application does with it. Events that happen to them are in test_lessees.py."""
+"""The lease clients in examples/lease: they compute tests/vectors/lease.csv, make an ID quickly, and serve an application. The
+file test_lessees.py has the faults of clients and servers."""
 
 import os
 import shutil

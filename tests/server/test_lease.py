@@ -68,7 +68,7 @@ def test_a_lease_is_renewed_once(server):
 
 
 def test_a_renewal_writes_nothing(server):
-    """Except one in five seconds, by which the pool reaches further."""
+    """One renewal in five seconds extends the granted time of the pool, and writes."""
 
     def written():
         return server.value("SELECT pg_current_wal_insert_lsn()"), (server.dir / "data" / "flake.mark").stat().st_mtime_ns
@@ -178,7 +178,7 @@ def test_the_view_hides_what_pg_stat_activity_hides(server):
 
 
 def test_the_view_shows_leases_of_a_database_that_was_dropped(server):
-    """Their workers are in use for as long as they last."""
+    """Their workers stay in use until the leases end."""
     server.sql("CREATE DATABASE gone")
     with server.connect(dbname="gone") as db:
         db.execute("CREATE EXTENSION flake")
