@@ -31,7 +31,7 @@ def pool(own_servers):
     return leasing_server(own_servers)
 
 
-def test_the_vectors_are_those_of_the_definitions():
+def test_the_vectors_follow_from_the_definitions():
     assert VECTORS.splitlines() == list(vectors.lines())
 
 
@@ -42,7 +42,7 @@ def test_a_client_computes_the_vectors(programs, language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_id_takes_no_longer(programs, language):
+def test_an_id_takes_no_longer_than_its_limit(programs, language):
     done = subprocess.run([*programs[language], "time"], capture_output=True, text=True, check=True)
     print(language, done.stdout)
     # Right after a compiler has started, or on another processor, an ID may take several times as long.

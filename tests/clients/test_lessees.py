@@ -222,7 +222,7 @@ class Deployment:
                 lessee.end()
 
 
-def test_no_id_comes_twice(own_servers, tmp_path):
+def test_no_id_comes_twice_or_from_outside_of_a_lease(own_servers, tmp_path):
     languages = [language for language in LANGUAGES if not lacks(language)]
     made, deployment = Made(["twitter"]), Deployment(own_servers, Programs(tmp_path / "programs"), languages, tmp_path)
     deployment.run(made)

@@ -141,7 +141,7 @@ def test_a_database_has_half_of_the_pool(server):
 
 
 @pytest.mark.parametrize("layout", ["sonyflake", "mastodon", "uniqueid"])
-def test_layouts_that_no_application_can_compose(server, layout):
+def test_layouts_that_no_application_can_compose_are_refused(server, layout):
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         lease(server, layout=layout)
 
@@ -169,7 +169,27 @@ def test_the_view_shows_who_has_a_lease(server):
     assert rows == [("twitter", one.worker, "postgres", "postgres", True, True)]
 
 
-def test_without_the_setting(own_servers):
+def test_the_view_hides_what_pg_stat_activity_hides(server):
+    server.sql("CREATE ROLE joe LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_read_all_stats")
+    lease(server, application_name="billing")
+    for user, seen in ("joe", (None, None)), ("watcher", ("postgres", "billing")):
+        with server.connect(user=user) as db:
+            assert db.execute("SELECT role, application_name FROM flake_leases").fetchall() == [seen]
+
+
+def test_the_view_shows_leases_of_a_database_that_was_dropped(server):
+    """Their workers are in use for as long as they last."""
+    server.sql("CREATE DATABASE gone")
+    with server.connect(dbname="gone") as db:
+        db.execute("CREATE EXTENSION flake")
+    lease(server, dbname="gone")
+    server.let_pass(ACROSS)
+    one = lease(server, dbname="gone")
+    server.sql("DROP DATABASE gone WITH (FORCE)")
+    assert server.sql("SELECT worker, database FROM flake_leases") == [(one.worker, None)]
+
+
+def test_without_the_setting_no_lease_is_granted(own_servers):
     server = own_servers()
     with pytest.raises(STATE) as error:
         lease(server)

@@ -32,6 +32,31 @@ def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     assert kinds == [(False, False), (True, True)]
 
 
+# The operators, index operators and aggregates of a type, as PostgreSQL's catalogs describe them.
+DECLARED = """
+    SELECT 'operator', o.oprname, c.oprname, n.oprname, o.oprrest::regproc::text, o.oprjoin::regproc::text,
+           o.oprcanhash, o.oprcanmerge
+    FROM pg_operator o LEFT JOIN pg_operator c ON c.oid = o.oprcom LEFT JOIN pg_operator n ON n.oid = o.oprnegate
+    WHERE (o.oprleft, o.oprright, o.oprresult) = (%(type)s::regtype, %(type)s::regtype, 'bool'::regtype)
+    UNION ALL
+    SELECT 'index', amname, oprname, amopstrategy::text, amoppurpose::text, NULL, NULL, NULL
+    FROM pg_amop a JOIN pg_am m ON m.oid = amopmethod JOIN pg_operator o ON o.oid = amopopr
+    JOIN pg_opclass c ON c.opcfamily = amopfamily
+    WHERE (amoplefttype, opcintype) = (%(type)s::regtype, %(type)s::regtype) AND opcdefault
+    UNION ALL
+    SELECT 'aggregate', proname, oprname, proparallel::text, NULL, NULL, aggcombinefn = aggtransfn, agginitval IS NULL
+    FROM pg_aggregate a JOIN pg_proc p ON p.oid = aggfnoid JOIN pg_operator o ON o.oid = aggsortop
+    WHERE proargtypes[0] = %(type)s::regtype"""
+
+
+def test_it_is_declared_as_a_type_of_postgresql(server):
+    """A wrong negator or combining function gives wrong answers in some plans only."""
+    with server.connect() as db:
+        of_sno, of_lsn = (set(db.execute(DECLARED, {"type": type})) for type in ("sno", "pg_lsn"))
+    assert of_sno == of_lsn
+    assert len(of_sno) == 6 + 5 + 1 + 5 + 2
+
+
 def test_nodes_divide_the_partitions(servers):
     for node in range(2):
         server = servers("flake.node_count=2", f"flake.node_id={node}", "max_connections=20")

@@ -148,7 +148,7 @@ def filled(template, chance):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_extreme_arguments(server, encoding):
+def test_extreme_arguments_raise_errors_only(server, encoding):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     chance = random.Random(seed)
     print("FLAKE_SEED =", seed)
@@ -202,7 +202,7 @@ LONG = [
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
-def test_long_texts(server, encoding):
+def test_long_texts_are_refused_before_they_are_copied(server, encoding):
     """They are refused before they are copied or compared, as the memory and the time of it would be for the caller to say."""
     with connect(server, encoding) as db:
         db.execute("SET statement_timeout = '30s'")

@@ -75,8 +75,8 @@ impl Horizons {
     }
 
     /// Returns the horizon that binds this server: another server's, or its own from before the ledger began.
-    pub fn announced(&self) -> i64 {
-        if self.bound.incarnation == self.me { self.before } else { self.before.max(self.bound.instant) }
+    pub const fn announced(&self) -> i64 {
+        self.before
     }
 
     /// Lowers all horizons that are above an instant.

@@ -36,12 +36,7 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
 
 /// Writes a record without an exit note: the union of the file's marks, the ledger, the pool, and `others`. The ledger and the pool
 /// must have read `others` before.
-pub fn store<W: Writer>(
-    writer: &W,
-    ledger: &Ledger,
-    pool: Option<&Pool>,
-    others: Option<&Marks>,
-) -> Result<(), W::Error> {
+pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others: &Marks) -> Result<(), W::Error> {
     let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
@@ -53,9 +48,7 @@ pub fn store<W: Writer>(
     // counts.
     marks.bound = ledger.horizons.bound;
     marks.above = marks.above.max(ledger.above);
-    if let Some(others) = others {
-        marks.unite(others, node);
-    }
+    marks.unite(others, node);
     if let Some(pool) = pool {
         marks.set(pool.ledger().mark());
     }

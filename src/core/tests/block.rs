@@ -1,4 +1,4 @@
-//! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
+//! The format of marks: encoded marks are decoded again, damaged bytes are refused, and bytes of a later version are kept.
 
 use flake_core::ledger::block::{FilePart, SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
@@ -16,7 +16,7 @@ fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
     Mark { by, times: Times { own: Used::except(until, gaps.iter().copied()), inherited } }
 }
 
-/// With the checksum that belongs to it.
+/// Adds the right checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = xxh3_64(&bytes[16..SIZE]);
     bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
@@ -55,7 +55,7 @@ fn damaged_bytes_are_not_read() {
     for at in 0..SIZE {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
-        // The versions are not part of the checksum: whoever cannot read a form cannot check it.
+        // The versions are not part of the checksum, because a library that cannot read a format cannot check it either.
         if !(4..8).contains(&at) {
             assert_eq!(Marks::decode(&damaged), Err(Unreadable::Damaged), "byte {at}");
         }
@@ -69,7 +69,7 @@ fn damaged_bytes_are_not_read() {
     }
 }
 
-/// A later version has more to say, in the room for it.
+/// A later version stores more, in the space for it.
 #[test]
 fn bytes_of_a_later_version_are_copied() {
     let (marks, file) = some();
@@ -94,7 +94,7 @@ fn a_format_that_needs_a_later_version_is_refused() {
     assert_eq!(Marks::decode(&sealed(later)), Err(Unreadable::Newer(3)));
 }
 
-/// All marks, with more gaps than there is room for.
+/// All marks, with more gaps than fit.
 #[test]
 fn gaps_without_room_count_as_used() {
     let mut marks = Marks::default();

@@ -1,4 +1,4 @@
-//! The fuzz targets' questions, for their seeds and for what becomes of these by some changes: for machines without cargo-fuzz.
+//! The checks of the fuzz targets, for their seeds and for random changes of these: for machines without cargo-fuzz.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 #[path = "../fuzz/oracles/mod.rs"]
 mod oracles;
 
-/// A part of an input that changes leave whole.
+/// Parts of an input that changes keep whole.
 const WORDS: [&str; 24] = [
     "\n",
     "\n\n",
@@ -43,7 +43,7 @@ fn changes() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index,
     (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::collection::vec(change, 0..6))
 }
 
-/// The seeds of a target; each has to be fine.
+/// Returns the seeds of a target. Each seed must pass.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
     let mut files: Vec<_> = place.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -70,7 +70,7 @@ fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
     input
 }
 
-/// FLAKE_FUZZ_TIMES has as many times as many cases.
+/// `FLAKE_FUZZ_TIMES` multiplies the number of cases.
 fn config(cases: u32) -> ProptestConfig {
     let times: u32 = std::env::var("FLAKE_FUZZ_TIMES").map_or(1, |times| times.parse().unwrap());
     ProptestConfig { cases: cases * times, failure_persistence: None, ..ProptestConfig::default() }

@@ -1,4 +1,4 @@
-//! Public IDs: the vectors of another implementation, what is refused, and ranges of secrets.
+//! Public IDs: the vectors of another implementation, refused inputs, and ranges of secrets.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn bytes(hex: &str) -> [u8; 16] {
     u128::from_str_radix(hex, 16).unwrap().to_be_bytes()
 }
 
-/// The IDs of tests: of both signs, with few and with many bits.
+/// IDs for tests: positive and negative, with few bits and with many.
 fn ids(count: u64) -> impl Iterator<Item = i64> {
     (0..count).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64) >> (n % 64))
 }
@@ -65,7 +65,7 @@ fn ids_and_public_ids_match_the_vectors() {
     assert!(sealed > 100 && refused > 200, "{sealed} and {refused}");
 }
 
-/// They are permutations of each other: each block that is not the end of a walk would be another name of the ID.
+/// The blocks of a walk are permutations of each other. If blocks before its end opened, an ID would have several names.
 #[test]
 fn blocks_before_the_end_of_a_walk_are_refused() {
     let (cipher, aes) = (Cipher::new(&SECRET), Aes128::new(&SECRET.into()));
@@ -101,7 +101,7 @@ fn another_secret_opens_nothing() {
     assert!(ids(50_000).all(|id| other.open(cipher.seal(id)).is_none()));
 }
 
-/// Sealed IDs have another order than the IDs, and no bit of one stays.
+/// Sealed IDs have another order than the IDs, and none of their bits is constant.
 #[test]
 fn neighbours_look_unrelated() {
     let cipher = Cipher::new(&SECRET);
@@ -181,7 +181,7 @@ fn ranges_are_whole_and_in_order() {
     assert!(ranges(&[i64::MIN, 1, 2, 3, 4]).is_none(), "there are {MOST_RANGES} at most");
 }
 
-/// A block that the secret of another range has sealed is not a second name of an ID.
+/// A block that another range's secret has sealed is not a second name of an ID.
 #[test]
 fn an_id_has_one_name() {
     let from = [i64::MIN, 0, 1_000];
@@ -224,8 +224,8 @@ proptest! {
     }
 }
 
-/// As many random blocks open as a tag shorter than 58 bits lets through: FLAKE_SEAL_BLOCKS of them, or 2^18, against so many bits
-/// that some 64 pass.
+/// A shorter tag than 58 bits lets the expected number of random blocks through. FLAKE_SEAL_BLOCKS is the number of blocks, by
+/// default 2^18; the tag is so short that about 64 of them pass.
 #[test]
 fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
     let count = std::env::var("FLAKE_SEAL_BLOCKS").map_or(1 << 18, |count| count.parse().unwrap());
@@ -240,7 +240,7 @@ fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
     let marked = |n| {
         (u128::from(random(2 * n)) << 64 | u128::from(random(2 * n + 1))) & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62
     };
-    // Blocks beside one another, which a processor deciphers in little more time than one.
+    // A processor deciphers several blocks side by side in little more time than one.
     let aes = Aes128::new(&SECRET.into());
     let mut started: [u128; 8] = std::array::from_fn(|lane| marked(lane as u64));
     let mut walking = started.map(|block| block.to_be_bytes().into());

@@ -1,4 +1,4 @@
-//! The IDs of a span and those on one side of an instant, at the ends of a layout's time and of sno's.
+//! The IDs of a span, and the IDs on one side of an instant, also at the ends of a layout's time and of sno's time.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -69,7 +69,7 @@ fn the_first_and_last_ids_around_an_instant_are_right() {
     let (epoch, last_tick) = (twitter.epoch(), twitter.start_of(twitter.last_tick()));
     let (tick, highest) = (1 << 22, i64::MAX as u64);
     let last = highest - tick + 1;
-    // An instant, the first IDs since and after it, the last ones until and before it.
+    // Each row: an instant, the first IDs since and after it, and the last IDs until and before it.
     let sides = [
         (i64::MIN, Some(0), Some(0), None, None),
         (epoch - 1, Some(0), Some(0), None, None),
@@ -97,7 +97,7 @@ fn the_first_and_last_ids_around_an_instant_are_right() {
     assert_eq!(of_sno(i64::MAX), (None, None, Some(last_of_last), Some(last_of_last)));
 }
 
-/// A range must not hold a number for which the filter raises an error.
+/// A range must not contain a number for which the filter raises an error.
 #[test]
 fn layouts_whose_ids_have_no_hole_are_known() {
     let solid = |name: &str| built_in(name).unwrap().solid().map(|s| (s.lowest, s.highest, s.turns_negative));

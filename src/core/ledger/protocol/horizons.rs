@@ -13,11 +13,10 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         |state: &mut State| !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;
     if !host.lock(is_binding) {
-        // The file must not name an incarnation that has not looked out for an old primary.
-        look(host)?;
+        let page = look(host)?;
         let writer = host.writer();
         if let Some((ledger, pool)) = writer.lock(in_force) {
-            store(&writer, &ledger.binding(), pool.as_ref(), None)?;
+            store(&writer, &ledger.binding(), pool.as_ref(), &page.marks)?;
             put(&writer, ledger.binding());
         }
     }
@@ -31,7 +30,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         let Some((old, pool)) = writer.lock(in_force) else { return Ok(i64::MIN) };
         let (new, settled) = old.settled(now);
         if new != old {
-            store(&writer, &new, pool.as_ref(), Some(&page.marks))?;
+            store(&writer, &new, pool.as_ref(), &page.marks)?;
             put(&writer, new);
         }
         settled

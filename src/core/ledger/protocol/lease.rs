@@ -38,7 +38,7 @@ fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H:
     let pool = Pool::begin(node, &server, file.as_ref().map(|((marks, _), _)| marks));
     let pool = pool.having_read(page, writer.now(), writer.steady());
     // The file comes before any page that contains this start's mark of the pool.
-    store(&writer, &server, Some(&pool), Some(page))?;
+    store(&writer, &server, Some(&pool), page)?;
     // After a promotion, shared memory may hold leases from before it.
     writer.leases(|leases| leases.fill(Lease::NONE));
     writer.lock(|state| state.pool = Some(pool));
@@ -62,7 +62,7 @@ fn extend<H: Host>(host: &mut H, page: Looked, database: u32) -> Result<Result<(
             Err(wait) => return Ok(Err(wait)),
         };
         if new != pool {
-            store(&writer, &server, Some(&new), Some(&page.marks))?;
+            store(&writer, &server, Some(&new), &page.marks)?;
             writer.lock(|state| state.pool = Some(new));
         }
         (new, new.reaches(database, now))

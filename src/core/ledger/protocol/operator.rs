@@ -35,11 +35,11 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         };
         let (new, new_pool) = (ledger.accepted(now), pool.map(|pool| pool.accepted(now)));
         if new_pool != pool {
-            store(&writer, &ledger, new_pool.as_ref(), Some(&page.marks))?;
+            store(&writer, &ledger, new_pool.as_ref(), &page.marks)?;
             writer.lock(|state| state.pool = new_pool);
         }
         if new != ledger {
-            store(&writer, &new, new_pool.as_ref(), Some(&page.marks))?;
+            store(&writer, &new, new_pool.as_ref(), &page.marks)?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = None);
             // This comes before anything that can fail: no generator may begin at a later instant that is not valid any more.
@@ -83,7 +83,7 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
         let Some((ledger, pool)) = writer.lock(in_force) else { return Ok((instant, false)) };
         let (new, new_pool) = (ledger.starting_above(instant), pool.map(|pool| pool.starting_above(instant)));
         if (new, new_pool) != (ledger, pool) {
-            store(&writer, &new, new_pool.as_ref(), Some(&page.marks))?;
+            store(&writer, &new, new_pool.as_ref(), &page.marks)?;
             writer.lock(|state| state.pool = new_pool);
             put(&writer, new);
         }

@@ -50,7 +50,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     if (new, pool) != old {
         // The file must contain a fact, such as that this start waits, before any session acts on it, because the next start needs
         // it too.
-        store(&writer, &new, pool.as_ref(), Some(marks))?;
+        store(&writer, &new, pool.as_ref(), marks)?;
         writer.lock(|state| state.pool = pool);
         put(&writer, new);
     }
@@ -130,7 +130,7 @@ pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
         // The file must name this incarnation and this start before any page does.
         let writer = host.writer();
         let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(()) };
-        store(&writer, &ledger, pool.as_ref(), Some(&page.marks))?;
+        store(&writer, &ledger, pool.as_ref(), &page.marks)?;
     }
     raise_page(host, page)
 }

@@ -122,7 +122,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         Err(until) => return Ok(Grant::After(until)),
     };
     if new != ledger {
-        store(writer, &new, pool.as_ref(), Some(page))?;
+        store(writer, &new, pool.as_ref(), page)?;
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);

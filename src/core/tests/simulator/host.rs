@@ -61,6 +61,9 @@ pub enum Lock {
     Page(usize),
 }
 
+/// No call has so many points. A loop of the protocol that never ends has.
+const ENDLESS: u64 = 1_000_000;
+
 /// A session during a call.
 pub struct Hosted {
     pub play: Arc<Play>,
@@ -86,6 +89,7 @@ impl Hosted {
         self.die_if_dead();
         self.play.pass(1);
         let point = self.control.points.fetch_add(1, Ordering::Relaxed) + 1;
+        assert!(point < ENDLESS, "a call does not end");
         if point == self.control.stops_at.load(Ordering::Relaxed) {
             self.play.stop(self.at, self.slot, Some(name), None);
             self.die_if_dead();

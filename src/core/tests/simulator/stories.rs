@@ -37,6 +37,7 @@ pub const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const REPLAY: Event = Event::Replay { most: usize::MAX };
 pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
 pub const START: Event = Event::Start { preloads: false };
+pub const LOSE_FILE: Event = Event::LoseFile { ending: Ending::InOrder };
 
 /// Sets the clock to when the ID was made that is `which` IDs before the last one, and makes IDs there.
 pub fn again(which: usize, waits: bool) -> Vec<Event> {

@@ -3,8 +3,8 @@
 use crate::layouts::{HOUR, SECOND};
 use crate::operator::Ending;
 use crate::stories::{
-    A, B, C, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
-    made_on, make, on, wait,
+    A, B, C, CRASH, FIRST, LOSE_FILE, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow,
+    goes_well, made_on, make, on, wait,
 };
 use crate::story::Event;
 
@@ -22,7 +22,7 @@ fn a_new_primary_waits_although_its_first_database_does_not_know_the_old_one() {
         on(A, [make(1), Event::Drop { database: 1 }]),
         on(A, connect(0)),
         on(A, [make(0), make(1)]),
-        on(B, [follow(FIRST), Event::LoseFile { ending: Ending::InOrder }]),
+        on(B, [follow(FIRST), LOSE_FILE]),
         on(A, [Event::Pass { by: 7 * SECOND }, make(0)]),
         on(B, [REPLAY, Event::Promote]),
         on(B, connect(1)),
@@ -50,7 +50,7 @@ fn a_number_that_comes_back_remembers_its_time() {
         let renumber = |node| Event::Restart { node, preloads: false };
         goes_well([
             on(A, [make(0), Event::Step { by: 200 * SECOND }, make(0), make(1), RESTART, Event::SetRight]),
-            on(A, [renumber(SECOND_NODE), wait(0), renumber(FIRST)]),
+            on(A, [renumber(SECOND_NODE), wait(0), Event::Pass { by: 3 * SECOND }, wait(0), renumber(FIRST)]),
             on(A, connect(database)),
             on(A, [wait(0)]),
             on(A, again(2, true)),
@@ -81,7 +81,7 @@ fn a_new_primary_that_is_restarted_while_it_waits_waits_again() {
 fn a_new_primary_does_not_continue_in_the_last_tick_of_the_old_one() {
     let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
     goes_well([
-        on(B, [follow(FIRST), Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
+        on(B, [follow(FIRST), LOSE_FILE, Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
         on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 50 }, make(1)]),
         on(B, [later, make(1)]),
         on(B, again(1, false)),
@@ -114,7 +114,7 @@ fn a_new_primary_that_is_restarted_after_a_horizon_waits_again() {
         at_each_point(|stop| {
             let ask = Event::Ask { slot: 0, stop: Some(stop) };
             goes_well([
-                on(B, [follow(FIRST)]),
+                on(B, [follow(FIRST), LOSE_FILE]),
                 on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
                 on(B, [Event::Promote, ask, Event::Stop { ending }, START, make(1)]),
             ])
@@ -178,7 +178,7 @@ fn a_new_primary_that_is_restarted_before_it_has_met_the_old_one_waits() {
         let end = Event::End { slot: 0, commits: true, stop: None };
         goes_well([
             on(A, [make(0), Event::Connect { slot: 1, database: 1 }, Event::Drop { database: 1 }]),
-            on(B, [follow(FIRST)]),
+            on(B, [follow(FIRST), LOSE_FILE]),
             on(A, [Event::Pass { by: 7 * SECOND }]),
             on(B, [REPLAY, Event::Promote]),
             on(B, connect(1)),
