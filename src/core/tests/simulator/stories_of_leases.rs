@@ -1,6 +1,6 @@
 //! Stories of lessees.
 
-use crate::layouts::SECOND;
+use crate::layouts::{HOUR, SECOND};
 use crate::stories::{A, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on};
 use crate::story::Event;
 
@@ -28,6 +28,18 @@ fn a_lease_that_has_given_way() {
     let world = goes_well([on(A, granted(0)), on(A, [renew(0)]), on(A, others)]);
     let of_first_kind = world.oracle.leased.iter().filter(|lease| lease.made.kind == 0).count();
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
+}
+
+/// A clock that is ahead grants a lease, and is accepted when it is right again. The lease of the era that is over gives way before
+/// one of this era, although it ends later: the worker of that one is not leased again when the clock goes back a little.
+#[test]
+fn a_lease_of_an_era_that_is_over_gives_way_first() {
+    let ahead = [Event::Step { by: HOUR }, lease(0), pass(3), lease(0), Event::Step { by: 100 * SECOND - HOUR }];
+    let accepted = [Event::Accept { slot: 0, stop: None }, lease(1), pass(3), lease(1)];
+    let others = [pass(12), lease(2), Event::Step { by: -8 * SECOND }, lease(1)];
+    let world = goes_well([on(A, granted(0)), on(A, ahead), on(A, accepted), on(A, others)]);
+    let kinds: Vec<_> = world.oracle.leased.iter().map(|lease| lease.made.kind).collect();
+    assert_eq!(kinds, [0, 0, 1, 2], "the last lessee waits");
 }
 
 /// A server is given the number of the pool: it makes no ID in the ticks of a lease.
