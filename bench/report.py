@@ -79,12 +79,14 @@ def clients(results, found, form):
 def tight(found):
     """Index and rows per second, of bigserial's, by rows of a statement; and how much is not in order."""
     heads = ["rows per statement"]
-    for count in found["indexes"]:
+    # A plot shows the index after 20.
+    shown = {count: each for count, each in found["indexes"].items() if count != "20"}
+    for count in shown:
         heads += [f"{count}: index", f"{count}: rows per second"]
-    first = next(iter(found["indexes"].values()))["sizes"]
+    first = next(iter(shown.values()))["sizes"]
     rows = [
         [found["labels"][key], *(number(each[of][key], "{:.2f} ×")
-                                 for each in found["indexes"].values() for of in ("of sizes", "of rates")),
+                                 for each in shown.values() for of in ("of sizes", "of rates")),
          number(found["disorder"][key], "{:.2f} %")]
         for key in sorted(first, key=first.get)
     ]  # fmt: skip

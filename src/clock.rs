@@ -1,4 +1,4 @@
-//! Reads the clock; nothing else does. Instants are microseconds since 1970-01-01T00:00:00Z.
+//! Reads the clock; no other file does. Instants are microseconds since 1970-01-01T00:00:00Z.
 
 /// The current instant by the server's clock.
 #[inline]
@@ -6,7 +6,7 @@ pub fn now() -> i64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Microseconds by a clock that nobody sets and that all processes of the machine share.
+/// The steady clock in microseconds: it is never set, and all processes of the machine share it.
 pub fn steady() -> i64 {
     #[cfg(target_os = "linux")]
     let clock = libc::CLOCK_BOOTTIME;
@@ -15,7 +15,7 @@ pub fn steady() -> i64 {
     read(clock)
 }
 
-/// std's SystemTime would be slower, and its Instant has no meaning in another process.
+/// SystemTime would be slower, and an Instant has no meaning in another process.
 #[inline]
 #[allow(unsafe_code, reason = "calls the C library")]
 fn read(clock: libc::clockid_t) -> i64 {

@@ -1,10 +1,11 @@
 //! The PostgreSQL extension: it unpacks arguments, calls `flake-core`, and returns the result or raises the error.
 //!
-//! The modules are rooms, and imports go down this list only: `functions` (what SQL calls), `sno` (the type and its
-//! functions), `seal` (the keys of public IDs), `session` (this backend's generators), `layouts` (a layout by its name), `ledger` (what all sessions share),
-//! `settings`, `error`, `postgres` (what is PostgreSQL's), `clock`. `sql/flake.sql` declares the SQL objects.
+//! The modules are rooms, and a room imports only rooms after it in this list: `functions` (the functions that SQL calls), `sno`
+//! (the type and its functions), `seal` (the keys of public IDs), `session` (the generators of this backend), `layouts` (a layout
+//! by its name), `ledger` (the state that all sessions share), `settings`, `error`, `postgres` (PostgreSQL's interfaces), `clock`.
+//! `sql/flake.sql` declares the SQL objects.
 
-// An error of PostgreSQL unwinds through Rust frames; without unwinding it would end the whole server.
+// An error of PostgreSQL unwinds through Rust frames. Without unwinding, it would end the whole server.
 #[cfg(not(panic = "unwind"))]
 compile_error!("flake has to be built with panic = \"unwind\"");
 
@@ -30,10 +31,10 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 
 pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 
-/// PostgreSQL calls this once, when it loads the library; again, if it did not come to its end.
+/// PostgreSQL calls this when it loads the library, and again if the first call failed.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    // An invalid value that a client has set before raises a WARNING, after which PostgreSQL looks for cancellations.
+    // If a client has set an invalid value before, this raises a WARNING, after which PostgreSQL would process cancellations.
     postgres::interrupts::hold(|| {
         postgres::backtrace::disable();
         settings::define();

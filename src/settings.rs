@@ -12,7 +12,7 @@ static NODE_COUNT: ServerSetting = ServerSetting::new(1);
 static LEASE_NODE: ServerSetting = ServerSetting::new(-1);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
-/// Defines the settings and reserves their prefix, so that PostgreSQL refuses a misspelt one.
+/// Defines the settings and reserves their prefix, so that PostgreSQL refuses misspelled names.
 pub fn define() {
     NODE_ID.define(
         c"flake.node_id",

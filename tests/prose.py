@@ -8,7 +8,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Where comments are read; pages are read everywhere.
-COMMENTS = ["scripts", "sql", "bench"]
+COMMENTS = ["scripts", "sql", "bench", "src", "tests"]
 MARKS = {".md": "", ".rs": "//[/!]?", ".sql": "--", ".py": "#", ".sh": "#", "": "#"}
 BEGINS = re.compile(r"\s*(?:\||#|\d+\. |[*-] )")
 
@@ -57,10 +57,10 @@ def places(habits, path, text):
 def main():
     """Prints each place, and what to write instead."""
     rules = tomllib.loads((ROOT / "tests/prose.toml").read_text())
-    found, unused = [], {right["text"] for right in rules["right"]}
+    found, unused = [], {right["text"] for right in rules.get("right", [])}
     for path in files():
         for number, text in paragraphs(path):
-            right = {quoted for quoted in (right["text"] for right in rules["right"]) if quoted in text}
+            right = {quoted for quoted in (right["text"] for right in rules.get("right", [])) if quoted in text}
             unused -= right
             for quoted in right:
                 text = text.replace(quoted, "")

@@ -1,4 +1,5 @@
 import java.sql.*;
+import java.util.Objects;
 import java.util.function.LongSupplier;
 import javax.sql.DataSource;
 
@@ -62,20 +63,26 @@ public class Lease {
             return steady >= due;
         }
 
-        public void answered(Row answer, long sent, long arrived, long clock) {
+        /** Returns why the answer is no lease, or null. */
+        public Exception answered(Row answer, long sent, long arrived, long clock) {
             if (answer.pause > 0) {
-                due = arrived + answer.pause;
-            } else if (arrived - sent > 2 * SECOND) {
+                due = arrived + Math.min(5 * SECOND, answer.pause);
+                return new IllegalStateException("the database grants none for " + answer.pause / 1e6 + " s");
+            }
+            if (arrived - sent > 2 * SECOND) {
                 // The process may have stood still: what the answer says of the clock is old.
                 failed(arrived);
-            } else {
-                boolean continues = row != null && row.worker == answer.worker && row.tickUntil == answer.tickFrom;
-                row = !continues ? answer : new Row(answer.worker, row.tickFrom, answer.tickUntil, answer.shift, answer.low,
-                    answer.count, answer.epoch, answer.tick, answer.now, answer.until, 0);
-                ask(answer.worker, answer.until, sent + Math.min(5 * SECOND, (answer.until - answer.now) / 2));
-                came = arrived;
-                wall = clock;
+                return new IllegalStateException("the answer took more than 2 s");
             }
+            boolean continues = row != null && row.worker == answer.worker && row.tickUntil == answer.tickFrom;
+            row = !continues ? answer : new Row(answer.worker, row.tickFrom, answer.tickUntil, answer.shift, answer.low,
+                answer.count, answer.epoch, answer.tick, answer.now, answer.until, 0);
+            // The server's clock was ahead, and is corrected. Nobody has used a tick of this window.
+            if (row.tickUntil <= lastTick) lastTick = 0;
+            ask(answer.worker, answer.until, sent + Math.min(5 * SECOND, (answer.until - answer.now) / 2));
+            came = arrived;
+            wall = clock;
+            return null;
         }
 
         /** An answer that was lost may have been a renewal, which nobody can continue then. */
@@ -135,7 +142,11 @@ public class Lease {
             try {
                 Row row = asks.lease(layout, worker, until);
                 long came = steady();
-                synchronized (window) { window.answered(row, sent, came, wall()); }
+                synchronized (window) {
+                    // A renewal of a window that was given up begins when that one ends.
+                    boolean isOfUse = Objects.equals(until, window.until);
+                    problem = isOfUse ? window.answered(row, sent, came, wall()) : new IllegalStateException("a clock was set");
+                }
             } catch (Exception exception) {
                 problem = exception;
                 synchronized (window) { window.failed(steady()); }

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -64,22 +65,27 @@ func (w *Window) Asks(steady, wall int64) (Ask, bool) {
 	return w.ask, steady >= w.due
 }
 
-// Answered takes an answer.
-func (w *Window) Answered(row Row, sent, came, wall int64) {
+// Answered takes an answer, and returns why it is no lease, or nil.
+func (w *Window) Answered(row Row, sent, came, wall int64) error {
 	if row.Wait > 0 {
-		w.due = came + row.Wait
-		return
+		w.due = came + min(5*second, row.Wait)
+		return fmt.Errorf("the database grants none for %v", time.Duration(row.Wait)*time.Microsecond)
 	}
 	// The process may have stood still: what the answer says of the clock is old.
 	if came-sent > 2*second {
 		w.Failed(came)
-		return
+		return errors.New("the answer took more than 2 s")
 	}
 	w.ask, w.due = Ask{&row.Worker, &row.Until}, sent+min(5*second, (row.Until-row.Now)/2)
 	if w.granted && w.row.Worker == row.Worker && w.row.TickUntil == row.TickFrom {
 		row.TickFrom = w.row.TickFrom
 	}
+	// The server's clock was ahead, and is corrected. Nobody has used a tick of this window.
+	if row.TickUntil <= w.lastTick {
+		w.lastTick = 0
+	}
 	w.row, w.granted, w.came, w.wall = row, true, came, wall
+	return nil
 }
 
 // Failed says that there was no answer. One that was lost may have been a renewal, which nobody can continue then.
@@ -132,8 +138,11 @@ func New(layout string, patience time.Duration, lease func(string, Ask) (Row, er
 			ids.mutex.Lock()
 			if ids.problem = err; err != nil {
 				ids.window.Failed(came)
+			} else if ask != ids.window.ask {
+				// A renewal of a window that was given up begins when that one ends.
+				ids.problem = errors.New("a clock was set")
 			} else {
-				ids.window.Answered(row, sent, came, wall())
+				ids.problem = ids.window.Answered(row, sent, came, wall())
 			}
 			ids.mutex.Unlock()
 		}

@@ -56,16 +56,22 @@ class Window:
         return self.ask if steady >= self.due else None
 
     def answered(self, row, sent, came, wall):
+        """Returns why the answer is no lease, or None."""
         if row.wait:
-            self.due = came + row.wait
-        elif came - sent > 2 * SECOND:
+            self.due = came + min(5 * SECOND, row.wait)
+            return f"the database grants none for {row.wait / SECOND} s"
+        if came - sent > 2 * SECOND:
             # The process may have stood still: what the answer says of the clock is old.
             self.failed(came)
-        else:
-            self.ask, self.due = (row.worker, row.until), sent + min(5 * SECOND, (row.until - row.now) // 2)
-            if self.row and (self.row.worker, self.row.tick_until) == (row.worker, row.tick_from):
-                row = row._replace(tick_from=self.row.tick_from)
-            self.row, self.came, self.wall = row, came, wall
+            return "the answer took more than 2 s"
+        self.ask, self.due = (row.worker, row.until), sent + min(5 * SECOND, (row.until - row.now) // 2)
+        if self.row and (self.row.worker, self.row.tick_until) == (row.worker, row.tick_from):
+            row = row._replace(tick_from=self.row.tick_from)
+        if row.tick_until <= self.last[0]:
+            # The server's clock was ahead, and is corrected. Nobody has used a tick of this window.
+            self.last = 0, 0
+        self.row, self.came, self.wall = row, came, wall
+        return None
 
     def failed(self, steady):
         """An answer that was lost may have been a renewal, which nobody can continue then."""
@@ -124,7 +130,10 @@ class Ids:
                     row = self.lease(self.layout, *ask)
                     came = steady()
                     with self.lock:
-                        self.window.answered(row, sent, came, wall())
+                        # A renewal of a window that was given up begins when that one ends.
+                        is_of_use = ask == self.window.ask
+                        reason = self.window.answered(row, sent, came, wall()) if is_of_use else "a clock was set"
+                        self.problem = RuntimeError(reason) if reason else None
                 except Exception as problem:  # noqa: BLE001 - any may be gone a second later, and next() raises it
                     with self.lock:
                         self.problem = problem

@@ -54,19 +54,26 @@ impl Window {
         (steady >= self.due).then_some(self.ask)
     }
 
-    pub fn answered(&mut self, row: Row, sent: i64, came: i64, wall: i64) {
+    /// Returns why the answer is no lease.
+    pub fn answered(&mut self, row: Row, sent: i64, came: i64, wall: i64) -> Result<(), String> {
         if row.wait > 0 {
-            self.due = came + row.wait;
-            return;
+            self.due = came + row.wait.min(5 * SECOND);
+            return Err(format!("the database grants none for {} s", row.wait as f64 / 1e6));
         }
         // The process may have stood still: what the answer says of the clock is old.
         if came - sent > 2 * SECOND {
-            return self.failed(came);
+            self.failed(came);
+            return Err("the answer took more than 2 s".into());
         }
         let continued = self.row.filter(|old| old.worker == row.worker && old.tick_until == row.tick_from);
         self.row = Some(Row { tick_from: continued.map_or(row.tick_from, |old| old.tick_from), ..row });
+        // The server's clock was ahead, and is corrected. Nobody has used a tick of this window.
+        if row.tick_until <= self.last.0 {
+            self.last = (0, 0);
+        }
         (self.came, self.wall, self.ask) = (came, wall, Some((row.worker, row.until)));
         self.due = sent + (5 * SECOND).min((row.until - row.now) / 2);
+        Ok(())
     }
 
     /// An answer that was lost may have been a renewal, which nobody can continue then.
@@ -110,13 +117,15 @@ impl Ids {
                     let answer = lease(layout, ask.map(|(worker, _)| worker), ask.map(|(_, until)| until));
                     let came = steady();
                     let (window, problem) = &mut *shared.lock().unwrap();
-                    match answer {
-                        Ok(row) => window.answered(row, sent, came, wall()),
+                    *problem = match answer {
+                        // A renewal of a window that was given up begins when that one ends.
+                        Ok(_) if ask != window.ask => "a clock was set".into(),
+                        Ok(row) => window.answered(row, sent, came, wall()).err().unwrap_or_default(),
                         Err(error) => {
-                            *problem = error.to_string();
-                            window.failed(came)
+                            window.failed(came);
+                            error.to_string()
                         }
-                    }
+                    };
                 }
                 drop(shared);
                 sleep(Duration::from_millis(50));

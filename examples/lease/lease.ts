@@ -22,7 +22,7 @@ export class Window {
   private came = 0;
   private wall = 0;
   private due = -Infinity;
-  private ask: Ask = [null, null];
+  ask: Ask = [null, null];
   private last = 0;
   private n = 0;
   private bits = 0n;
@@ -49,19 +49,25 @@ export class Window {
     return steady >= this.due ? this.ask : undefined;
   }
 
-  answered(row: Row, sent: number, came: number, wall: number) {
+  /** Returns why the answer is no lease, or undefined. */
+  answered(row: Row, sent: number, came: number, wall: number): string | undefined {
     if (row.wait > 0) {
-      this.due = came + row.wait;
-    } else if (came - sent > 2 * SECOND) {
+      this.due = came + Math.min(5 * SECOND, row.wait);
+      return `the database grants none for ${row.wait / SECOND} s`;
+    }
+    if (came - sent > 2 * SECOND) {
       // The process may have stood still: what the answer says of the clock is old.
       this.failed(came);
-    } else {
-      this.ask = [row.worker, row.until];
-      this.due = sent + Math.min(5 * SECOND, (row.until - row.now) / 2);
-      const continues = this.row?.worker === row.worker && this.row.tick_until === row.tick_from;
-      this.row = continues ? { ...row, tick_from: this.row!.tick_from } : row;
-      [this.came, this.wall] = [came, wall];
+      return "the answer took more than 2 s";
     }
+    this.ask = [row.worker, row.until];
+    this.due = sent + Math.min(5 * SECOND, (row.until - row.now) / 2);
+    const continues = this.row?.worker === row.worker && this.row.tick_until === row.tick_from;
+    this.row = continues ? { ...row, tick_from: this.row!.tick_from } : row;
+    // The server's clock was ahead, and is corrected. Nobody has used a tick of this window.
+    if (row.tick_until <= this.last) this.last = 0;
+    [this.came, this.wall] = [came, wall];
+    return undefined;
   }
 
   /** An answer that was lost may have been a renewal, which nobody can continue then. */
@@ -97,7 +103,10 @@ export class Ids {
       const sent = steady();
       try {
         const row = await this.lease(this.layout, ...ask);
-        this.window.answered(row, sent, steady(), wall());
+        // A renewal of a window that was given up begins when that one ends.
+        const isOfUse = ask === this.window.ask || ask[0] === null;
+        const reason = isOfUse ? this.window.answered(row, sent, steady(), wall()) : "a clock was set";
+        this.problem = reason && new Error(reason);
       } catch (problem) {
         this.problem = problem;
         this.window.failed(steady());

@@ -1,5 +1,5 @@
-//! Keys of generators in the ledger. All databases of a server share its memory, and their owners define layouts: an owner must not
-//! be able to define a layout that has the key of somebody else's.
+//! Keys that identify generators in the ledger. All databases of a server share its memory, and the owner of each can define
+//! layouts, so nobody must be able to define a layout that gets another layout's key.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,15 +7,15 @@ use sha2::{Digest, Sha256};
 
 /// The keys of snos have this bit, the keys of layouts do not.
 const SNO: u64 = 1 << 63;
-/// Set in the key of a layout that has the bits of a built-in one.
+/// This bit is set in the key of a layout that has the bits of a built-in one.
 const BUILT_IN: u64 = 1 << 62;
 
-/// Returns the key of a layout that has the bits of the built-in one with this number.
+/// Returns the key for the bits of the built-in layout with this number.
 pub(crate) const fn of_built_in(number: usize) -> u64 {
     BUILT_IN | number as u64
 }
 
-/// Returns the key of another layout with this identity.
+/// Returns the key of any other layout, from all that identifies it.
 pub(crate) fn of_layout(identity: &impl Hash) -> u64 {
     let mut hasher = Sha256Hasher(Sha256::new());
     identity.hash(&mut hasher);

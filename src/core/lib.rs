@@ -1,12 +1,12 @@
-//! Time-ordered unique IDs of the Snowflake family, as arithmetic.
+//! Time-ordered unique IDs of the Snowflake family, as pure computation.
 //!
-//! A *layout* divides the bits of an ID into fields. A *tick* is the unit of its timestamp. The (worker × sequence) space
-//! of a tick is divided into *shares*, one for each *slot* of each *node*. A *generator* walks through its share by
-//! *position*, tick after tick, and the *ledger* says how far earlier generators got.
+//! A *layout* divides the bits of an ID into fields. A *tick* is the unit of its timestamp. The (worker × sequence) space of a tick
+//! is divided into *shares*, one for each *slot* of each *node*. A *generator* walks through its share by *position*, tick after
+//! tick, and the *ledger* records how far earlier generators got.
 //!
-//! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since
-//! 1970-01-01T00:00:00Z, without leap seconds) and random bits are arguments. The ledger is hidden here, as is whatever else
-//! serves the extension only and may change in any version.
+//! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since 1970-01-01T00:00:00Z,
+//! without leap seconds) and random bits are arguments. The ledger, and everything else that only the extension uses, is hidden
+//! from the documentation and may change in any version.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

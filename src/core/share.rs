@@ -1,14 +1,14 @@
 //! Shares: the part of each tick's (worker × sequence) space that belongs to one slot of one node.
 //!
-//! A node's part follows from the number of nodes alone; the slots divide that. A share is spread over the whole tick: the
-//! node's IDs of a tick, in their order, are divided into equal *steps* of time, and each step among the slots. So the IDs of
-//! all sessions are in the order of time to a step, not to a tick, and land next to each other in an index.
+//! The number of nodes alone decides which part is a node's, and the node's slots divide it. A share extends over the whole tick:
+//! the node's IDs of a tick, in order, are divided into equal *steps* of time, and each step is divided among the slots. So the IDs
+//! of all sessions are in the order of time down to a step instead of a tick, and neighbors in time are neighbors in an index.
 
 use crate::layout::most_steps;
 use crate::{Error, Layout};
 
-/// The number of the rule by which shares are computed. Sessions of one server that follow different rules could make the
-/// same IDs, so a released rule never changes: another rule gets another number.
+/// The number of the rule that computes shares. Sessions of one server that follow different rules could make the same IDs. So a
+/// released rule never changes, and another rule gets another number.
 pub const SHARE_RULE: u32 = 2;
 
 /// A server of a deployment: number `id` of `count`.
@@ -19,7 +19,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node. `id` has to be less than `count`, else [`Error::NodeOutOfRange`].
+    /// Creates a node. If `id` is not less than `count`, returns [`Error::NodeOutOfRange`].
     pub fn new(id: u32, count: u32) -> Result<Self, Error> {
         if id < count { Ok(Self { id, count }) } else { Err(Error::NodeOutOfRange { id, count }) }
     }
@@ -34,10 +34,10 @@ impl Node {
         self.count
     }
 
-    /// Returns the node's workers of a layout.
+    /// Returns the node's workers in a layout.
     ///
     /// # Errors
-    /// [`Error::TooManyNodes`] when there are fewer workers than nodes.
+    /// [`Error::TooManyNodes`] if there are fewer workers than nodes.
     pub fn workers(self, layout: &Layout) -> Result<Numbers, Error> {
         self.part_of(layout.workers()).ok_or_else(|| Error::TooManyNodes {
             layout: layout.name.clone(),
@@ -46,13 +46,13 @@ impl Node {
         })
     }
 
-    /// Returns the part of the numbers below `all` that is the node's, or None if there are fewer numbers than nodes.
+    /// Returns the node's part of the numbers below `all`, or None if there are fewer numbers than nodes.
     pub(crate) fn part_of(self, all: u64) -> Option<Numbers> {
         let count = all / u64::from(self.count);
         (count > 0).then(|| Numbers { first: u64::from(self.id) * count, count })
     }
 
-    /// Returns which of the nodes has a number below `all` in its part, or None if the number is left over. The inverse of
+    /// Returns which node's part contains a number below `all`, or None if the number is left over. The inverse of
     /// [`Self::part_of`].
     pub(crate) fn holder_of(self, number: u64, all: u64) -> Option<u32> {
         let id = number / self.part_of(all)?.count;
@@ -68,7 +68,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Creates a slot. `number` has to be less than `count`, else [`Error::SlotOutOfRange`].
+    /// Creates a slot. If `number` is not less than `count`, returns [`Error::SlotOutOfRange`].
     pub fn new(number: u32, count: u32) -> Result<Self, Error> {
         if number < count { Ok(Self { number, count }) } else { Err(Error::SlotOutOfRange { number, count }) }
     }
@@ -90,11 +90,11 @@ pub struct Numbers {
 pub struct Share {
     /// The node's workers.
     pub workers: Numbers,
-    /// The node's sequence numbers of each of these workers.
+    /// The node's sequence numbers, for each of these workers.
     pub sequences: Numbers,
     /// How many steps a tick has.
     pub steps: u64,
-    /// How many IDs of a step are the slot's.
+    /// How many IDs of a step belong to the slot.
     pub ids_per_step: u64,
     slot: Slot,
 }
@@ -102,20 +102,20 @@ pub struct Share {
 impl Share {
     /// Computes the share of a slot of a node.
     ///
-    /// Each node has an equal part of the workers. Only the configuration decides, never the load.
+    /// Each node has an equal part of the workers. Only the configuration decides this, never the load.
     ///
     /// # Errors
-    /// [`Error::TooManyNodes`] when there are fewer workers than nodes, [`Error::EmptyShare`] when the node has fewer IDs in a
-    /// tick than slots.
+    /// [`Error::TooManyNodes`] if there are fewer workers than nodes, [`Error::EmptyShare`] if the node has fewer IDs in a tick
+    /// than slots.
     pub fn new(layout: &Layout, node: Node, slot: Slot) -> Result<Self, Error> {
         let workers = node.workers(layout)?;
-        // If IDs are not in the order of time, steps would order nothing.
+        // If IDs are not in the order of time, steps would not order them either.
         let steps = if layout.geometry.time_ordered { most_steps(layout.tick_length) } else { 1 };
         Self::of(&layout.name, workers, Numbers { first: 0, count: layout.sequences() }, slot, steps)
     }
 
-    /// Computes the share of a slot in these workers and sequence numbers of a node, with at least `steps` steps if there are
-    /// IDs enough.
+    /// Computes the share of a slot in some workers and sequence numbers of a node. It has `steps` steps or more if there are
+    /// enough IDs.
     ///
     /// # Errors
     /// [`Error::EmptyShare`], as above.
@@ -135,13 +135,13 @@ impl Share {
         self.steps * self.ids_per_step
     }
 
-    /// How many IDs the slot can make in a second, where a tick lasts so many microseconds.
+    /// How many IDs the slot can make in a second with ticks of this many microseconds.
     pub const fn ids_per_second(&self, tick_length: i64) -> u128 {
         self.size() as u128 * 1_000_000 / tick_length as u128
     }
 
-    /// Returns the number of a position's ID among all IDs that the node can make in a tick, and how many more of its IDs
-    /// follow directly.
+    /// Returns the number of a position's ID among all IDs that the node can make in a tick, and how many more of the slot's IDs
+    /// follow it directly.
     pub fn number_at(&self, position: u64) -> (u64, u64) {
         let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
         let (slot, slots) = (u64::from(self.slot.number), u64::from(self.slot.count));

@@ -1,7 +1,6 @@
-//! How the errors of the extension are defined.
+//! The macro that defines the extension's errors.
 
-/// Defines the errors. Behind the primary message and the data of each stand its SQLSTATE, its DETAIL, and its HINT, which is empty
-/// where there is none.
+/// Defines the errors. Each has its message and data, then its SQLSTATE, DETAIL and HINT; the hint may be empty.
 macro_rules! errors {
     ($(
         $(#[$attribute:meta])+
@@ -22,7 +21,7 @@ macro_rules! errors {
         }
 
         impl Error {
-            /// The parts besides the message.
+            /// The parts other than the message.
             #[allow(unused_variables, reason = "not all data are in DETAIL and HINT")]
             pub fn row(&self) -> Row {
                 match self {

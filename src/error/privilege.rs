@@ -1,23 +1,23 @@
-//! Some functions are not for every role. PUBLIC may execute every function nevertheless: so GRANT and REVOKE on all functions of a
-//! schema succeed, and give nobody more. These functions check the caller's role themselves.
+//! Checks of the caller's role. PUBLIC may execute every function of the extension, so that GRANT and REVOKE on all functions of a
+//! schema succeed and change nothing. The few functions that are not for everybody check the caller themselves.
 
 use super::variants::Error;
 use crate::postgres::{extension, role};
 
-/// For what belongs to the whole server, whose databases may have other owners.
+/// For functions that affect the whole server, whose databases may have other owners.
 pub fn superuser_only(function: &'static str) -> Result<(), Error> {
     if role::is_superuser() { Ok(()) } else { Err(Error::NotSuperuser { function }) }
 }
 
-/// For what belongs to the owner of the extension: the owner and members of that role may call. Returns the owner, or None if the
-/// extension does not exist; then only superusers may call.
+/// For functions that affect one database: the owner of the extension and members of that role may call them. Returns the owner, or
+/// None if the extension does not exist, in which case only superusers may call.
 pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, Error> {
     let owner = extension::find(c"flake").map(|extension| extension.owner);
     let may = owner.map_or_else(role::is_superuser, role::has_privileges_of);
     if may { Ok(owner) } else { Err(Error::NotOwner { function, owner: owner.map(role::name).unwrap_or_default() }) }
 }
 
-/// For what shows the whole server.
+/// For functions that show data of the whole server.
 pub fn monitor_only(what: &'static str) -> Result<(), Error> {
     if role::is_monitor() { Ok(()) } else { Err(Error::NotMonitor { what }) }
 }

@@ -27,8 +27,8 @@ fn report(error: Error, level: PgLogLevel) {
     report.report(level);
 }
 
-/// Reports an error of an input function: like PostgreSQL's errsave, it returns if the caller has asked for soft errors,
-/// which `pg_input_is_valid` and `COPY … ON_ERROR` do from version 16 on, and else ends the statement.
+/// Reports an error of an input function. Like PostgreSQL's errsave, it returns if the caller accepts soft errors, as
+/// `pg_input_is_valid` and `COPY … ON_ERROR` do since version 16. Otherwise it ends the statement.
 #[cfg(not(feature = "pg15"))]
 #[allow(unsafe_code, reason = "pgrx does not wrap soft errors")]
 pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
@@ -37,8 +37,8 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
         fn errcode(sqlstate: i32) -> i32;
     }
     let error = error.into();
-    // SAFETY: the function is running in this call; its context asks for soft errors only if it is an
-    // ErrorSaveContext. PostgreSQL copies the texts, which it takes as arguments of the format "%s".
+    // SAFETY: this call is running the function, and its context asks for soft errors only if it is an ErrorSaveContext. PostgreSQL
+    // copies the texts, which are arguments of the format "%s".
     unsafe {
         let context = (*call).context;
         if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
@@ -56,7 +56,7 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Version 15 has no soft errors.
+/// PostgreSQL 15 does not have soft errors.
 #[cfg(feature = "pg15")]
 pub fn errsave(error: impl Into<Error>, _call: pg_sys::FunctionCallInfo) {
     raise(error)

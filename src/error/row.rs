@@ -19,7 +19,7 @@ pub const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every l
 
 #[rustfmt::skip]
 impl Row {
-    /// An empty hint means no hint.
+    /// An empty hint means that the error has none.
     pub fn new(sqlstate: State, detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { sqlstate, detail: detail.into(), hint: Some(hint.into()).filter(|hint| !hint.is_empty()) }
     }
@@ -132,7 +132,7 @@ fn known_layouts(nearest: Option<&str>, known: &[String]) -> String {
     format!("{nearest}Known layouts: {}.", listed(known.iter(), "others, which the view flake_layouts shows"))
 }
 
-/// Lists names, the first hundred and the number of the others.
+/// Lists the first hundred names, and how many others there are.
 pub fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>, others: &str) -> String {
     const SHOWN: usize = 100;
     let more = names.len().saturating_sub(SHOWN);

@@ -29,12 +29,12 @@ errors! {
     InWorker => ERRCODE_INVALID_TRANSACTION_STATE,
         "Horizons would not wait for its IDs: a worker's part of the transaction ends before the transaction does.",
         "Declare the function that calls flake_next, flake_batch or sno_next PARALLEL RESTRICTED.";
-    /// The clock is behind the last ID, until this instant. `behind` includes the time waited already.
+    /// The clock is behind the last ID until this instant. `behind` includes the time that the session has already waited.
     #[error("clock is behind the last ID of layout \"{layout}\"")]
     ClockBehind { layout: Name, behind: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         behind_by(*behind, *max_clock_wait),
         right_again(*until);
-    /// The clock is behind a horizon, up to which nobody makes IDs any more.
+    /// The clock is behind a horizon, below which no session makes IDs any more.
     #[error("clock is behind a horizon that was returned")]
     ClockBehindHorizon { behind: Duration, until: i64, max_clock_wait: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         behind_by(*behind, *max_clock_wait),
@@ -57,12 +57,12 @@ errors! {
          of them, or the server's own value is not a number or was removed.",
         "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET. With flake in \
          shared_preload_libraries, every session sees the server's.";
-    /// Another version of the library, which computes shares in another way, serves this server start.
+    /// A version of the library that computes shares differently is in use until the server restarts.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("It divides the IDs of a tick by rule {found}, this version by rule {own}; together they could make the same IDs."),
         "Restart the server, so that all sessions use the new version.";
-    /// A session cannot change what another version of the library keeps in memory.
+    /// A session cannot change the shared memory of another version of the library.
     #[error("another version of the flake library is in use")]
     OtherVersion { found: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("The control block in shared memory has version {found}."),
@@ -141,7 +141,7 @@ errors! {
     BelowHorizon { id: String, announced: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("Horizons up to {} may have been returned, and the tick of ID {id} has ended by then.", time(*announced)),
         "Make a new ID in the transaction that inserts it.";
-    /// By the layout that was named; the one that made it is another.
+    /// The ID is too far ahead by the layout that was named, so another layout has made it.
     #[error("ID is too far ahead of the clock")]
     CoverAhead { id: String, by: Duration } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("By this layout, ID {id} belongs to a time that is {by:?} from now. Horizons would not wait for it."),
@@ -272,7 +272,7 @@ errors! {
     NoUsage { key: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
         "Public IDs are made and read by roles that have USAGE on the foreign server of this name.",
         format!("The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {key} TO …");
-    /// With the fingerprint of the secret that is there.
+    /// The error shows the fingerprint of the secret that was found.
     #[error("secret of key \"{key}\" is missing or has been changed")]
     NoSecret { key: String, fingerprint: String, found: Option<String> } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         match found {
@@ -324,7 +324,7 @@ errors! {
         "Foreign servers of the foreign-data wrapper flake_key are keys.",
         "Create keys with flake_create_key.";
 
-    /// Somebody has altered a type of the extension.
+    /// A type of the extension was altered.
     #[error("type {name} has been altered")]
     RowType { name: &'static str } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "The function returns the columns that the extension has declared.",

@@ -10,7 +10,7 @@ use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
 use crate::{ledger, session};
 
-/// Called by CREATE EXTENSION and every upgrade script: this version may have built-in layouts whose names are taken.
+/// CREATE EXTENSION and every upgrade script call this. A new version may have built-in layouts whose names are taken.
 #[pg_extern(sql = "")]
 fn flake_record_mark() {
     ledger::record_mark().or_raise();

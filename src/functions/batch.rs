@@ -1,6 +1,6 @@
-//! flake_batch: makes some hundreds of IDs at a time, so that an ID costs little more than its row.
+//! flake_batch: makes a few hundred IDs at a time, so that an ID costs little more than its row.
 //!
-//! It returns the rows one by one: in FROM, PostgreSQL collects them itself, and elsewhere nothing has to be collected.
+//! It returns one row per call. In FROM, PostgreSQL collects the rows itself; elsewhere nobody needs to.
 #![allow(unsafe_code, reason = "in pgrx's form of a set, a row costs more than the ID in it")]
 
 use std::ptr;
@@ -14,16 +14,16 @@ use crate::session::layout_source::LayoutSource;
 use crate::session::next_id;
 use crate::session::stores::{LAYOUTS, with_generator};
 
-/// How many IDs are made at a time: some microseconds' worth of rows.
+/// How many IDs are made at a time: about the rows of a few microseconds.
 const CHUNK: usize = 256;
 
-/// The state of a batch. It lies in memory of the query, which frees it without dropping it.
+/// The state of a batch. It is in memory of the query, which frees it without dropping it.
 struct Batch {
-    /// The layout that had this name when the batch began: another one may get the name while a cursor is open.
+    /// The layout that had this name when the batch began. Another layout may get the name while a cursor is open.
     source: LayoutSource,
-    /// How many IDs remain to be made.
+    /// How many IDs are still to be made.
     to_make: usize,
-    /// The IDs made last; those from `next` up to `made` have not been returned yet.
+    /// The IDs made last. Those from `next` to before `made` have not been returned yet.
     ids: [u64; CHUNK],
     next: usize,
     made: usize,
@@ -49,8 +49,8 @@ impl Batch {
 
 entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
     let raw = call.raw();
-    // SAFETY: PostgreSQL calls a function that returns a set with a call site, which keeps the state of the batch from the
-    // first call on, and with a ReturnSetInfo. Calls that can raise an error are guarded.
+    // SAFETY: PostgreSQL calls a function that returns a set with a ReturnSetInfo and with a call site, which keeps the state of
+    // the batch after the first call. Calls that can raise an error are guarded.
     unsafe {
         if (*(*raw).flinfo).fn_extra.is_null() {
             pg_sys::panic::pgrx_extern_c_guard(|| begin(call, layout, count));
@@ -81,7 +81,7 @@ entry_point!(flake_batch(layout: Text<'_>, count: i32), |call| {
 unsafe fn begin(call: Call, layout: Text<'_>, count: i32) {
     // SAFETY: as the caller promises.
     unsafe {
-        // It raises an error if the caller expects no set, so it comes first.
+        // This raises an error if the caller expects no set, so it comes first.
         let state = pg_sys::init_MultiFuncCall(call.raw());
         let source = LayoutSource::by_name(layout.bytes());
         let Ok(to_make) = usize::try_from(count) else { raise(Error::BadCount { count }) };

@@ -1,4 +1,4 @@
-//! flake_create_layout, flake_drop_layout, and the check of every definition.
+//! flake_create_layout and flake_drop_layout, and the validation of every definition.
 
 use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, built_in, sno};
 use pgrx::prelude::*;
@@ -15,7 +15,7 @@ use crate::postgres::json::Json;
 use crate::postgres::report::warning;
 use crate::postgres::role::act_as;
 
-/// The longest option that is read; a definition takes some 8 kB at most, without what is optional.
+/// The longest option that is read. A definition needs about 8 kB at most, apart from optional parts.
 const LONGEST_OPTION: usize = 100_000;
 /// How many custom layouts a new one is compared with.
 const MOST_COMPARED: usize = 100;
@@ -24,7 +24,7 @@ const MOST_COMPARED: usize = 100;
 fn flake_create_layout(name: &[u8], definition: Json) {
     let owner = owner_only("flake_create_layout").or_raise();
     let name = escape_non_ascii(name, LONGEST_NAME);
-    // Views show what makes snos by that name.
+    // Views already show sno under this name.
     if built_in(&name).is_some() || name == sno::NAME {
         raise(Error::NameTaken { layout: name.into(), is_built_in: true });
     }
@@ -43,7 +43,8 @@ fn flake_create_layout(name: &[u8], definition: Json) {
     warn_of_overlaps(&layout);
 }
 
-/// Warns of layouts that may make the same IDs as a new one, because no bit tells them apart; unless it is only another name.
+/// Warns of layouts that may make the same IDs as a new one because no bit tells them apart. It does not warn of another name for
+/// the same bits.
 fn warn_of_overlaps(layout: &Layout) {
     let custom = custom::all().filter(|(name, _)| name != layout.name()).take(MOST_COMPARED);
     let custom = custom.filter_map(|(_, layout)| layout.ok());
@@ -82,7 +83,7 @@ fn flake_drop_layout(name: &[u8]) {
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
 }
 
-/// Writes the catalog as the role that a layout belongs to, even if a member of that role calls.
+/// Writes the catalog as the role that owns layouts, even if a member of that role calls.
 fn run_as(role: Option<pg_sys::Oid>, command: &str) {
     let run = || Spi::run(command).unwrap_or_else(|error| pgrx::error!("{error}"));
     match role {
@@ -91,8 +92,8 @@ fn run_as(role: Option<pg_sys::Oid>, command: &str) {
     }
 }
 
-/// PostgreSQL calls this for the options of CREATE SERVER and ALTER SERVER, including those that pg_dump has written. Anyone
-/// may use the wrapper, so that a dump restores, but only the owner of the extension may make layouts.
+/// PostgreSQL calls this with the options of CREATE SERVER and ALTER SERVER, including those in a dump. Any role may use the
+/// wrapper, so that a dump can be restored, but only the owner of the extension may make layouts.
 #[pg_extern(sql = "")]
 fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_server = catalog == pg_sys::ForeignServerRelationId;

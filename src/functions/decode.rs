@@ -14,7 +14,7 @@ use crate::postgres::rows::row;
 use crate::postgres::timestamptz::from_instant;
 
 entry_point!(flake_decode(id: i64, layout: Text<'_>), |call| {
-    // SAFETY: nothing is borrowed that an error could leave behind.
+    // SAFETY: nothing is borrowed that an error could leave borrowed.
     unsafe { pg_sys::panic::pgrx_extern_c_guard(|| decode(call, id, layout.bytes())) }
 });
 
@@ -37,7 +37,7 @@ fn decode(call: Call, id: i64, layout: &[u8]) -> pg_sys::Datum {
     unsafe { row(call, TYPES, columns) }.ok_or(Error::RowType { name: "flake_parts" }).or_raise()
 }
 
-/// Returns every named field with its number as jsonb.
+/// Returns all named fields with their numbers as jsonb.
 fn fields(layout: &Layout, id: u64) -> pg_sys::Datum {
     let mut numbers = layout.numbers(id);
     // PostgreSQL expects the keys of a finished object in the order of jsonb: by length, then by bytes.

@@ -11,7 +11,7 @@ use crate::postgres::entry_point::{c_symbol, entry_point};
 use crate::postgres::range_condition::{self, Ends};
 use crate::postgres::ranges;
 
-/// No ID is between these.
+/// There is no ID between these.
 const NO_IDS: (i64, i64) = (i64::MAX, i64::MIN);
 
 #[pg_extern(sql = "")]
@@ -24,7 +24,7 @@ fn flake_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
     ids_during(&span, layout).1
 }
 
-/// Usually the planner has replaced the call with a range of IDs.
+/// Usually the planner has replaced the call by a range of IDs.
 #[pg_extern(sql = "")]
 fn flake_during(id: i64, span: Range<TimestampWithTimeZone>, layout: &[u8]) -> bool {
     let (first, last) = ids_during(&span, layout);
@@ -32,7 +32,7 @@ fn flake_during(id: i64, span: Range<TimestampWithTimeZone>, layout: &[u8]) -> b
 }
 
 entry_point!(flake_during_support(request: *mut pg_sys::Node), |call| {
-    // SAFETY: the request is for flake_during(key, span, layout); these are declared with (span, layout).
+    // SAFETY: the request is for flake_during(key, span, layout), and the functions of the ends are declared with (span, layout).
     unsafe { range_condition::answer(request, &Ends { first: c"flake_first", last: c"flake_last", accept: is_ordered }) }
 });
 
@@ -45,7 +45,7 @@ fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) 
     use std::ops::Bound::Unbounded;
     let layout = by_name(layout);
     let Some((from, to)) = ranges::instants(span) else {
-        // Even for an empty span, a layout that is not ordered by time is an error.
+        // A layout that is not ordered by time is an error even for an empty span.
         layout.ids_during(Unbounded, Unbounded).or_raise();
         return NO_IDS;
     };

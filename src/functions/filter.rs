@@ -1,4 +1,4 @@
-//! The ends of the ranges that filters by time are planned as.
+//! The ends of the ranges that replace filters by time.
 #![allow(unsafe_code, reason = "the call site keeps the layout")]
 
 use flake_core::Solid;
@@ -16,7 +16,7 @@ unsafe extern "C-unwind" {
     fn flake_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 }
 
-/// flake_timestamp shares the support function of flake_during, which the library of sessions that began before an upgrade has.
+/// flake_timestamp has the same support function as flake_during, because libraries of sessions from before an upgrade have it too.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: flake_during_support as Function,
     ends: [c"flake_before", c"flake_until", c"flake_since", c"flake_after"],

@@ -47,14 +47,14 @@ fn row<S: IdSource>(own: &SessionGenerator<S>) -> Row {
         generator.last_tick_start().map(from_instant),
         own.resumable.issued() as i64,
         own.delays.overflow_waits as i64,
-        // Most steps of the clock do not delay a sno, but they change its tick-tock bit.
+        // Most steps of the clock do not delay snos, but they toggle the tick-tock bit.
         (own.delays.clock_steps + generator.progress().drifts) as i64,
         interval::from_micros(own.delays.waited.as_micros() as i64),
     )
 }
 
 fn range(numbers: Numbers) -> Range<i64> {
-    // Only 2^63 numbers end beyond bigint.
+    // Only a range of 2^63 numbers ends beyond bigint.
     let end = i64::try_from(numbers.first + numbers.count).map_or(RangeBound::Infinite, RangeBound::Exclusive);
     Range::new(RangeBound::Inclusive(numbers.first as i64), end)
 }

@@ -1,4 +1,4 @@
-//! Reading a table by its IDs while others write to it, without losing rows.
+//! The functions of horizons, by which consumers read a table in the order of its IDs without losing rows.
 
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;

@@ -21,7 +21,7 @@ fn flake_create_key(name: &[u8]) {
     create(owner, name, &mapping::random());
 }
 
-/// Stores a secret that was made elsewhere. One that a key shows the fingerprint of, and lacks, is put back.
+/// Stores a secret that was made elsewhere. If a key has its fingerprint and lacks the secret, the key gets it back.
 #[pg_extern(sql = "")]
 fn flake_import_key(name: &[u8], secret: &[u8]) {
     let owner = writer("flake_import_key", c"flake_import_key()");
@@ -30,7 +30,7 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
     for key in seal::names().iter().filter_map(|name| seal::find(name)) {
         let Ok(shown) = key.shown() else { continue };
         let Some(number) = shown.iter().position(|range| range.fingerprint == fingerprint) else { continue };
-        // With another name, all its public IDs would get another prefix.
+        // Under another name, all public IDs of the key would get another prefix.
         if key.name.as_bytes() != name || key.secret(number) == Some(secret) {
             raise(Error::SecretTaken { key: key.name });
         }
@@ -55,12 +55,12 @@ fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
     });
 }
 
-/// Gives the key another secret for the IDs from this one on. Lower IDs keep theirs, so an ID has one public name for ever.
+/// Gives the key a new secret for IDs from `from_id` on. Lower IDs keep their secret, so an ID has the same public name for ever.
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8], from_id: i64) {
     writer("flake_rotate_key", c"flake_rotate_key()");
     let server = known(name).server;
-    // Rotations of a key come one after the other.
+    // Two rotations of one key must not run at the same time.
     lock(server);
     let key = known(name);
     key.ranges().or_raise();
@@ -99,7 +99,7 @@ fn flake_drop_key(name: &[u8]) {
 /// Returns the owner of the extension, as whom keys are written.
 fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
     let owner = owner_only(function).or_raise();
-    // Nothing else looks where a mapping alone is changed.
+    // A change of a mapping alone is not checked elsewhere.
     forbid_if_read_only(command);
     owner.unwrap_or_else(present)
 }
@@ -112,9 +112,9 @@ fn known(name: &[u8]) -> Key {
     str::from_utf8(name).ok().and_then(seal::find).unwrap_or_else(|| raise(seal::unknown(name)))
 }
 
-/// PostgreSQL calls this for the options of servers and mappings, including those that pg_dump has written. Anyone may use the
-/// wrapper, so that a dump restores, but only the owner of the extension may make keys. A dump by a role that
-/// may not read secrets has mappings without options.
+/// PostgreSQL calls this with the options of servers and mappings, including those in a dump. Any role may use the wrapper, so that
+/// a dump can be restored, but only the owner of the extension may make keys. In a dump by a role that may not read secrets,
+/// mappings have no options.
 #[pg_extern(sql = "")]
 fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let options = read_options(options.iter().flatten());

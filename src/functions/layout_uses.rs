@@ -1,7 +1,7 @@
-//! The objects of this database that name a layout by a constant, so that they would fail without it.
+//! Finds the objects of this database that name a layout by a constant, and would fail without that layout.
 //!
-//! PostgreSQL records that a default, an index or a view depends on a function of flake, not which layout it names. That
-//! stands in the node tree of the expression.
+//! PostgreSQL records that a default, an index or a view depends on a function of flake, but not which layout it names. Only the
+//! node tree of the expression has the name.
 
 #![allow(unsafe_code, reason = "reads what queries return")]
 
@@ -15,9 +15,10 @@ use crate::postgres::extension::{self, Extension};
 use crate::postgres::node_tree::{LONGEST, MOST};
 use crate::postgres::queries::{Queries, bytes};
 
-/// The expressions of all objects that depend on a function of an extension, $1, or on an operator that stands for one, in bytes of
-/// the database's encoding; with their tables, and the numbers of columns that they are for. Shorter ones come first. NULL stands
-/// for those that are longer than $2, or that come behind $3 bytes of others: PostgreSQL knows lengths without reading.
+/// The expressions of all objects that depend on a function of extension $1, or on an operator that stands for one, as bytes in the
+/// database's encoding, with their tables and the columns that they belong to. Shorter ones come first. NULL stands for an
+/// expression that is longer than $2, or that comes after $3 bytes of others. PostgreSQL knows the lengths without reading the
+/// expressions.
 const EXPRESSIONS: &CStr = c"
     SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(s.catalog, s.object, 0), pg_catalog.getdatabaseencoding()),
            CASE WHEN s.length OPERATOR(pg_catalog.<=) $2 AND s.total OPERATOR(pg_catalog.<=) $3
@@ -58,7 +59,7 @@ const EXPRESSIONS: &CStr = c"
     CROSS JOIN LATERAL (SELECT pg_catalog.octet_length(x.tree::pg_catalog.text)::pg_catalog.int8 AS length) l
     WHERE x.tree IS NOT NULL) s ORDER BY s.total";
 
-/// The functions of an extension, $1.
+/// The functions of extension $1.
 const FUNCTIONS: &CStr = c"
     SELECT p.oid, pg_catalog.convert_to(p.proname::pg_catalog.text, pg_catalog.getdatabaseencoding())
     FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
@@ -68,17 +69,17 @@ const FUNCTIONS: &CStr = c"
 
 /// An expression that calls flake.
 pub(super) struct Expression<'a> {
-    /// A description of the object that has it.
+    /// A description of the object that it belongs to.
     pub object: String,
-    /// None if it is too long to be read, or behind too many others.
+    /// None if it is too long to be read, or comes after too many others.
     pub tree: Option<&'a [u8]>,
-    /// The table of variables outside of queries; 0 if there are none.
+    /// The table of its variables outside of queries; 0 if there are none.
     pub table: u32,
-    /// The column that it is for.
+    /// The column that it belongs to.
     pub column: Option<i16>,
 }
 
-/// Calls a function with each expression of this database that calls flake.
+/// Calls `act` with each expression of this database that calls flake.
 pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl FnMut(Expression<'_>)) {
     let bound = |bound: usize| (pg_sys::INT8OID, pg_sys::Datum::from(bound));
     let parameters = [(pg_sys::OIDOID, flake.oid.into()), bound(LONGEST), bound(MOST)];
@@ -95,7 +96,7 @@ pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl
     });
 }
 
-/// Returns the names of an extension's functions, by their OIDs.
+/// Returns the names of an extension's functions by their OIDs.
 pub(super) fn functions(queries: &Queries, flake: Extension) -> HashMap<u32, String> {
     let mut functions = HashMap::new();
     queries.each::<2>(FUNCTIONS, &[(pg_sys::OIDOID, flake.oid.into())], |&[oid, name]| {

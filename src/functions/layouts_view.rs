@@ -35,7 +35,7 @@ fn flake_layouts() -> TableIterator<
         name!(session_ids_per_second, Option<AnyNumeric>),
     ),
 > {
-    // A layout whose definition was changed by ALTER SERVER is left out with a warning.
+    // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
     let custom: Vec<_> = custom::all().filter_map(|(_, layout)| layout.map_err(warn).ok()).collect();
     let is_replaced = |layout: &&Layout| custom.iter().any(|custom| custom.name() == layout.name());
     let built_in: Vec<&Layout> = BUILTIN.iter().filter(|layout| !is_replaced(layout)).collect();
@@ -61,14 +61,14 @@ fn flake_layouts() -> TableIterator<
     }))
 }
 
-/// Returns how many IDs of a layout this session can make in a second, or None if it makes none now.
+/// Returns how many IDs of a layout this session can make in a second, or None if it makes none.
 fn ids_per_second(layout: &Layout) -> Option<u128> {
     let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
     let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();
     (layout.generates && is_its_time).then(|| share.ids_per_second(layout.tick_length()))
 }
 
-/// Returns the name that a value has in definitions.
+/// Returns the name of a value in definitions.
 fn name(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

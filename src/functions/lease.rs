@@ -1,4 +1,4 @@
-//! flake_lease: an application gets a worker for a while, and makes IDs of it by itself.
+//! flake_lease() grants an application a worker of the pool, so that it can make IDs by itself; flake_leases shows all leases.
 
 use flake_core::ledger::pool::{Answer, Lease};
 use flake_core::{BUILTIN, IdSource, Layout};
@@ -34,7 +34,7 @@ fn flake_lease(
         name!(wait, i64),
     ),
 > {
-    // Workers are few, so not everybody may lease them.
+    // There are few workers, so only the owner of the extension, and roles that it chooses, may lease them.
     owner_only("flake_lease").or_raise();
     let layout = by_name(layout);
     let name = || layout.name().to_owned().into();
@@ -89,7 +89,7 @@ fn flake_leases() -> TableIterator<
     let custom = custom::all().filter_map(|(_, layout)| layout.ok());
     let layouts: Vec<&'static Layout> = custom.chain(BUILTIN).collect();
     let row = move |lease: Lease| {
-        // Another database may have a layout of its own.
+        // The lease may be for a custom layout of another database, whose name is unknown here.
         let layout = layouts.iter().find(|layout| layout.key() == lease.key);
         let holder = pg_sys::Oid::from(lease.by.role);
         let sees = role::sees_activity_of(holder);

@@ -1,4 +1,4 @@
-//! The functions of bigint IDs and layouts that SQL calls, a file for each theme.
+//! The SQL functions for bigint IDs and layouts, one file for each theme.
 
 mod admin;
 mod batch;

@@ -1,4 +1,4 @@
-//! flake_next: at best one comparison of the layout's name, one look at the clock, and one step of a generator.
+//! flake_next: in the usual case it compares the layout's name, looks at the clock, and takes a step of a generator.
 
 use flake_core::{Answer, Layout};
 use pgrx::prelude::*;
@@ -19,7 +19,7 @@ entry_point!(flake_next_tagged(layout: Text<'_>, tag: i32) else flake_next_tagge
     layout.inline_bytes().and_then(|layout| at_once(layout, |layout| layout.tag_bits(tag.into()).ok()))
 });
 
-/// Returns the next ID with a tag, if a generator is known by this name and has an ID now.
+/// Returns the next ID with a tag, if there is a generator with this name that can make one now.
 #[inline]
 fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Option<u64> {
     find(

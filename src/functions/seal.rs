@@ -9,7 +9,7 @@ use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::seal::keyring;
 
-/// The longest text that is shown in an error: a public ID with the longest name.
+/// The longest text that an error shows: a public ID with the longest name.
 const LONGEST_TEXT: usize = LONGEST_NAME + 27;
 
 #[pg_extern(sql = "")]
@@ -22,7 +22,7 @@ fn flake_seal_uuid(id: i64, key: &[u8]) -> Uuid {
     Uuid::from_bytes(keyring::with(key, |_, ranges| ranges.seal(id)).to_be_bytes())
 }
 
-/// It returns NULL for a text that was not sealed with this key, so that it can stand in a WHERE.
+/// Returns NULL for a text that was not sealed with this key, so that it can be used in a WHERE clause.
 #[pg_extern(sql = "")]
 fn flake_unseal(sealed: &[u8], key: &[u8]) -> Option<i64> {
     keyring::with(key, |name, ranges| ranges.open(read(name, sealed)?))
@@ -33,7 +33,7 @@ fn flake_unseal_uuid(sealed: Uuid, key: &[u8]) -> Option<i64> {
     keyring::with(key, |_, ranges| ranges.open(u128::from_be_bytes(*sealed.as_bytes())))
 }
 
-/// For what is written: a forged ID that became NULL in a foreign key would go unnoticed.
+/// For statements that write: if a forged ID became NULL in a foreign key, nobody would notice.
 #[pg_extern(sql = "")]
 fn flake_unseal_or_error(sealed: &[u8], key: &[u8]) -> i64 {
     flake_unseal(sealed, key).unwrap_or_else(|| not_sealed(escape_non_ascii(sealed, LONGEST_TEXT), key))

@@ -1,4 +1,4 @@
-//! IDs from their parts, as text, and as a drawing.
+//! Converts IDs from parts, from and to text, and into drawings.
 #![allow(unsafe_code, reason = "the call site keeps the layout")]
 
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use crate::postgres::entry_point::{c_symbol, entry_point};
 use crate::postgres::json::Json;
 use crate::postgres::timestamptz::to_instant;
 
-/// Errors show and count the characters of a longer text up to here.
+/// Errors show and count no more characters of a long text than this.
 const LONGEST_READ: usize = 1000;
 
 entry_point!(flake_to_text(id: i64, layout: Text<'_>) else flake_to_text_or_error, |call| {
     let mut buffer = [0; LONGEST_TEXT];
-    // SAFETY: `layout` is argument 1, and the function caches nothing else. Where the allocation raises an error, it jumps over
-    // this function, which holds nothing that has to be dropped.
+    // SAFETY: `layout` is argument 1, and the function caches nothing else. If the allocation raises an error, it jumps over this
+    // function, which holds nothing that must be dropped.
     unsafe {
         with_layout(call, 1, layout, |layout| layout.encode_into(id as u64, &mut buffer).ok()).map(|text| text_datum(text))
     }
@@ -36,7 +36,7 @@ entry_point!(flake_from_text(text: Text<'_>, layout: Text<'_>) else flake_from_t
 #[pg_extern(sql = "")]
 fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
-    // Values stay unparsed, so that an error shows a wrong one as it was written.
+    // Values stay unparsed, so that an error shows a wrong value as it was written.
     let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&fields.0) else {
         raise(Error::FieldsNotAnObject)
     };
@@ -54,7 +54,7 @@ fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     layout.make(tick, &numbers).or_raise() as i64
 }
 
-/// Returns a text of any length as an error message shows it.
+/// Returns a text of any length in the form that an error message shows.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 40;
     match text.char_indices().nth(LONGEST) {

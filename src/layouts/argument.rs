@@ -1,4 +1,4 @@
-//! The layout that an argument of a function names, kept from call to call.
+//! The layout that a function's argument names, remembered from call to call.
 #![allow(unsafe_code, reason = "memory of the call site")]
 
 use flake_core::Layout;
@@ -7,20 +7,19 @@ use pgrx::pg_sys;
 use super::{by_name, custom, is_same_name};
 use crate::postgres::call::{Call, Text};
 
-/// The cache of a call site: the layout of its last call, and the catalog version it was found in.
+/// The cache of a call site: the layout of its last call, and the catalog version in which it was found.
 #[derive(Clone, Copy)]
 struct Cached {
     layout: &'static Layout,
     catalog_version: u64,
-    /// The call site can name no other layout, so names need not be compared.
+    /// Whether the call site always names this layout, so that names need not be compared.
     is_constant: bool,
 }
 
-/// Acts on the layout that argument `number` names. If that returns none, or the layout is not known yet, it looks the
-/// layout up for the next call from this call site.
+/// Calls `act` with the layout that argument `number` names. If `act` returns None, or if the layout is not known yet, looks it up
+/// for the next call from this call site.
 ///
-/// # Safety
-/// The function must cache nothing else at its call site, and `name` must be its argument `number`.
+/// # Safety The function must cache nothing else at its call site, and `name` must be its argument `number`.
 #[inline]
 pub unsafe fn with_layout<R>(
     call: Call,
@@ -48,7 +47,7 @@ fn known(cached: Cached, name: Text<'_>) -> Option<&'static Layout> {
 #[cold]
 #[inline(never)]
 unsafe fn look_up(call: Call, number: usize, name: Text<'_>) {
-    // SAFETY: as the caller promises; nothing is borrowed that an error could leave behind.
+    // SAFETY: as the caller promises; nothing is borrowed that an error could leave borrowed.
     unsafe {
         pg_sys::panic::pgrx_extern_c_guard(|| {
             let catalog_version = custom::catalog_version();

@@ -1,4 +1,4 @@
-//! The foreign servers of the foreign-data wrapper `flake_layout`, as the newest catalog has them.
+//! The foreign servers of the foreign-data wrapper `flake_layout`, read from the newest catalog.
 #![allow(unsafe_code, reason = "reads PostgreSQL's catalogs and their caches")]
 
 use std::ffi::{CStr, CString};
@@ -17,7 +17,7 @@ pub struct Stored {
     pub owner: pg_sys::Oid,
 }
 
-/// Returns the foreign server with this name, if it is one of the wrapper and has a definition.
+/// Returns the foreign server with this name, if it belongs to the wrapper and has a definition.
 pub fn find(name: &str) -> Option<Stored> {
     let name = CString::new(name).ok()?;
     let string = |text: *const _| {
@@ -27,7 +27,7 @@ pub fn find(name: &str) -> Option<Stored> {
     // SAFETY: both lookups return palloc'd copies; the wrapper of an existing server exists; in CREATE SERVER, the value of
     // an option is a string.
     unsafe {
-        // A name that is new to this session may have been created since the transaction began.
+        // If this session has not seen the name before, it may have been created since the transaction began.
         pg_sys::AcceptInvalidationMessages();
         let server = pg_sys::GetForeignServerByName(name.as_ptr(), true).as_ref()?;
         let wrapper = pg_sys::GetForeignDataWrapper(server.fdwid);
@@ -50,8 +50,8 @@ pub fn names() -> Vec<String> {
     foreign_servers::names(WRAPPER)
 }
 
-/// Returns what is stored as the server's version. It reveals changes by ALTER SERVER: an ID can be read only by the
-/// definition that it was made with.
+/// Returns what is stored as the server's version. It reveals changes by ALTER SERVER, which are not allowed, because an ID can
+/// only be read by the definition that it was made with.
 pub fn fingerprint(definition: &str) -> String {
     use pgrx::IntoDatum;
     // SAFETY: sha256_bytea takes a bytea and returns a bytea.

@@ -1,9 +1,9 @@
 //! Custom layouts.
 //!
-//! A custom layout is a foreign server of the foreign-data wrapper `flake_layout`, with its definition as an option.
-//! pg_dump writes servers before any table, so generated columns that need the layout can be restored; rows of a table
-//! would come too late. Foreign servers also have what layouts need: names that are unique in a database, privileges,
-//! comments, and cache invalidation.
+//! A custom layout is a foreign server of the foreign-data wrapper `flake_layout`, with its definition as an option. pg_dump writes
+//! servers before any table, so generated columns that need the layout can be restored; rows of a table would be restored too late.
+//! Foreign servers also provide what layouts need: names that are unique in a database, privileges, comments, and cache
+//! invalidation.
 #![allow(unsafe_code, reason = "subscribes to PostgreSQL's invalidations")]
 
 use std::cell::RefCell;
@@ -17,17 +17,16 @@ use pgrx::prelude::*;
 use super::catalog::{self, Stored};
 use crate::error::Error;
 
-/// How many changes of foreign servers this session has heard of.
+/// How many changes of foreign servers this session has been told of.
 static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Every definition that this session has parsed, with its layout, by name and definition. There are few of them, and
-    /// generators keep theirs.
+    /// Every layout that this session has parsed, by name and definition. There are few, and generators keep references to them.
     static PARSED: RefCell<ManuallyDrop<BTreeMap<(String, String), &'static Layout>>> =
         const { RefCell::new(ManuallyDrop::new(BTreeMap::new())) };
 }
 
-/// Returns a number that changes with the catalog. As long as it stays the same, names stand for the same layouts.
+/// Returns a number that changes with the catalog. As long as it is the same, each name stands for the same layout.
 #[inline]
 pub fn catalog_version() -> u64 {
     CATALOG_VERSION.load(Ordering::Relaxed)
@@ -46,7 +45,7 @@ pub fn subscribe() {
     }
 }
 
-/// Returns the custom layout with this name, if there is one. Names that need no look into the catalog make the first ID cheap.
+/// Returns the custom layout with this name, if there is one. A built-in name needs no lookup, which makes the first ID cheap.
 pub fn find(name: &str) -> Result<Option<&'static Layout>, Error> {
     if is_always_built_in(name) {
         return Ok(None);

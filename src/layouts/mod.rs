@@ -12,17 +12,16 @@ use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
-/// How many layouts are at hand, so that a query that names a few of them finds each by a comparison or two.
+/// How many layouts are at hand, so that a query that names a few of them finds each by one or two comparisons.
 const NEAR: usize = 8;
 
 thread_local! {
-    /// The layouts found last in this version of the catalog. It is never dropped: for a destructor, libc looks a symbol up in all
-    /// libraries of the server, at 25 page faults for each session.
+    /// The layouts found last in this version of the catalog. It is never dropped: to register a destructor, libc looks up a symbol
+    /// in all libraries of the server, which costs each session 25 page faults.
     static FOUND: RefCell<(u64, ManuallyDrop<Vec<&'static Layout>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
-/// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes are compared whatever the
-/// encoding of the database.
+/// Returns the layout with this name, or raises an error. Names are ASCII, so their bytes can be compared in every encoding.
 pub fn by_name(name: &[u8]) -> &'static Layout {
     at_hand(name).unwrap_or_else(|| find(name).or_raise())
 }
@@ -32,7 +31,7 @@ pub fn known(name: &[u8]) -> Option<&'static Layout> {
     at_hand(name).or_else(|| find(name).ok())
 }
 
-/// Returns the layout with this name if it was found lately, and nothing has changed since.
+/// Returns the layout with this name if it was found lately and the catalog has not changed since.
 fn at_hand(name: &[u8]) -> Option<&'static Layout> {
     FOUND.with_borrow(|(version, found)| {
         let found = found.iter().copied().find(|layout| is_same_name(layout.name().as_bytes(), name))?;
@@ -40,7 +39,7 @@ fn at_hand(name: &[u8]) -> Option<&'static Layout> {
     })
 }
 
-/// Compares two names. For names of usual lengths, it takes one or two comparisons of words.
+/// Compares two names. Names of usual lengths take one or two comparisons of words.
 #[inline]
 pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(name: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
@@ -56,13 +55,13 @@ pub fn is_same_name(one: &[u8], other: &[u8]) -> bool {
 
 #[cold]
 fn find(name: &[u8]) -> Result<&'static Layout, Error> {
-    // Read first, so that a change during the lookup makes the next call look again.
+    // The version is read first, so that after a change during the lookup, the next call looks again.
     let now = custom::catalog_version();
     let escaped = escape_non_ascii(name, LONGEST_NAME);
     if name.len() > LONGEST_NAME {
         return Err(unknown(&escaped));
     }
-    // A layout that was made before this version of the library had a built-in one of its name keeps its meaning.
+    // A custom layout keeps its name if it was made before this version of the library had a built-in layout with that name.
     let layout = match (custom::find(&escaped), built_in(&escaped)) {
         (Ok(Some(layout)), _) | (_, Some(layout)) => layout,
         (Err(error), None) => return Err(error),

@@ -1,4 +1,8 @@
-//! How a session finds the ledger in shared memory.
+//! How a session finds the control block in shared memory.
+//!
+//! After the library was replaced, sessions of two versions can run in one server. The newer one cannot read the control block of
+//! the older one, except for its header. So it uses a ledger of its own, or raises an error if the versions divide ticks
+//! differently.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::Cell;
@@ -11,12 +15,12 @@ use crate::clock;
 use crate::error::Error;
 use crate::postgres::{report, shared_memory};
 
-/// The control block as this session has it.
+/// The control block of this session.
 #[derive(Clone, Copy)]
 pub struct Attachment {
-    /// All sessions' control block; one of this session's own where another version of the library has made theirs.
+    /// The control block of all sessions; a private one if another version of the library has created the shared one.
     pub control: &'static Control,
-    /// The beginning of all sessions' control block, where another version of the library has made it.
+    /// The header of the shared control block, if another version of the library has created it.
     pub other_version: Option<&'static Header>,
 }
 
@@ -24,7 +28,7 @@ thread_local! {
     static ATTACHMENT: Cell<Option<Attachment>> = const { Cell::new(None) };
 }
 
-/// If the library is being preloaded, has the control block created when the server starts.
+/// If the library is being preloaded, registers the creation of the control block for the start of the server.
 pub fn preload() {
     let size = || CONTROL_SIZE + segment::size();
     shared_memory::reserve(size, || {
@@ -36,17 +40,16 @@ pub fn preload() {
 }
 
 fn control_block() -> Result<&'static Control, String> {
-    // SAFETY: all versions of the library use this name and size. They read no more than the header of a block before they
-    // have checked its version.
+    // SAFETY: all versions of the library use this name and size. They read only the header before they have checked the version.
     unsafe { shared_memory::main_segment_block(c"flake", CONTROL_SIZE, Control::new) }
 }
 
-/// Returns the beginning of the control block, whatever version of the library created it.
+/// Returns the header of the shared control block, whichever version of the library created it.
 pub fn header() -> Result<&'static Header, Error> {
     attach().map(|Attachment { control, other_version }| other_version.unwrap_or(&control.header))
 }
 
-/// Returns the control block; none where another version of the library has made it, or there is none.
+/// Returns the control block; None if another version of the library has created it, or if it cannot be found.
 pub fn control() -> Option<&'static Control> {
     attach().ok().filter(|attachment| attachment.other_version.is_none()).map(|attachment| attachment.control)
 }
@@ -56,17 +59,17 @@ pub fn counters() -> Option<&'static Counters> {
     control().map(|control| &control.counters)
 }
 
-/// Returns what sessions of this server have read of the operating system.
+/// Returns facts about the operating system that earlier sessions have found.
 pub fn system() -> Option<&'static System> {
     control().map(|control| &control.system)
 }
 
-/// Returns what this session has attached to so far.
+/// Returns the control block if this session has attached to it.
 pub fn attached() -> Option<Attachment> {
     ATTACHMENT.get()
 }
 
-/// Attaches to the control block. A session that finds none makes no IDs, as no other session could know of them.
+/// Attaches to the control block. If there is none, it raises an error, because other sessions could not know of this one's IDs.
 pub fn attach() -> Result<Attachment, Error> {
     if let Some(attachment) = ATTACHMENT.get() {
         return Ok(attachment);

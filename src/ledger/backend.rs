@@ -1,4 +1,4 @@
-//! PostgreSQL as the protocol's host: this process, as one of the sessions of its server.
+//! PostgreSQL as the host of the protocol: this process is one of the sessions of its server.
 #![allow(unsafe_code, reason = "the progress of this session's slot in shared memory")]
 
 use std::ops::Deref;
@@ -32,11 +32,11 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Finds the ledger, and the memory of this process's slot.
+    /// Finds the ledger and the memory of this process's slot.
     pub fn with_slot() -> Result<Self, Error> {
         let mut backend = Self::new()?;
         backend.slot = Some(if backend.attachment.other_version.is_some() {
-            // Beside another version's ledger nobody else looks at it.
+            // Beside another version's ledger, no other session uses this memory.
             Box::leak(Box::default())
         } else {
             let segment =
@@ -46,12 +46,12 @@ impl Backend {
         Ok(backend)
     }
 
-    /// Finds the ledger, for what makes no IDs.
+    /// Finds the ledger, for a caller that makes no IDs.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { attachment: attach()?, node: node()?, slot: None, leases: None })
     }
 
-    /// Finds the ledger, and the leases.
+    /// Finds the ledger and the leases.
     pub fn with_leases() -> Result<Self, Error> {
         let mut backend = Self::new()?;
         let leases = segment::leases(backend.attachment.control);
@@ -59,13 +59,13 @@ impl Backend {
         Ok(backend)
     }
 
-    /// The present era.
+    /// The current era.
     #[inline]
     pub fn era(&self) -> u64 {
         self.attachment.control.shared.window.era()
     }
 
-    /// In whose name the ledger writes marks.
+    /// The writer of the ledger's marks.
     fn me(&self) -> Option<flake_core::ledger::marks::Author> {
         self.lock(|state| state.ledger.map(|ledger| ledger.me))
     }
@@ -150,9 +150,9 @@ impl Host for Backend {
 
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
         let Some(slot) = self.slot else { return act(&mut SlotProgress::default()) };
-        // The next owner of the slot sees what this one leaves, as both take the lock.
+        // The lock makes the progress visible to the slot's next owner, who takes it too.
         self.attachment.control.with_lock(|_| {
-            // SAFETY: it belongs to this process's slot, so nobody else uses it while the process lives.
+            // SAFETY: only the owner of the slot uses its progress, and this process owns the slot as long as it lives.
             act(unsafe { &mut *slot.progress.get() })
         })
     }
@@ -184,7 +184,7 @@ impl HorizonHost for Backend {
     }
 
     fn most_prepared(&self) -> usize {
-        // Beside another version's ledger there are no entries.
+        // Beside another version's ledger, this session has no entries.
         segment::attached().map_or(0, |_| prepared::most())
     }
 
@@ -224,7 +224,7 @@ impl HorizonHost for Backend {
     }
 }
 
-/// The right to write the file. Nothing raises an error of PostgreSQL until it is dropped.
+/// The right to write the file. Until it is dropped, nothing that is called raises an error of PostgreSQL.
 pub struct FileWriter<'a> {
     _guard: Guard<'a>,
     backend: &'a Backend,
@@ -239,7 +239,7 @@ impl Deref for FileWriter<'_> {
 }
 
 impl FileWriter<'_> {
-    /// A session beside another version's ledger leaves the file to that.
+    /// A session beside another version's ledger does not touch the file.
     const fn is_absent(&self) -> bool {
         self.backend.attachment.other_version.is_some()
     }
@@ -250,7 +250,7 @@ impl Writer for FileWriter<'_> {
 
     fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
         match self.backend.leases {
-            // SAFETY: there are so many, and this session has the right to change them.
+            // SAFETY: the segment has this many, and this session has the right to change them.
             Some(leases) => act(unsafe { std::slice::from_raw_parts_mut(leases, MOST_LEASES) }),
             None => act(&mut []),
         }

@@ -1,4 +1,4 @@
-//! The control block: what all sessions share except the slots' progress, and the locks that guard it.
+//! The control block: the shared memory of all sessions, except for the memory of each slot, and the locks that guard it.
 #![allow(unsafe_code, reason = "memory that locks guard")]
 
 use std::cell::UnsafeCell;
@@ -13,22 +13,22 @@ use super::pages::Pages;
 use crate::clock;
 use crate::postgres::lwlock::LwLock;
 
-/// The size of the control block in every version of the library, so that PostgreSQL finds it by name and size.
+/// The size of the control block. PostgreSQL finds the block by name and size, so every version of the library has the same.
 pub const CONTROL_SIZE: usize = 4096;
-/// The version of [`Control`] and of what it holds.
+/// The version of [`Control`] and of everything in it.
 pub const VERSION: u32 = 1;
 
-/// The beginning of the control block, which is the same in all versions of the library.
+/// The beginning of the control block. All versions of the library have the same header.
 #[repr(C)]
 pub struct Header {
     pub version: u32,
-    /// The rule for shares that all sessions of this server start follow.
+    /// The rule that divides ticks into shares, for all sessions until the server restarts.
     pub share_rule: u32,
-    /// The node's number in the lower half, the number of nodes in the upper one; 0 before they are pinned.
+    /// The node number in the lower half and the number of nodes in the upper half; 0 before they are pinned.
     node: AtomicU64,
-    /// Sessions of other versions have used only ticks that start before this instant.
+    /// Sessions beside this version used only ticks that begin before this instant.
     pub others_floor: AtomicI64,
-    /// How many sessions of other versions there have been.
+    /// How many sessions beside this version there have been.
     pub others_sessions: AtomicU32,
 }
 
@@ -36,23 +36,23 @@ pub struct Header {
 #[repr(C)]
 pub struct Control {
     pub header: Header,
-    /// Guards what lies in memory. It is held for moments only, and never while something is read or written.
+    /// Guards the state in memory. A session holds it briefly, and never while it reads or writes a file.
     lock: LwLock,
-    /// Guards the file of the mark and, with `lock`, the ledger. It is held while the file is written.
+    /// Guards the file flake.mark, and with `lock` the ledger. A session holds it while it writes the file.
     pub(super) file_lock: LwLock,
-    /// The handle of the dynamic segment with what is kept for each slot.
+    /// The handle of the dynamic segment with the memory of each slot.
     pub segment: AtomicU32,
     /// The handle of the dynamic segment with the leases.
     pub leases: AtomicU32,
-    /// Whether that is in the main segment instead.
+    /// Whether the memory of the slots is in the main segment instead.
     pub is_preloaded: AtomicBool,
-    /// For all sessions, without a lock.
+    /// Memory that sessions use without a lock.
     pub shared: Shared,
     guarded: UnsafeCell<Guarded>,
     pub counters: Counters,
     /// Guards the prepared transactions.
     pub(super) prepared_lock: LwLock,
-    /// How those are kept.
+    /// Counts of the prepared transactions, which sessions read without a lock.
     pub prepared: PreparedUse,
     pub pages: Pages,
     pub system: System,
@@ -60,15 +60,15 @@ pub struct Control {
 
 const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
 
-/// The fields that the lock guards.
+/// The state that `lock` guards.
 #[derive(Default)]
 pub struct Guarded {
     pub state: State,
-    /// The clock minus the steady clock, and the latter, when they were last compared.
+    /// The difference between the clock and the steady clock when they were last compared, and the latter's reading then.
     clock_offset: Option<(i64, i64)>,
 }
 
-/// Counts of all sessions, which add theirs when they ask for time, about every two seconds, and when they exit.
+/// Counters of the server. Each session adds its counts when it asks for time, about every two seconds, and when it exits.
 #[derive(Default)]
 pub struct Counters {
     pub issued: AtomicU64,
@@ -79,12 +79,12 @@ pub struct Counters {
     pub longest_wait: AtomicU64,
 }
 
-/// Facts that sessions have read of the operating system, so that short ones need not read them.
+/// Facts about the operating system that sessions have found, so that short sessions need not read them again.
 #[derive(Default)]
 pub struct System {
-    /// Identifies its run; 0 if nobody has looked yet.
+    /// Identifies the run of the operating system; 0 before any session has read it.
     pub boot: AtomicU64,
-    /// Whether it uses the time stamp counter as its clock, and when somebody looked at that.
+    /// Whether Linux uses the time stamp counter as its clock, and when a session last checked that.
     pub uses_counter: AtomicBool,
     pub looked_at: AtomicI64,
 }
@@ -102,12 +102,12 @@ impl Header {
     /// Pins a node unless one is pinned.
     pub fn pin(&self, node: Node) {
         let new = u64::from(node.count()) << 32 | u64::from(node.id());
-        // A faster session has pinned it.
+        // If this fails, another session has pinned the node in the meantime.
         let _ = self.node.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
-/// The names of the locks.
+/// The name of each lock in wait events.
 const LEDGER: &CStr = c"FlakeLedger";
 const MARK: &CStr = c"FlakeMark";
 const HORIZON: &CStr = c"FlakeHorizon";
@@ -137,15 +137,15 @@ impl Control {
         }
     }
 
-    /// Gives the locks their names in this session.
+    /// Registers the names of the locks in this session.
     pub fn register_locks(&self) {
         self.lock.register(LEDGER);
         self.file_lock.register(MARK);
         self.prepared_lock.register(HORIZON);
     }
 
-    /// Acts under the lock. `act` must neither raise an error of PostgreSQL nor take long. The wait for the lock can be
-    /// canceled, except by who has the right to write or exits.
+    /// Calls `act` under the lock. `act` must not raise an error of PostgreSQL and must be quick. The wait for the lock can be
+    /// canceled, unless the session has the right to write or is exiting.
     pub fn with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
         let _guard = self.lock.take();
         // SAFETY: this session holds the lock, so no other one uses the cell.
@@ -154,12 +154,12 @@ impl Control {
 }
 
 impl Guarded {
-    /// Returns by how many microseconds the clock was set since the last call; 0 if it was not.
+    /// Returns by how many microseconds the clock was set since the last call; 0 if it was not set.
     pub fn clock_step(&mut self) -> i64 {
         let (now, steady) = (clock::now(), clock::steady());
         let Some((offset, at)) = self.clock_offset.replace((now - steady, steady)) else { return 0 };
         let step = now - steady - offset;
-        // Slewing shifts a clock by at most a thousandth of the time that passes.
+        // A clock that is slewed, not set, shifts by at most a thousandth of the time that passes.
         if step.abs() > 250_000 + (steady - at) / 1000 { step } else { 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! The horizons of this session's queries, and who holds those of others.
+//! Horizons of this session's queries, and the transactions that hold horizons.
 
 use std::sync::atomic::Ordering;
 
@@ -15,18 +15,18 @@ use crate::error::Error;
 use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
 use crate::postgres::{prepared, recovery, slot, transaction};
 
-/// Returns the snapshot that a horizon is asked for.
+/// Returns the snapshot of the query that asks for a horizon.
 pub fn snapshot() -> Result<QuerySnapshot, Error> {
-    // A worker has a copy of its leader's snapshot without the note, and could answer otherwise than the leader.
+    // A parallel worker copies its leader's snapshot but not this note, so the two could return different horizons.
     if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { of_query().ok_or(Error::NoQuerySnapshot) }
 }
 
-/// Returns the highest published horizon of which a snapshot that was taken on a standby sees all.
+/// Returns, on a standby, the highest published horizon below which a snapshot sees all rows.
 pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
     published::replayed(snapshot, page::read)?.ok_or(Error::NothingPublished)
 }
 
-/// Publishes the present horizon for standbys; returns it.
+/// Publishes the current horizon for standbys, and returns it.
 pub fn publish(mut backend: Backend) -> Result<i64, Error> {
     check_versions(&backend)?;
     loop {
@@ -38,13 +38,13 @@ pub fn publish(mut backend: Backend) -> Result<i64, Error> {
     }
 }
 
-/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+/// Returns a horizon: neither this query nor a later one can find a new ID below it.
 pub fn horizon(mut backend: Backend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
     check_versions(&backend)?;
     with_session(|session| ask(&mut backend, session, snapshot))
 }
 
-/// Returns whether this session shares the memory in which transactions say that they hold horizons.
+/// Raises an error unless this session shares the memory in which transactions hold horizons.
 fn check_versions(backend: &Backend) -> Result<(), Error> {
     if let Some(header) = attached().and_then(|attachment| attachment.other_version) {
         return Err(Error::OtherVersion { found: header.version });
@@ -58,22 +58,22 @@ pub fn is_announced(instant: i64) -> bool {
     super::attach::control().is_some_and(|control| instant <= control.shared.announced.load(Ordering::Acquire))
 }
 
-/// A transaction that holds horizons of this database.
+/// An open transaction that holds the horizons of this database.
 pub struct OpenTransaction {
-    /// The process of its session; none if it is prepared.
+    /// The process of its session; None if it is prepared.
     pub pid: Option<i32>,
-    /// The lower 32 bits of its number, if it is prepared.
+    /// The lower 32 bits of its transaction ID if it is prepared.
     pub xid: Option<u32>,
-    /// The role of its session; none if it is prepared.
+    /// The role of its session; None if it is prepared.
     pub role: Option<pgrx::pg_sys::Oid>,
-    /// At which instant it holds them.
+    /// The instant at which it holds horizons.
     pub bound: i64,
 }
 
-/// Returns the transactions that hold the horizons of this database now.
+/// Returns the open transactions that hold the horizons of this database.
 pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
-    // Before the first ID there is none.
+    // Before the first ID, no transaction holds any.
     if control.shared.sessions.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
         return Ok(Vec::new());
     }
@@ -96,8 +96,8 @@ pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
     Ok(open)
 }
 
-/// Returns the processes of other sessions that are in a transaction in which they have made IDs, and the instant of its first
-/// one: time that was granted to them before may still be used in it.
+/// Returns the processes of other sessions that have made IDs in their current transaction, and the instant of its first ID. Such a
+/// session may still use time that it was granted before.
 pub fn making_ids() -> Result<Vec<(i32, i64)>, Error> {
     let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
     if control.shared.sessions.load(Ordering::Acquire) == 0 {

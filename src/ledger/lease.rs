@@ -1,4 +1,4 @@
-//! Applications lease workers of the pool.
+//! PostgreSQL's side of leases: which session asks, for which node number, and which leases shared memory holds.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use super::node::lease_node;
 use crate::error::Error;
 use crate::postgres::{recovery, role, session_name};
 
-/// Leases a worker of a layout. `last` is the worker and the end of the lease that is renewed.
+/// Leases a worker of a layout. To renew a lease, `last` is its worker and its end.
 pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer, Error> {
     recovery::refuse(c"flake_lease()");
     if let Some(header) = attach()?.other_version {
@@ -33,7 +33,7 @@ pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer
     protocol::lease(&mut backend, pool.into(), &request)
 }
 
-/// Returns the pool: the node whose workers applications lease from this server.
+/// Returns the pool: the node number that this server leases the workers of.
 pub fn pool() -> Result<Node, Error> {
     let pool = lease_node()?;
     let in_force = control().and_then(|control| control.with_lock(|guarded| guarded.state.pool));
@@ -45,7 +45,7 @@ pub fn pool() -> Result<Node, Error> {
     }
 }
 
-/// Returns the leases that have not ended, as shared memory knows them.
+/// Returns the leases in shared memory that have not ended.
 pub fn leases(now: i64) -> Result<Vec<Lease>, Error> {
     if control().is_none_or(|control| control.leases.load(Ordering::Acquire) == 0) {
         return Ok(Vec::new());

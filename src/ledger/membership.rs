@@ -1,4 +1,4 @@
-//! Sessions join the ledger before they have generators, and leave their progress when they exit.
+//! How a session joins the ledger before its first generator begins, and leaves it at exit.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use super::transactions;
 use crate::clock;
 use crate::error::Error;
 
-/// Has this session count as one that uses the ledger, once, and returns it.
+/// Counts this session as a user of the ledger, unless it is counted already.
 pub fn join() -> Result<Backend, Error> {
     if let Some(backend) = transactions::own() {
         return Ok(backend);
@@ -27,28 +27,28 @@ pub fn join() -> Result<Backend, Error> {
     Ok(backend)
 }
 
-/// Leaves the progress of this session's generators to later sessions, at exit, while the slot still belongs to this session.
-/// `progress` is none when the session exits in the middle of making an ID.
+/// Stores the progress of this session's generators for later sessions, at exit, while this session still owns its slot. `progress`
+/// is None if the session exits in the middle of making an ID.
 pub fn leave(progress: Option<&[FinalProgress]>) {
     let Some(mut backend) = transactions::own() else { return };
     match attached().and_then(|attachment| attachment.other_version) {
         Some(header) => leave_beside(&backend, header, progress),
         None => {
-            // Sessions of other versions take no part in the count, nor in the ledger.
+            // Sessions of other versions are not counted, and the ledger does not know of their IDs.
             let are_all_counted = backend.control().header.others_sessions.load(Ordering::Acquire) == 0;
             protocol::leave(&mut backend, progress, are_all_counted);
         }
     }
 }
 
-/// A session beside another version's ledger begins above the present, and above what others of its kind have used.
+/// Begins beside another version's ledger: above the current instant, and above all that such sessions have used.
 fn begin_beside(backend: &Backend, header: &Header) {
     header.others_sessions.fetch_add(1, Ordering::AcqRel);
     let floor = header.others_floor.load(Ordering::Acquire).max(clock::now());
     backend.lock(|state| state.started_at = Some(floor));
 }
 
-/// It leaves how far it got.
+/// Records in the header up to where this session has used time.
 fn leave_beside(backend: &Backend, header: &Header, progress: Option<&[FinalProgress]>) {
     let granted = backend.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.window.until));
     let used_before = match progress {

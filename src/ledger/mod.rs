@@ -1,6 +1,6 @@
-//! PostgreSQL as the host of the protocol that keeps IDs unique (`flake_core::ledger`), and of horizons.
+//! PostgreSQL as the host of the protocol in `flake_core::ledger`: shared memory, the file, the pages, and horizons.
 //!
-//! It knows nothing of generators: sessions [`join`] it, and [`leave`] their progress.
+//! This room does not know generators. A session calls [`join`] before it has any, and [`leave`] with their progress.
 
 mod attach;
 mod backend;
@@ -41,23 +41,23 @@ pub use self::node::{node_in_force, node_to_read};
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction};
 
-/// Returns the error that the file of the marks raises in the first session to make an ID, if it does.
+/// Returns the error that the file flake.mark would raise in the first session that makes an ID.
 pub fn file_error() -> Option<Error> {
     mark::file::read().and_then(|file| Ok(file.map(|bytes| record::newest(&bytes)).transpose()?)).err()
 }
 
-/// The ledger as the view flake_stats shows it.
+/// The state that the view flake_stats shows.
 pub struct Status {
-    /// The node in force; none before it is pinned.
+    /// The node in force; None before it is pinned.
     pub node: Option<Node>,
     /// The ledger, once it has begun.
     pub ledger: Option<Ledger>,
-    /// How many sessions have made IDs or asked for a horizon.
+    /// How many sessions make IDs or ask for horizons.
     pub sessions: u32,
     pub counters: &'static Counters,
 }
 
-/// Returns the ledger's state, or none where this session does without it.
+/// Returns the state; None if this session cannot use the shared control block.
 pub fn status() -> Option<Status> {
     let control = attach::control()?;
     Some(Status {
@@ -68,7 +68,7 @@ pub fn status() -> Option<Status> {
     })
 }
 
-/// Returns the version of the control block if it is that of another version of the library.
+/// Returns the version of the control block if another version of the library has created it.
 pub fn other_version() -> Result<Option<u32>, Error> {
     Ok(attach::attach()?.other_version.map(|header| header.version))
 }
@@ -76,24 +76,24 @@ pub fn other_version() -> Result<Option<u32>, Error> {
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
-    // The extension can be updated before the server is restarted; the first session after that sees to it.
+    // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
     if attach::attach()?.other_version.is_some() {
         return Ok(());
     }
-    // Without a valid number no IDs can have been made since the start; the first session to make any will see to it.
+    // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.
     if node::node().is_err() {
         return Ok(());
     }
     protocol::record_mark(&mut Backend::new()?)
 }
 
-/// Returns how long a session has to wait for `until` because of a start or a promotion and not because of the clock.
+/// Returns how long a session must be ready to wait until `until`, if a start or a promotion has closed the time before it.
 pub fn wait_of_start(until: i64) -> Duration {
     let wait = Backend::new().map_or(0, |backend| protocol::wait_of_start(&backend, until));
     Duration::from_micros(wait.unsigned_abs())
 }
 
-/// Counts and logs a step of the clock if there was one.
+/// Counts and logs a step of the clock.
 pub fn watch_clock() {
     let Some(control) = attach::control() else { return };
     let step = control.with_lock(Guarded::clock_step);

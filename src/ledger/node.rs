@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::postgres::report;
 use crate::settings;
 
-/// Returns the node in force. Sessions with different settings could make the same IDs, so the first session that knows what
-/// the server's configuration says pins it until the next server start. A session that does not know uses what is pinned.
+/// Returns the node in force. Sessions with different settings could make the same IDs. So the first session that sees the server's
+/// configuration pins the node until the next start, and every session uses the pinned one.
 pub fn node() -> Result<Node, Error> {
     let node = known_node()?;
-    // Lessees make IDs of that number.
+    // Applications make IDs under the pool's number.
     if settings::lease_node() == Some(Some(node.id())) {
         return Err(Error::LeaseNodeIsOwn { node: node.id() });
     }
@@ -23,13 +23,13 @@ fn known_node() -> Result<Node, Error> {
     pinned(header()?, settings::node()).map_or_else(configured, Ok)
 }
 
-/// Returns the node of the server's configuration, which nobody has pinned.
+/// Returns the node of the server's configuration, without pinning it.
 fn configured() -> Result<Node, Error> {
     let (id, count) = settings::node().ok_or(Error::NodeUnknown)?;
     Ok(Node::new(id, count)?)
 }
 
-/// Returns the pool: the number whose workers applications lease from this server.
+/// Returns the pool: the node number whose workers applications lease from this server.
 pub fn lease_node() -> Result<Node, Error> {
     let count = node()?.count();
     match settings::lease_node() {
@@ -39,18 +39,18 @@ pub fn lease_node() -> Result<Node, Error> {
     }
 }
 
-/// Returns the node in force if this session has found that already, which raises no error.
+/// Returns the node in force if this session has found it already. Raises no error.
 #[inline]
 pub fn node_in_force() -> Option<Node> {
     attached().and_then(|Attachment { control, other_version }| other_version.unwrap_or(&control.header).node())
 }
 
-/// Returns the node in force without pinning it, for those who only read: before the first ID, the one that it would pin.
+/// Returns the node in force without pinning it, for a caller that only reads. Before the first ID this is the configured node.
 pub fn node_to_read() -> Result<Node, Error> {
     header()?.node().map_or_else(configured, Ok)
 }
 
-/// Returns the node that is pinned, after pinning what the server's configuration says if nothing is and this session knows.
+/// Returns the pinned node. Pins the configured one first if none is pinned and this session can see the server's configuration.
 fn pinned(header: &Header, configured: Option<(u32, u32)>) -> Option<Node> {
     // An invalid pair is not pinned, so that a reload can correct it.
     if let Some((id, count)) = configured

@@ -1,4 +1,4 @@
-//! Changes by an operator: time is given back, or given up.
+//! flake_accept_clock and flake_start_above: their checks, warnings and log messages.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::error::{Error, superuser_only};
 use crate::postgres::timestamptz::Timestamptz;
 use crate::postgres::{recovery, report};
 
-/// Continues at the present clock although later IDs exist; returns the instant from which IDs can be made.
+/// Accepts the current clock although later IDs exist. Returns the instant from which IDs can be made.
 pub fn accept_clock() -> Result<i64, Error> {
     superuser_only("flake_accept_clock")?;
     recovery::refuse(c"flake_accept_clock()");
@@ -47,8 +47,8 @@ pub fn accept_clock() -> Result<i64, Error> {
     Ok(from)
 }
 
-/// Has this server use no tick that starts before an instant, in any transaction that begins from now on. If that is further
-/// ahead of the clock than a restart may be, it takes `force`. Returns the instant from which IDs are made.
+/// Makes IDs of all transactions that begin from now on lie above an instant. An instant that a restart could not explain, because
+/// it is too far ahead of the clock, needs `force`. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     superuser_only("flake_start_above")?;
     recovery::refuse(c"flake_start_above()");

@@ -1,11 +1,13 @@
-//! Sessions beside the control block of another version of the library, which they cannot read. Each has a ledger of its own, starts
-//! above the present instant, and leaves in the header how far it got. Their time is in the page of their database only, in the name
-//! of whoever wrote there last.
+//! Sessions that run beside the control block of another version of the library, which they cannot read.
+//!
+//! Each such session has a private ledger, starts above the current instant, and records in the header up to where it has used
+//! time. The file belongs to the other version, so only the page of the session's database has that time. The session must not
+//! become the page's writer, so it keeps the writer's name.
 
 use flake_core::ledger::host::{Change, Page};
 use flake_core::ledger::marks::{Author, Marks};
 
-/// Returns the page with its node's mark in the session's own name.
+/// Returns the page with this session as the writer of its node's mark, as the private ledger expects it.
 pub fn page(me: Option<Author>, mut page: Page) -> Page {
     if let (Some(me), Some(mut marks)) = (me, decoded(page.bytes.as_deref())) {
         marks.rename(me);
@@ -14,7 +16,7 @@ pub fn page(me: Option<Author>, mut page: Page) -> Page {
     page
 }
 
-/// Has the page changed, with its node's mark in the name in which it was.
+/// Changes the page, and keeps the writer of its node's mark.
 pub fn change<R>(me: Option<Author>, present: &Page, change: impl FnOnce(&Page) -> (Change, R)) -> (Change, R) {
     let by = |node| decoded(present.bytes.as_deref())?.of(node).map(|mark| mark.by);
     let (change, result) = change(&page(me, present.clone()));

@@ -1,4 +1,4 @@
-//! The transactions of this session, as horizons see them.
+//! The transactions of this session, as far as horizons depend on them.
 
 use std::cell::Cell;
 
@@ -10,28 +10,28 @@ use crate::postgres::transaction::{self, Event};
 
 thread_local! {
     static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
-    /// Once this session has joined.
+    /// Set when this session joins the ledger.
     static OWN: Cell<Option<Backend>> = const { Cell::new(None) };
 }
 
-/// Acts on what this session remembers of its transactions.
+/// Calls `act` with the state of this session's transactions.
 pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
     SESSION.with(act)
 }
 
-/// Returns this process once its session has joined.
+/// Returns this process once its session has joined the ledger.
 pub fn own() -> Option<Backend> {
     OWN.get()
 }
 
-/// Has this session's transactions hold horizons from now on.
+/// Makes this session's transactions hold horizons from now on.
 pub fn take_part(backend: Backend) {
     with_session(|session| session.take_part(&backend));
     OWN.set(Some(backend));
 }
 
-/// Returns whether IDs of ticks that end after `now` may be made in the present transaction, without asking anything that
-/// could raise an error. `now` has to be a fresh reading of the clock.
+/// Returns whether the current transaction may make IDs of ticks that end after `now`, without a call that can raise an error.
+/// `now` must be a fresh reading of the clock.
 #[inline]
 pub fn admits(now: i64) -> bool {
     SESSION.with(|session| session.has_admitted(now)) || begin(now)
@@ -42,7 +42,7 @@ fn begin(now: i64) -> bool {
     OWN.get().is_some_and(|own| with_session(|session| session.admit(&own, now).is_ok()))
 }
 
-/// Admits IDs of ticks that end after `now`, a fresh reading of the clock, in the present transaction.
+/// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock.
 ///
 /// # Errors
 /// The instant to wait for.
@@ -50,13 +50,13 @@ pub fn admit(now: i64) -> Result<(), i64> {
     OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, now)))
 }
 
-/// Has the present transaction hold horizons at an instant or below, unless a later one may have been announced: then it returns
-/// the latest that may have been.
+/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, returns the
+/// latest one that may have been, as the inner error.
 pub fn cover(backend: &mut Backend, instant: i64) -> Result<Result<(), i64>, Error> {
     with_session(|session| session.cover(backend, instant))
 }
 
-/// Does what the end of a transaction of this session requires. Returns whether it has ended and had made IDs.
+/// Handles the end of a transaction of this session. Returns whether it has ended and had made IDs.
 #[inline]
 pub fn end(event: Event) -> bool {
     let Some(own) = OWN.get() else { return false };

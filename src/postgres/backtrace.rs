@@ -1,14 +1,14 @@
-//! Rust's backtraces, which pgrx appends to the DETAIL of errors where RUST_BACKTRACE is set for the server.
+//! Rust's backtraces. pgrx appends them to the DETAIL of errors if RUST_BACKTRACE is set for the server.
 #![allow(unsafe_code, reason = "sets a variable of the environment")]
 
 use std::backtrace::Backtrace;
 use std::env;
 
-/// Decides whether Rust captures backtraces; it comes before RUST_BACKTRACE.
+/// Decides whether Rust captures backtraces; it takes precedence over RUST_BACKTRACE.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
-/// Keeps this library from capturing backtraces, whatever the server's environment says: clients have no use for them. Rust reads
-/// the environment once, so the variable is restored for other libraries.
+/// Turns backtraces off for this library, whatever the server's environment says, because they do not help clients. Rust reads the
+/// environment once, so the variable is restored afterwards for other libraries.
 pub fn disable() {
     let present = env::var_os(VARIABLE);
     // SAFETY: a process of PostgreSQL has one thread.

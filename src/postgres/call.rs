@@ -1,4 +1,4 @@
-//! Calls of SQL functions without pgrx's guard: their arguments without copies, and memory of the call site.
+//! Calls of SQL functions without pgrx's guard: arguments without copies, and memory of the call site.
 #![allow(unsafe_code, reason = "handles calls and datums in PostgreSQL's own form")]
 
 use std::marker::PhantomData;
@@ -21,8 +21,8 @@ pub type Function = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_
 pub struct Call(pg_sys::FunctionCallInfo);
 
 impl Call {
-    /// # Safety
-    /// The running function must have been called by this. An argument that is NULL must not be read; a STRICT function never has one.
+    /// # Safety The running function must have been called by this. The caller must not read an argument that is NULL; a STRICT
+    /// function has none.
     pub unsafe fn new(call: pg_sys::FunctionCallInfo) -> Self {
         Self(call)
     }
@@ -34,7 +34,7 @@ impl Call {
 
     /// Returns the first argument that is NULL.
     pub fn first_null(self) -> Option<usize> {
-        // SAFETY: PostgreSQL has filled in so many.
+        // SAFETY: PostgreSQL has filled in this many.
         let arguments = unsafe { (*self.0).args.as_slice((*self.0).nargs as usize) };
         arguments.iter().position(|argument| argument.isnull)
     }
@@ -70,11 +70,9 @@ impl Call {
         unsafe { (*self.0).flinfo.as_ref()?.fn_extra.cast::<T>().as_ref().copied() }
     }
 
-    /// Caches a value in memory of the call site. It does nothing for a call that belongs to no query. It may raise an
-    /// error.
+    /// Caches a value in memory of the call site. Does nothing if the call does not belong to a query. May raise an error.
     ///
-    /// # Safety
-    /// As for [`Self::cached`].
+    /// # Safety As for [`Self::cached`].
     pub unsafe fn cache<T: Copy>(self, value: T) {
         // SAFETY: as the caller promises; memory of the call site lives as long as the call site.
         unsafe {
@@ -86,10 +84,10 @@ impl Call {
         }
     }
 
-    /// Returns whether the query writes an argument of the function as a constant. A parameter or a variable is not a constant: it
-    /// may have another value in the next call from this call site, which in PL/pgSQL lives as long as the transaction.
+    /// Returns whether the query passes a constant as an argument. A parameter or variable is not a constant: it may have another
+    /// value in the next call from this call site, which in PL/pgSQL lives as long as the transaction.
     pub fn is_constant(self, number: usize) -> bool {
-        // SAFETY: a call site has no expression or a node, whose tag tells its type.
+        // SAFETY: a call site has a node or no expression, and the node's tag tells its type.
         unsafe {
             let Some(call_site) = (*self.0).flinfo.as_ref() else { return false };
             let expression = call_site.fn_expr.cast::<pg_sys::Node>();
@@ -181,12 +179,11 @@ impl<'a> Text<'a> {
 
 /// Returns a value that PostgreSQL passes by reference.
 ///
-/// # Safety
-/// When memory is short, PostgreSQL raises an error, which jumps over all frames up to the entry point: none of them may
-/// hold anything that has to be dropped.
+/// # Safety If memory is short, PostgreSQL raises an error, which jumps over all frames up to the entry point. So none of these
+/// frames may hold anything that must be dropped.
 #[inline]
 pub unsafe fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
-    // SAFETY: palloc returns as many bytes as asked for, aligned for any type.
+    // SAFETY: palloc returns as many bytes as requested, aligned for any type.
     unsafe {
         let memory = palloc(size_of::<T>()).cast::<T>();
         memory.write(value);
@@ -201,7 +198,7 @@ pub unsafe fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
 #[inline]
 pub unsafe fn text_datum(text: &[u8]) -> pg_sys::Datum {
     let size = pg_sys::VARHDRSZ + text.len();
-    // SAFETY: palloc returns as many bytes as asked for, aligned for the length that a varlena begins with.
+    // SAFETY: palloc returns as many bytes as requested, aligned for the length at the beginning of a varlena.
     unsafe {
         let memory = palloc(size).cast::<pg_sys::varlena>();
         varlena::set_varsize_4b(memory, size as i32);

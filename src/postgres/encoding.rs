@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-/// Escapes all characters that are not ASCII. Names of layouts and digits of IDs are ASCII in every encoding, so this is
-/// all that is needed to compare and to show them. Of a longer text than that it returns the first `longest` bytes and one
-/// more, which is as wrong: callers decide how long a text is, and what Rust cannot allocate ends the server.
+/// Escapes all characters that are not ASCII. Names of layouts and digits of IDs are ASCII in every encoding, so this suffices to
+/// compare and to show them. Of a longer text it returns the first `longest` bytes and one more, which is just as wrong: callers
+/// decide how long a text is, and the server would end if Rust could not allocate it.
 pub fn escape_non_ascii(text: &[u8], longest: usize) -> String {
     text.get(..=longest).unwrap_or(text).escape_ascii().to_string()
 }
 
-/// Returns UTF-8 as it is; in other text, question marks replace bytes that are not ASCII. The text must be short, because it is copied.
+/// Returns UTF-8 as it is. In text of another encoding, question marks replace bytes that are not ASCII. The text must be short,
+/// because it is copied.
 pub fn to_utf8_lossy(text: &[u8]) -> Cow<'_, str> {
     let ascii = |&byte: &u8| if byte.is_ascii() { char::from(byte) } else { '?' };
     str::from_utf8(text).map_or_else(|_| text.iter().map(ascii).collect(), Cow::Borrowed)

@@ -1,10 +1,10 @@
 //! The C symbols of SQL functions.
 //!
-//! A C symbol has the name of its SQL function; sql/flake.sql states the rule. [`c_symbol!`] gives that name to a function
-//! that `#[pg_extern]` has made. [`entry_point!`] makes a function without pgrx's guard against errors, which takes some 200
-//! instructions; it is for functions that usually raise no error, and leave the rest to one that `#[pg_extern]` has made.
+//! A C symbol has the name of its SQL function; sql/flake.sql states the rule. [`c_symbol!`] gives that name to a function made by
+//! `#[pg_extern]`. [`entry_point!`] makes a function without pgrx's guard against errors, which takes about 200 instructions. It is
+//! for functions that usually raise no error; they leave everything else to a function made by `#[pg_extern]`.
 
-/// Exports functions that `#[pg_extern]` has made under their SQL names. pgrx appends `_wrapper` to its own symbols.
+/// Exports functions made by `#[pg_extern]` under their SQL names. pgrx appends `_wrapper` to its own symbols.
 macro_rules! c_symbol {
     ($($name:ident),+ $(,)?) => { pastey::paste! { $(
         const _: () = {
@@ -22,10 +22,10 @@ macro_rules! c_symbol {
 
 /// Makes a function that PostgreSQL calls without a guard.
 ///
-/// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. With `else fallback` after the
-/// arguments, `answer` is an Option, and for None the call goes to `fallback`, which `#[pg_extern]` has made. The function
-/// must be declared STRICT, or look itself for arguments that are NULL, with arguments that the types read (see
-/// [`Argument`](super::call::Argument)); `answer` must not panic, and must not call PostgreSQL without a guard.
+/// `entry_point!(name(argument: Type, …), |call| answer)` returns the datum `answer`. With `else fallback` after the arguments,
+/// `answer` is an Option, and for None the call goes to `fallback`, which `#[pg_extern]` has made. The function must be declared
+/// STRICT, or check for NULL arguments itself, and its SQL arguments must be of types that the Rust types read (see
+/// [`Argument`](super::call::Argument)). `answer` must not panic, and must not call PostgreSQL without a guard.
 macro_rules! entry_point {
     ($name:ident($($argument:ident: $type:ty),*) else $fallback:ident, |$call:ident| $answer:expr) => { pastey::paste! {
         $crate::postgres::entry_point::entry_point!($name($($argument: $type),*), |$call| match $answer {
@@ -42,7 +42,7 @@ macro_rules! entry_point {
             #[unsafe(no_mangle)]
             #[allow(unsafe_code, unused_variables, unused_assignments, reason = "a C symbol")]
             pub unsafe extern "C-unwind" fn $name(call: pgrx::pg_sys::FunctionCallInfo) -> pgrx::pg_sys::Datum {
-                // SAFETY: PostgreSQL makes the call; nothing is read of an argument here.
+                // SAFETY: PostgreSQL makes the call; no argument is read here.
                 let $call = unsafe { $crate::postgres::call::Call::new(call) };
                 let mut number = 0;
                 $(

@@ -5,16 +5,15 @@ use std::ffi::c_void;
 
 use pgrx::{PgList, is_a, pg_sys};
 
-/// How many nodes a small expression has.
+/// The most nodes of a small expression.
 const FEW: usize = 100;
 
-/// Returns whether evaluating an expression twice costs little: PostgreSQL's own rule for functions in SQL. Costs alone do not
-/// bound the size of an expression that is written twice, because they are settings of the session.
+/// Returns whether an expression may be evaluated twice, by PostgreSQL's own rule for functions in SQL. Costs alone do not limit
+/// the size of such an expression, because they are settings of the session.
 ///
-/// # Safety
-/// It must be an expression, and the root null or the root of its query.
+/// # Safety It must be an expression, and the root must be null or the root of its query.
 pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::Node) -> bool {
-    // SAFETY: as the caller promises; the planner cannot yet tell what a sub-query costs.
+    // SAFETY: as the caller promises. The planner cannot yet estimate the cost of a sub-query.
     unsafe {
         is_atom(expression)
             || is_small(expression) && {
@@ -25,10 +24,9 @@ pub unsafe fn is_cheap(root: *mut pg_sys::PlannerInfo, expression: *mut pg_sys::
     }
 }
 
-/// Returns whether an expression is a constant or a column, as most are. Questions about these need no walk by PostgreSQL.
+/// Returns whether an expression is a constant or a column, as most are. Then other questions need no walk by PostgreSQL.
 ///
-/// # Safety
-/// It must be an expression.
+/// # Safety It must be an expression.
 pub unsafe fn is_atom(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises.
     unsafe { is_a(expression, pg_sys::NodeTag::T_Const) || is_a(expression, pg_sys::NodeTag::T_Var) }
@@ -49,17 +47,16 @@ pub unsafe fn is_small(expression: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns whether an expression may have another value in another row of the query. Then no range of an index serves it.
+/// Returns whether an expression may have different values in different rows of the query. Then no range of an index serves it.
 ///
-/// # Safety
-/// It must be an expression.
+/// # Safety It must be an expression.
 pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
         if is_a(expression, pg_sys::NodeTag::T_Const) {
             return false;
         }
-        // Sub-queries may be there: the planner's own `contain_agg_clause` asserts that there are none.
+        // There may be sub-queries; the planner's own `contain_agg_clause` asserts that there are none.
         pg_sys::contain_vars_of_level(expression, 0)
             || pg_sys::contain_aggs_of_level(expression, 0)
             || pg_sys::contain_windowfuncs(expression)
@@ -113,11 +110,10 @@ pub unsafe fn is_call(expression: *mut pg_sys::Node, (function, column): ColumnC
     }
 }
 
-/// Returns the expression that a node has in it: below conversions that change no bit, and below what keeps it in its place under
-/// outer joins and groups, for which ask [`is_nulled_apart`]. Nothing here raises an error.
+/// Returns the expression inside a node: below conversions that do not change bits, and below nodes that keep it in its place under
+/// outer joins and groups, for which see [`is_nulled_apart`]. Nothing here raises an error.
 ///
-/// # Safety
-/// The node must be an expression.
+/// # Safety The node must be an expression.
 pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
@@ -133,11 +129,9 @@ pub unsafe fn bare(mut node: *mut pg_sys::Node) -> *mut pg_sys::Node {
     }
 }
 
-/// Returns whether an outer join may make a part of an expression NULL in a row where it leaves the columns of a relation as they
-/// are.
+/// Returns whether an outer join may make a part of an expression NULL in a row without making the columns of a relation NULL.
 ///
-/// # Safety
-/// It must be an expression.
+/// # Safety It must be an expression.
 pub unsafe fn is_nulled_apart(expression: *mut pg_sys::Node, relation: pg_sys::Index) -> bool {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {
@@ -149,8 +143,8 @@ pub unsafe fn is_nulled_apart(expression: *mut pg_sys::Node, relation: pg_sys::I
     }
 }
 
-/// Version 15 does not say which outer joins make a value NULL. They do so to the value and to the relations that it is computed
-/// beside; a lateral reference in it can be to another relation.
+/// Version 15 does not record which outer joins make a value NULL. They do that to the value and to the relations that it is
+/// computed beside; a lateral reference in it can be to another relation.
 #[cfg(feature = "pg15")]
 unsafe fn may_be_nulled(place: &pg_sys::PlaceHolderVar, relation: pg_sys::Index) -> bool {
     // SAFETY: the set is complete.
@@ -164,23 +158,22 @@ unsafe fn may_be_nulled(place: &pg_sys::PlaceHolderVar, _relation: pg_sys::Index
 
 type Look<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> bool;
 
-/// Returns whether a walk through an expression, which does not go into the queries in it, finds something. Nothing in `look`
-/// may raise an error.
+/// Walks through an expression, but not into its queries, until `look` finds something. `look` must not raise an error.
 unsafe fn any(expression: *mut pg_sys::Node, mut look: Look) -> bool {
-    // SAFETY: it is an expression; `step` gets `look` back. An error, when the stack is too deep, jumps over frames of `step`
-    // and PostgreSQL only.
+    // SAFETY: it is an expression, and `step` gets `look` back. If the stack is too deep, an error jumps only over frames of `step`
+    // and PostgreSQL.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| step(expression, (&raw mut look).cast())) }
 }
 
 unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, look: *mut c_void) -> bool {
-    // SAFETY: by `any`, this is a node of an expression, or null where there could be one, and what to look for.
+    // SAFETY: by `any`, these are a node of an expression, or null where a node is optional, and the closure.
     unsafe { !node.is_null() && ((*look.cast::<Look>())(node) || expression_tree_walker(node, step, look)) }
 }
 
 type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
 unsafe extern "C-unwind" {
-    /// pgrx's own declaration is guarded: at each level, the guards would take more of the stack than the expression itself.
+    /// pgrx's own declaration is guarded. At each level, its guard would take more of the stack than the expression itself.
     #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
     fn expression_tree_walker(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
 }

@@ -1,4 +1,4 @@
-//! The names of foreign servers, in which layouts and keys are kept.
+//! The names of foreign servers, which store layouts and keys.
 #![allow(unsafe_code, reason = "reads PostgreSQL's catalogs and their caches")]
 
 use std::ffi::{CStr, CString};
@@ -13,7 +13,8 @@ pub fn is_name_taken(name: &str) -> bool {
     })
 }
 
-/// Returns the names of a wrapper's foreign servers, in order, without names that are not ASCII, which layouts and keys never have.
+/// Returns the names of a wrapper's foreign servers, in order. Names that are not ASCII are left out, because layouts and keys
+/// never have them.
 pub fn names(wrapper: &CStr) -> Vec<String> {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let mut names = Vec::new();
@@ -40,7 +41,7 @@ pub fn names(wrapper: &CStr) -> Vec<String> {
     names
 }
 
-/// Locks a server against other sessions that would lock it so, up to the end of the transaction.
+/// Locks a server until the end of the transaction, against other sessions that take the same lock.
 pub fn lock(server: pg_sys::Oid) {
     let mode = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     // SAFETY: it waits for a lock.

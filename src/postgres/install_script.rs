@@ -1,5 +1,5 @@
-//! `cargo pgrx package` makes the install script from a section of the library. pgrx's macros that write there are switched off with its
-//! generator of SQL, so this file puts the whole script into the section as one entry.
+//! `cargo pgrx package` reads the install script from a section of the library. pgrx's macros that write to it are switched off
+//! together with its generator of SQL, so this file puts the whole script into the section as one entry.
 
 use pgrx::pgrx_sql_entity_graph::section::{ENTITY_CUSTOM_SQL, EntryWriter, bool_len, str_len, u8_len, u32_len};
 
@@ -11,7 +11,8 @@ const ENTRY: usize = u32_len() + PAYLOAD;
 pgrx::pgrx_sql_entity_graph::__pgrx_schema_entry!(
     INSTALL_SCRIPT,
     ENTRY,
-    // Module, path, file and line of the SQL, its name; it is neither the beginning nor the end, requires nothing and creates nothing.
+    // The entry's module, path, file, line and name. The entry is not marked as first or last, requires nothing, and creates
+    // nothing.
     EntryWriter::<ENTRY>::new()
         .u32(PAYLOAD as u32)
         .u8(ENTITY_CUSTOM_SQL)

@@ -1,14 +1,14 @@
-//! Cancellations and terminations, which PostgreSQL acts on where it looks for them.
+//! Cancellations and terminations, which PostgreSQL processes at certain points.
 #![allow(unsafe_code, reason = "PostgreSQL's counter and latch")]
 
 use core::ffi::c_long;
 
 use pgrx::{check_for_interrupts, pg_sys};
 
-/// Postpones cancellations until `act` has ended: PostgreSQL's error would jump over Rust's frames and leave work half done. The
-/// next place that looks for interrupts acts on them.
+/// Postpones cancellations until `act` has ended. Otherwise PostgreSQL's error would jump over Rust's frames and leave work half
+/// done. PostgreSQL processes them at the next point.
 pub fn hold<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: a counter of this process, which PostgreSQL itself sets back to 0 where an error leaves from `act`.
+    // SAFETY: a counter of this process, which PostgreSQL resets to 0 if an error leaves `act`.
     unsafe { pg_sys::InterruptHoldoffCount += 1 };
     let done = act();
     // SAFETY: as above.
@@ -16,7 +16,7 @@ pub fn hold<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Sleeps for so many milliseconds, or until the session's latch is set. It can be canceled. `event` is what pg_stat_activity shows.
+/// Sleeps for some milliseconds, or until the session's latch is set. It can be canceled. pg_stat_activity shows `event`.
 pub fn sleep(milliseconds: c_long, event: u32) {
     let wake_on = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     check_for_interrupts!();

@@ -12,11 +12,12 @@ use pgrx::{PgSqlErrorCode, direct_function_call, ereport, pg_sys};
 
 use super::encoding::to_utf8_lossy;
 
-/// The text of a `jsonb`, which is valid JSON. Not every parser accepts it: numbers may have thousands of digits, and nesting
-/// any depth. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] loses nothing of them.
+/// The text of a `jsonb`, which is valid JSON. Not every parser accepts it, because numbers may have thousands of digits, and
+/// values may be nested to any depth. All keys and values that flake accepts are ASCII, so [`to_utf8_lossy`] does not change them.
 pub struct Json(pub String);
 
-/// The longest text that is read, in bytes. Callers decide how long a text is, and what Rust cannot allocate ends the server.
+/// The longest text that is read, in bytes. Callers decide how long a text is, and the server would end if Rust could not allocate
+/// it.
 const LONGEST: usize = 200_000;
 
 fn too_long(length: usize) {

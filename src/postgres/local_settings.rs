@@ -1,11 +1,12 @@
-//! Settings for the length of a call.
+//! Changes settings for the duration of a call.
 #![allow(unsafe_code, reason = "sets PostgreSQL's settings")]
 
 use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// Acts with other values of settings. After an error, PostgreSQL sets them back when it ends the transaction or its part.
+/// Calls `act` with other values of settings. After an error, PostgreSQL restores them at the end of the transaction or
+/// subtransaction.
 pub fn with<R>(settings: &[(&CStr, &CStr)], act: impl FnOnce() -> R) -> R {
     // SAFETY: it sets variables of this process, and sets them back.
     unsafe {

@@ -8,22 +8,22 @@ use pgrx::pg_sys;
 
 use super::interrupts;
 
-/// How often a session tries to take a lock before it sleeps. Most are held for a moment.
+/// How often a session tries to take a lock before it sleeps. Most locks are held briefly.
 const ATTEMPTS: usize = 100;
-/// How long a session sleeps between two attempts to take a lock that may be held for long, in milliseconds.
+/// How many milliseconds a session sleeps between two attempts, if the lock is held for long.
 const POLL: core::ffi::c_long = 1;
 
 /// An exclusive lock.
 #[repr(transparent)]
 pub struct LwLock(UnsafeCell<pg_sys::LWLock>);
 
-/// The right that the lock gives, until it is dropped. Nothing may raise an error of PostgreSQL meanwhile.
+/// Holds the lock until it is dropped. In the meantime, nothing may raise an error of PostgreSQL.
 pub struct Guard<'a>(&'a LwLock);
 
 impl LwLock {
-    /// `name` is what wait events show. It may raise an error of PostgreSQL since version 19, which keeps the name in shared memory.
+    /// Wait events show `name`. Since version 19 this may raise an error, because PostgreSQL keeps the name in shared memory.
     pub fn new(name: &'static CStr) -> Self {
-        // SAFETY: nobody uses the lock before it lies in shared memory.
+        // SAFETY: no session uses the lock before it is in shared memory.
         unsafe {
             let mut lock = std::mem::zeroed();
             #[cfg(not(feature = "pg19"))]
@@ -35,14 +35,14 @@ impl LwLock {
         }
     }
 
-    /// Gives the lock its name in this session.
+    /// Registers the lock's name in this session.
     #[cfg(not(feature = "pg19"))]
     pub fn register(&self, name: &'static CStr) {
         // SAFETY: the lock was initialized with its tranche; the name lives as long as the library.
         unsafe { pg_sys::LWLockRegisterTranche((*self.0.get()).tranche.into(), name.as_ptr()) };
     }
 
-    /// Since version 19, every session knows the name.
+    /// Since version 19, every session knows the name anyway.
     #[cfg(feature = "pg19")]
     pub fn register(&self, _name: &'static CStr) {}
 
@@ -53,8 +53,8 @@ impl LwLock {
         is_free.then(|| Guard(self))
     }
 
-    /// Takes the lock, and raises PostgreSQL's error if the statement is canceled meanwhile: the process that holds the
-    /// lock may have been stopped. A session that holds another lock, or exits, cannot be canceled.
+    /// Takes the lock. The process that holds it may have been stopped, so the wait can be canceled, with PostgreSQL's error. Only
+    /// a session that holds another lock or exits cannot be canceled.
     pub fn take(&self) -> Guard<'_> {
         if let Some(guard) = (0..ATTEMPTS).find_map(|_| self.try_take().or_else(spin)) {
             return guard;

@@ -1,21 +1,21 @@
-//! The trees in which PostgreSQL keeps queries and expressions, read from their text.
+//! Parses the text of the trees in which PostgreSQL stores queries and expressions.
 //!
-//! Items are in the order of the text, so what is below one follows it: nothing here recurses, however deep a tree is.
+//! Items are in the order of the text, so everything below an item follows it. Nothing here recurses, however deep a tree is.
 
-/// A node, a list, or a word, with the field that it is a value of, and its place in the tree.
+/// A node, a list or a word, with its place in the tree and the field that it is a value of.
 struct Item<'a> {
-    /// The name of a node, such as `FUNCEXPR`; `(` of a list; else the word.
+    /// The name of a node, such as `FUNCEXPR`; `(` for a list; otherwise the word.
     text: &'a str,
-    /// The field of the node above, such as `args`; empty for elements of lists.
+    /// The field of the node above, such as `args`; empty for an element of a list.
     field: &'a str,
     above: usize,
     /// The first item that is not below this one.
     end: usize,
 }
 
-/// Longer texts are not read: what Rust cannot allocate ends the server.
+/// The longest text that is read. The server would end if Rust could not allocate a longer one.
 pub const LONGEST: usize = 1_000_000;
-/// How many bytes of texts one call reads: any role can make expressions, and another one waits for this.
+/// How many bytes of text one call reads. Any role can create expressions, and the caller of another role waits for this.
 pub const MOST: usize = 100_000_000;
 
 pub struct Tree<'a>(Vec<Item<'a>>);
@@ -80,7 +80,7 @@ impl<'a> Tree<'a> {
         std::iter::successors(first, move |&last| Some(self.0[last].end).filter(|&next| next < self.0[place].end))
     }
 
-    /// The value of a field; of several words, the first one.
+    /// The value of a field; the first word if it has several.
     pub fn field(&self, place: Place, name: &str) -> Option<Place> {
         self.elements(place).find(|&below| self.0[below].field == name)
     }
@@ -95,7 +95,7 @@ impl<'a> Tree<'a> {
         self.field(place, name).into_iter().flat_map(|list| self.elements(list))
     }
 
-    /// The next node above.
+    /// The nearest node above.
     pub fn above(&self, place: Place) -> Option<Place> {
         let above = |&place: &Place| Some(self.0[place].above);
         std::iter::successors(Some(self.0[place].above), above)
@@ -111,7 +111,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The words of a tree as PostgreSQL reads them: brackets are words, and a backslash escapes what follows.
+/// The words of a tree by PostgreSQL's rules: brackets are words, and a backslash escapes the next character.
 struct Words<'a>(&'a str);
 
 impl<'a> Iterator for Words<'a> {

@@ -1,4 +1,4 @@
-//! New nodes of the planner's expressions.
+//! Builds nodes of the planner's expressions.
 #![allow(unsafe_code, reason = "builds nodes of plans")]
 
 use std::slice;
@@ -11,8 +11,7 @@ type Node = *mut pg_sys::Node;
 
 /// Returns the nodes of a list. pgrx would call PostgreSQL for each of them.
 ///
-/// # Safety
-/// It must be a list of nodes, or null, that does not change meanwhile.
+/// # Safety It must be a list of nodes that does not change meanwhile, or null.
 pub unsafe fn elements<'a>(list: *const pg_sys::List) -> &'a [Node] {
     // SAFETY: as the caller promises; a cell is a union that holds a pointer.
     unsafe { list.as_ref().map_or(&[], |list| slice::from_raw_parts(list.elements.cast(), list.length as usize)) }
@@ -35,10 +34,9 @@ pub unsafe fn call(function: pg_sys::Oid, result: pg_sys::Oid, arguments: &[Node
     unsafe { pg_sys::makeFuncExpr(function, result, list(arguments), pg_sys::InvalidOid, collation, form).cast() }
 }
 
-/// Returns a comparison by a strategy of B-trees; false if the bound is NULL, which is the same in a list of conditions.
+/// Returns a comparison by a B-tree strategy, or None if the bound is NULL: then the condition is NULL, which filters like false.
 ///
-/// # Safety
-/// Both must be expressions of one type.
+/// # Safety Both must be expressions of one type.
 pub unsafe fn compared(key: Node, strategy: u32, bound: Node) -> Option<Node> {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     unsafe {

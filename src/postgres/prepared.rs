@@ -1,11 +1,13 @@
-//! A prepared transaction has no session that could say at which instant it holds horizons, and a restart loses shared memory. But
-//! PostgreSQL keeps a prepared transaction's locks through restarts, until the transaction ends. So the instant is kept in the tag of
-//! a lock that nobody waits for.
+//! Keeps the bounds of prepared transactions.
+//!
+//! The problem: a prepared transaction has no session that could hold horizons, and a restart loses shared memory. But PostgreSQL
+//! keeps a prepared transaction's locks through restarts until the transaction ends. So the bound is stored in the tag of a lock
+//! that no session waits for.
 #![allow(unsafe_code, reason = "PostgreSQL's locks")]
 
 use pgrx::pg_sys;
 
-/// The class of these locks. PostgreSQL's own advisory locks have 1 and 2 here.
+/// The class of these locks. PostgreSQL's own advisory locks have class 1 or 2.
 const KIND: u16 = 0xf1a4;
 
 unsafe extern "C-unwind" {
@@ -19,7 +21,7 @@ pub fn most() -> usize {
     unsafe { max_prepared_xacts }.max(0) as usize
 }
 
-/// Takes a lock that carries a number and the transaction's own. It may raise an error.
+/// Takes a lock whose tag has a number and the transaction's ID. May raise an error.
 pub fn carry(xid: u64, number: i64) {
     let [high, low] = [(number as u64 >> 32) as u32, number as u32];
     let tag = pg_sys::LOCKTAG {
@@ -30,13 +32,13 @@ pub fn carry(xid: u64, number: i64) {
         locktag_type: pg_sys::LockTagType::LOCKTAG_USERLOCK as u8,
         locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
     };
-    // SAFETY: a lock of the transaction, which nobody else asks for.
+    // SAFETY: a lock of the transaction that no other session requests.
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ShareLock as pg_sys::LOCKMODE, false, false) };
 }
 
-/// Returns the OID of the database of a prepared transaction; 0 if it has ended.
+/// Returns the OID of a prepared transaction's database; 0 if the transaction has ended.
 pub fn database_of(xid: u32) -> u32 {
-    // SAFETY: there are as many as can be prepared at once. Other processes change the numbers in one store each.
+    // SAFETY: there are as many as can be prepared at once. Other processes change a transaction ID in a single store.
     let all = (0..most()).map(|at| unsafe { pg_sys::PreparedXactProcs.add(at) });
     // SAFETY: as above.
     let of = |process: *mut pg_sys::PGPROC| unsafe {
@@ -45,7 +47,7 @@ pub fn database_of(xid: u32) -> u32 {
     all.map(of).find(|(running, _)| *running == xid).map_or(0, |(_, database)| database)
 }
 
-/// Returns the numbers that transactions carry, with the lower 32 bits of these.
+/// Returns the numbers in these locks, with the lower 32 bits of the transaction IDs.
 pub fn carried() -> Vec<(u32, i64)> {
     // SAFETY: it returns a copy of the locks in the current memory context.
     let locks = unsafe {

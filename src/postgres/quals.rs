@@ -1,4 +1,4 @@
-//! The conditions of a query, as the planner has them before it distributes them to relations and joins.
+//! The conditions of a query, before the planner distributes them to relations and joins.
 #![allow(unsafe_code, reason = "reads nodes of plans")]
 
 use pgrx::{PgList, is_a, pg_sys};

@@ -1,8 +1,8 @@
-//! Queries that each take a new snapshot, and so see what the queries before have written, and what others have committed.
-//! pgrx's interface reads by the snapshot of the calling query unless the transaction has an ID.
+//! Runs queries that each take a new snapshot, so that a query sees what earlier queries have written and what others have
+//! committed. pgrx's interface reads with the calling query's snapshot unless the transaction has an ID.
 //!
-//! Their plans are kept by their texts, for all parameters. PostgreSQL plans anew where something has changed that the text names
-//! or depends on.
+//! Plans are kept by the text of the query, for all parameters. PostgreSQL plans again if an object that the text depends on has
+//! changed.
 #![allow(unsafe_code, reason = "PostgreSQL's server programming interface")]
 
 use std::cell::RefCell;
@@ -14,14 +14,14 @@ use pgrx::{FromDatum, PgList, pg_sys};
 
 /// How many rows are fetched at a time.
 const CHUNK: c_long = 1000;
-/// The same of rows that can be long.
+/// The same for rows that can be long.
 const SMALL_CHUNK: c_long = 10;
 
-/// How many plans a session keeps, of some 20 kB each. They are never freed, because they could be in use.
+/// How many plans a session keeps, each about 20 kB. They are never freed, because they could be in use.
 const MOST: usize = 200;
 
 thread_local! {
-    /// Plans by their queries and the types of the parameters, which a text does not tell.
+    /// Plans by their query and the types of the parameters, which the text does not contain.
     static KEPT: RefCell<HashMap<(CString, Vec<pg_sys::Oid>), pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
@@ -35,7 +35,7 @@ pub type Row<const N: usize> = [Option<pg_sys::Datum>; N];
 pub struct Queries(());
 
 impl Queries {
-    /// Acts with a connection. Nothing that queries return lives longer.
+    /// Calls `act` with a connection. Nothing that a query returns lives longer than the connection.
     pub fn run<R>(act: impl FnOnce(&Self) -> R) -> R {
         // SAFETY: the connection is closed unless an error leaves from `act`.
         unsafe { pg_sys::SPI_connect() };
@@ -45,7 +45,7 @@ impl Queries {
         result
     }
 
-    /// Returns the rows of a query that has N columns, or none; and how many it has returned, changed or locked.
+    /// Returns the rows of a query with N columns or none, and the number of rows that it returned, changed or locked.
     pub fn execute<const N: usize>(&self, query: &CStr, parameters: &[Parameter]) -> (Vec<Row<N>>, u64) {
         let (types, mut values): (Vec<_>, Vec<_>) = parameters.iter().copied().unzip();
         // SAFETY: there are as many values as parameters, and they are not NULL. A failure raises an error.
@@ -55,13 +55,14 @@ impl Queries {
         }
     }
 
-    /// Calls a function with each row of a query that has N columns. A row, and what it points to, lives as long as the call.
+    /// Calls `act` with each row of a query with N columns. A row, and all that it points to, lives as long as the call.
     pub fn each<const N: usize>(&self, query: &CStr, parameters: &[Parameter], mut act: impl FnMut(&Row<N>)) {
         self.fetch(query, parameters, SMALL_CHUNK, |_| true, |rows, _| rows.iter().for_each(&mut act));
     }
 
-    /// Calls a function with the rows of a query that has N columns, and with their types; the rows live as long as the call. Returns
-    /// false, and reads none, if `may_read` does, which is told the relations of the plan when the query has its snapshot.
+    /// Calls a function with the rows of a query with N columns, and with their types; the rows live as long as the call.
+    /// `may_read` is called with the relations of the plan when the query has its snapshot; if it returns false, so does this,
+    /// without reading rows.
     pub fn for_each<const N: usize>(
         &self,
         query: &CStr,
@@ -104,13 +105,13 @@ impl Queries {
         }
     }
 
-    /// The plan of a query, which is kept unless there are too many.
+    /// Returns the plan of a query, and keeps it unless there are too many.
     fn plan(&self, query: &CStr, mut types: Vec<pg_sys::Oid>) -> pg_sys::SPIPlanPtr {
         let key = (query.to_owned(), types.clone());
         if let Some(plan) = KEPT.with_borrow(|kept| kept.get(&key).copied()) {
             return plan;
         }
-        // SAFETY: there is a connection, and there are as many types as it is told. A failure raises an error.
+        // SAFETY: there is a connection, and the number of types is right. A failure raises an error.
         let plan = unsafe {
             let (count, options) = (types.len() as c_int, pg_sys::CURSOR_OPT_GENERIC_PLAN as c_int);
             pg_sys::SPI_prepare_cursor(query.as_ptr(), count, types.as_mut_ptr(), options)
@@ -138,17 +139,15 @@ impl Queries {
 
 /// Returns a bytea of a row.
 ///
-/// # Safety
-/// The value must be one, of a row that is there.
+/// # Safety The value must be a bytea of a row that still exists.
 pub unsafe fn bytes<'a>(value: Option<pg_sys::Datum>) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises.
     unsafe { FromDatum::from_datum(value?, false) }
 }
 
-/// The rows that the last query has returned.
+/// Returns the rows of the last query.
 ///
-/// # Safety
-/// It must have N columns, or none.
+/// # Safety The query must have N columns or none.
 unsafe fn rows<const N: usize>() -> Vec<Row<N>> {
     // SAFETY: as the caller promises.
     unsafe {

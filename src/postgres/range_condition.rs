@@ -1,5 +1,5 @@
-//! Planner support for functions that ask whether a key lies in a range: the planner replaces the call
-//! `during(key, span, …)` with `key >= first(span, …) AND key <= last(span, …)`, which indexes and partitions serve.
+//! Planner support for functions that ask whether a key lies in a range. The planner replaces the call `during(key, span, …)` by
+//! `key >= first(span, …) AND key <= last(span, …)`, so that indexes and partitions are used.
 #![allow(unsafe_code, reason = "reads and builds nodes of plans")]
 
 use std::ffi::CStr;
@@ -17,22 +17,21 @@ use super::same_schema::{in_schema_of, may_call, operator};
 pub struct Ends {
     pub first: &'static CStr,
     pub last: &'static CStr,
-    /// Returns whether they accept a constant as the argument behind the span. Planning must not raise an error,
-    /// because `during` need not be called for any row.
+    /// Returns whether the functions accept a constant as the argument after the span. Planning must not raise an error, because
+    /// `during` may never be called.
     pub accept: fn(Text<'_>) -> bool,
 }
 
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
 ///
-/// # Safety
-/// The request must be the planner's. If the call returns a boolean, its arguments must be the key and the arguments of the
-/// functions in `ends`, which return a key of the same type.
+/// # Safety The request must be the planner's. If the call returns a boolean, its arguments must be the key and the arguments of
+/// the functions in `ends`, which must return keys of the same type.
 pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     // SAFETY: as the caller promises; the tag of a node tells its type.
     let condition = unsafe {
         let request = is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify)
             .then(|| &*request.cast::<pg_sys::SupportRequestSimplify>())
-            // The functions that return the time of a key ask too, so that the library is loaded; see `time_filter`.
+            // Functions that return the time of a key also call this, so that the library is loaded; see `time_filter`.
             .filter(|request| (*request.fcall).funcresulttype == pg_sys::BOOLOID);
         request.map(|request| {
             pg_sys::panic::pgrx_extern_c_guard(|| {
@@ -44,11 +43,10 @@ pub unsafe fn answer(request: *mut pg_sys::Node, ends: &Ends) -> pg_sys::Datum {
     pg_sys::Datum::from(condition.flatten().unwrap_or(ptr::null_mut()))
 }
 
-/// Returns the condition, or none if the call has to stay. The condition contains the span twice. If large expressions were
-/// written twice, calls in the arguments of calls would double at each level; a sub-query could return two spans.
+/// Returns the condition, or None if the call must stay. The condition contains the span twice. If large expressions were written
+/// twice, calls in the arguments of calls would double at each level, and a sub-query could return two different spans.
 ///
-/// # Safety
-/// As for [`answer`].
+/// # Safety As for [`answer`].
 unsafe fn range_condition(
     root: *mut pg_sys::PlannerInfo,
     call: &pg_sys::FuncExpr,
@@ -65,7 +63,7 @@ unsafe fn range_condition(
                 return None;
             }
         }
-        // A call that no row changes gains nothing: no index serves it.
+        // If the call has the same result in every row, no index serves it, and a range gains nothing.
         if !is_cheap(root, key) || !depends_on_row(all) {
             return None;
         }
@@ -90,7 +88,7 @@ unsafe fn range_condition(
         if !may_call(call.funcid) {
             return None;
         }
-        // A plan may contain only the result of a function, and depends on the function nevertheless.
+        // A plan that contains only the result of a function must still depend on the function.
         let depend_on = |function| {
             if !root.is_null() {
                 pg_sys::record_plan_function_dependency(root, function);
@@ -110,8 +108,8 @@ unsafe fn range_condition(
     }
 }
 
-/// Returns whether the query may group by the call in several ways. Before version 18, PostgreSQL finds the grouped
-/// expression no more if a condition around it is flattened with it.
+/// Returns whether the query may group by the call in several ways. Before version 18, PostgreSQL does not find the grouped
+/// expression again if a condition around it is flattened together with it.
 unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) -> bool {
     // SAFETY: the planner's query is complete.
     unsafe {
@@ -122,8 +120,8 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     }
 }
 
-/// Returns what an immutable function returns: of constants, the one that statistics and partitions are compared with. PostgreSQL
-/// would make an executor to find that out.
+/// Returns the result of an immutable function if its arguments are constants, so that statistics and partitions can be compared
+/// with it. PostgreSQL would create an executor for that.
 unsafe fn result(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,

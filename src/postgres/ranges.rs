@@ -6,8 +6,8 @@ use pgrx::datum::{Range, RangeBound, TimestampWithTimeZone};
 
 use super::timestamptz::Timestamptz;
 
-/// Returns the ends of a range as instants, or None if the range is empty. An infinite timestamptz is an open end on its own
-/// side of the range, and leaves the range empty on the other.
+/// Returns the ends of a range as instants, or None if the range is empty. An infinite timestamptz leaves the range open on its own
+/// side, and makes it empty on the other side.
 pub fn instants(range: &Range<TimestampWithTimeZone>) -> Option<(Bound<i64>, Bound<i64>)> {
     let (lower, upper) = (bound(range.lower()?), bound(range.upper()?));
     let is = |bound, end| matches!(bound, Bound::Included(at) | Bound::Excluded(at) if at == end);

@@ -1,4 +1,4 @@
-//! Whether a server is a standby, which functions it refuses then, and the timeline of its WAL.
+//! Whether a server is a standby, which calls it must refuse then, and the timeline of its WAL.
 #![allow(unsafe_code, reason = "asks PostgreSQL about recovery")]
 
 use std::ffi::CStr;
@@ -17,10 +17,10 @@ pub fn refuse(function: &CStr) {
     unsafe { pg_sys::PreventCommandDuringRecovery(function.as_ptr()) }
 }
 
-/// Returns the timeline that this server writes its WAL on, which is a new one after each promotion and after each recovery
-/// to a point in time; 0 during recovery.
+/// Returns the timeline on which this server writes WAL; 0 during recovery. Each promotion, and each recovery to a point in time,
+/// begins a new timeline.
 pub fn wal_timeline() -> u32 {
-    // SAFETY: it reads shared memory, and may be asked once recovery is over.
+    // SAFETY: it reads shared memory, and may be called once recovery has ended.
     if is_in_progress() { 0 } else { unsafe { pg_sys::GetWALInsertionTimeLine() } }
 }
 
@@ -30,7 +30,7 @@ pub fn database() -> u32 {
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }
 
-/// Raises the error of a command that writes in a read-only transaction. On a standby, every transaction is read-only.
+/// Raises the error of a writing command in a read-only transaction. On a standby, every transaction is read-only.
 pub fn forbid_if_read_only(command: &CStr) {
     // SAFETY: it reads variables of this process.
     unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) }

@@ -1,4 +1,4 @@
-//! A table, or another relation.
+//! Tables and other relations.
 #![allow(unsafe_code, reason = "asks PostgreSQL's caches")]
 
 use std::ffi::CStr;
@@ -12,21 +12,21 @@ pub fn of_row_type(row: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (relation != pg_sys::Oid::INVALID).then_some(relation)
 }
 
-/// Locks a relation as a query that reads it does, until the transaction ends.
+/// Locks a relation until the end of the transaction, as a query that reads it does.
 pub fn lock_to_read(relation: pg_sys::Oid) {
     // SAFETY: it may wait, and be canceled.
     unsafe { pg_sys::LockRelationOid(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE) }
 }
 
-/// Discards everything that this session has cached of the catalog, plans too, as PostgreSQL does after it has missed invalidation
-/// messages.
+/// Discards everything that this session has cached from the catalog, including plans, as PostgreSQL does after it has missed
+/// invalidation messages.
 pub fn forget_all() {
     // SAFETY: relations may be open, and plans in use.
     unsafe { pg_sys::InvalidateSystemCaches() }
 }
 
-/// Learns which relations have changed until now; a lock that the transaction already has does not do so. Returns a number that is
-/// greater after a change.
+/// Processes the changes of relations up to now, which acquiring a lock again would not do. Returns a number that increases with
+/// each change.
 pub fn changes() -> u64 {
     // SAFETY: no relation is open here; the number is one of this process.
     unsafe {
@@ -35,14 +35,14 @@ pub fn changes() -> u64 {
     }
 }
 
-/// Returns whether it is a table whose rows are stored here, itself or in its partitions.
+/// Returns whether it is a table whose rows are stored on this server, in itself or in its partitions.
 pub fn is_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation up in the catalog.
     let kind = unsafe { pg_sys::get_rel_relkind(relation) } as u8;
     matches!(kind, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE)
 }
 
-/// Returns whether row security decides which rows of a table the current role sees.
+/// Returns whether row security decides which rows of a table the current role can see.
 pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     // SAFETY: it looks the relation and the role up in the catalog.
     unsafe {
@@ -51,8 +51,8 @@ pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     }
 }
 
-/// Returns the columns of a table whose rows a B-tree has in their order, and that have a default: their numbers, and the
-/// trees of these.
+/// Returns the columns of a table that have a default and that a B-tree on all rows begins with: their numbers and the trees of the
+/// defaults.
 pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
     // SAFETY: the table is locked; its cache entry is there until it is closed.
     unsafe {
@@ -71,7 +71,7 @@ pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
     }
 }
 
-/// Returns whether a table, which is locked, is a partition, or has partitions or children, or has had some.
+/// Returns whether a locked table is a partition, or has or had partitions or children.
 pub fn has_relatives(table: pg_sys::Oid) -> bool {
     // SAFETY: as above.
     unsafe {
@@ -83,9 +83,9 @@ pub fn has_relatives(table: pg_sys::Oid) -> bool {
     }
 }
 
-/// The column by which an index orders all rows first; 0 is an expression. None of an index that does not.
+/// Returns the first column of an index on all rows, 0 for an expression. Returns None for an index that does not order all rows.
 unsafe fn ordered_by(index: pg_sys::Oid) -> Option<i16> {
-    // SAFETY: the index belongs to a table that is locked, and has at least one column.
+    // SAFETY: the index belongs to a locked table, and has at least one column.
     unsafe {
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
         let is_ordered = (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID
@@ -109,7 +109,7 @@ pub fn type_of_column(relation: pg_sys::Oid, column: i16) -> pg_sys::Oid {
     unsafe { pg_sys::get_atttype(relation, column) }
 }
 
-/// Returns the type below a domain, at whatever depth. It returns every other OID as it is, even one that is not a type.
+/// Returns the type below a domain, at any depth. Returns every other OID unchanged, even if it is not a type's.
 pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
     if of == pg_sys::Oid::INVALID {
         return of;
@@ -118,7 +118,7 @@ pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { pg_sys::getBaseType(of) }
 }
 
-/// Returns the quoted name of a column that is there, in the encoding of the database.
+/// Returns the quoted name of an existing column, in the encoding of the database.
 pub fn quoted_column(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     // SAFETY: it looks the column up in the catalog; the results are C strings.
     unsafe {
@@ -127,7 +127,7 @@ pub fn quoted_column(relation: pg_sys::Oid, column: i16) -> Vec<u8> {
     }
 }
 
-/// Returns its quoted name, qualified with its schema, in the encoding of the database, or None if it has been dropped.
+/// Returns the quoted name of a relation with its schema, in the encoding of the database, or None if it was dropped.
 pub fn quoted_name(relation: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: it looks the relation up in the catalog.
     let (schema, name) = unsafe { (pg_sys::get_rel_namespace(relation), pg_sys::get_rel_name(relation)) };
@@ -139,7 +139,7 @@ pub fn quoted_name(relation: pg_sys::Oid) -> Option<Vec<u8>> {
     Some([&quoted_schema(schema)?, &b"."[..], name.to_bytes()].concat())
 }
 
-/// Returns the quoted name of a schema, in the encoding of the database, or None if it has been dropped.
+/// Returns the quoted name of a schema, in the encoding of the database, or None if it was dropped.
 pub fn quoted_schema(schema: pg_sys::Oid) -> Option<Vec<u8>> {
     // SAFETY: it looks the schema up in the catalog; the results are C strings.
     unsafe {

@@ -1,8 +1,8 @@
-//! The hook by which filters by time are replaced: PostgreSQL calls it when it has looked up a relation of a query, after it has
-//! simplified the conditions, before it distributes them.
+//! The hook that replaces filters by time. PostgreSQL calls it when it has looked up a relation of a query: after it has simplified
+//! the conditions, and before it distributes them.
 //!
-//! The functions that return the time of a key name a support function of this library, which PostgreSQL calls where it simplifies.
-//! So the library is there in time, even in a session's first query.
+//! The functions that return the time of a key have a support function of this library, which PostgreSQL calls when it simplifies
+//! conditions. So the library is loaded in time, even in a session's first query.
 #![allow(unsafe_code, reason = "a hook of the planner")]
 
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use pgrx::{PgList, is_a, pg_sys};
 use super::quals::each_list;
 use super::time_filter::{Relation, TimeFunction, may_be_filter};
 
-// The hook has another name since version 19.
+// Since version 19, the hook has another name.
 #[cfg(feature = "pg19")]
 use pg_sys::{build_simple_rel_hook as HOOK, build_simple_rel_hook_type as Hook};
 #[cfg(not(feature = "pg19"))]
@@ -25,7 +25,7 @@ struct Subscribed {
 
 static SUBSCRIBED: OnceLock<Subscribed> = OnceLock::new();
 
-/// From now on, the planner replaces filters by these functions.
+/// Makes the planner replace filters by these functions from now on.
 pub fn subscribe(functions: [TimeFunction; 2]) {
     // SAFETY: a variable of this process, which has one thread.
     let subscribed = Subscribed { functions, previous: unsafe { HOOK } };
@@ -78,8 +78,8 @@ unsafe fn look_at(
     rel: *mut pg_sys::RelOptInfo,
     functions: &[TimeFunction; 2],
 ) {
-    // SAFETY: as the caller promises. Most queries have no filter by time, so without a guard, which takes as long as all of this,
-    // only what looks like one is looked for.
+    // SAFETY: as the caller promises. Most queries have no filter by time, and a guard would take as long as all of this, so the
+    // conditions are first searched without a guard.
     unsafe {
         let (tree, rel) = ((*(*root).parse).jointree.cast(), &*rel);
         let mut is_meant = false;
@@ -98,7 +98,7 @@ unsafe fn look_at(
     }
 }
 
-/// Replaces what the lists of conditions contain. Nodes may be parts of other expressions too, so they stay as they are.
+/// Replaces filters in lists of conditions. Nodes may be parts of other expressions too, so they are not changed.
 unsafe fn replace_filters(relation: &Relation<'_>) {
     // SAFETY: the lists and nodes belong to the query that is planned.
     unsafe {
@@ -109,10 +109,10 @@ unsafe fn replace_filters(relation: &Relation<'_>) {
                 let qual = (*cell).ptr_value.cast();
                 let Some(filter) = relation.filter(qual) else { continue };
                 let Some(range) = filter.range(relation, qual) else { continue };
-                // The list stays where it is while it grows, its elements do not.
+                // The list stays in place while it grows; its elements may move.
                 (*cell).ptr_value = range[0].cast();
                 range[1..].iter().for_each(|&more| append(quals, more));
-                // Where no key is in the range, or the guards are in it, there is nothing to add.
+                // If no key is in the range, or the range includes the guards, there is nothing to add.
                 if !is_a(range[0], pg_sys::NodeTag::T_Const) && !filter.solid.turns_negative {
                     replaced.push(filter);
                 }

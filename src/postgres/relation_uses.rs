@@ -1,18 +1,17 @@
-//! An index or a partition key can consist of a call. The planner finds it by the expression of a filter, so that filter has to stay as
-//! it is.
+//! Whether an index or a partition key contains a call. The planner finds it by the expression of a filter, so that filter must
+//! stay as it is.
 #![allow(unsafe_code, reason = "reads the relation cache")]
 
 use pgrx::{PgList, pg_sys};
 
 use super::expressions::{ColumnCall, bare, is_call};
 
-/// Returns whether a column of an index or of the partition key is such a call. An index that has the call in a larger
-/// expression, or in its condition, serves other queries, not a filter by the call.
+/// Returns whether a column of an index or of the partition key is such a call. An index with the call inside a larger expression,
+/// or in its condition, does not serve a filter by the call.
 ///
-/// # Safety
-/// `rel` must be the planner's entry of the relation, which the query that is planned has locked.
+/// # Safety `rel` must be the planner's entry of the relation, which the planned query has locked.
 pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: ColumnCall) -> bool {
-    // SAFETY: as the caller promises; what is opened is closed, by PostgreSQL where there is an error.
+    // SAFETY: as the caller promises. Everything opened is closed, after an error by PostgreSQL.
     unsafe {
         if let Some(scheme) = rel.part_scheme.as_ref()
             && (0..scheme.partnatts as usize).any(|n| has_column(*rel.partexprs.add(n), call))
@@ -28,7 +27,7 @@ pub unsafe fn is_used(relation: pg_sys::Oid, rel: &pg_sys::RelOptInfo, call: Col
 }
 
 unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
-    // SAFETY: the relation is locked, so its index is there.
+    // SAFETY: the relation is locked, so its index exists.
     unsafe {
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
         let is_used = has_column(pg_sys::RelationGetIndexExpressions(index), call);
@@ -37,7 +36,7 @@ unsafe fn indexed(index: pg_sys::Oid, call: ColumnCall) -> bool {
     }
 }
 
-/// Returns whether one of the columns that are expressions is such a call.
+/// Returns whether any column that is an expression is such a call.
 unsafe fn has_column(expressions: *mut pg_sys::List, call: ColumnCall) -> bool {
     // SAFETY: these are expressions of the relation.
     unsafe { PgList::<pg_sys::Node>::from_pg(expressions).iter_ptr().any(|column| is_call(bare(column), call)) }
@@ -45,8 +44,7 @@ unsafe fn has_column(expressions: *mut pg_sys::List, call: ColumnCall) -> bool {
 
 /// Returns whether a relation, or a partition of it, is on another server.
 ///
-/// # Safety
-/// It must be called where the catalog can be read.
+/// # Safety The catalog must be readable.
 pub unsafe fn is_foreign(relation: pg_sys::Oid) -> bool {
     // SAFETY: as the caller promises; what is opened is closed.
     unsafe {

@@ -26,7 +26,7 @@ pub fn log(message: String) {
     send(report, PgLogLevel::LOG);
 }
 
-/// PostgreSQL looks for a cancellation after each message; the callers may hold a borrow of the session's generators.
+/// After each message PostgreSQL processes cancellations, so they are held: callers may have borrowed the session's generators.
 fn send(report: ErrorReport, level: PgLogLevel) {
     interrupts::hold(|| report.report(level));
 }

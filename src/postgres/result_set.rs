@@ -1,4 +1,4 @@
-//! A set of rows that a function returns as a whole, in memory up to `work_mem` and beyond that in a file.
+//! A set of rows that a function returns as a whole. It is kept in memory up to `work_mem`, and beyond that in a file.
 #![allow(unsafe_code, reason = "PostgreSQL's tuplestores")]
 
 use pgrx::{PgTupleDesc, is_a, pg_sys};
@@ -7,17 +7,17 @@ use super::call::Call;
 
 pub struct ResultSet {
     rows: *mut pg_sys::Tuplestorestate,
-    /// Whether the columns have the types that they had when the query began.
+    /// Whether the columns still have the types that they had when the query was planned.
     pub is_as_planned: bool,
 }
 
 impl ResultSet {
-    /// Begins the result of a function, or None if its caller takes no set.
+    /// Begins the result of a function. Returns None if the function's caller does not accept a set.
     ///
-    /// # Safety
-    /// The running function must be declared to return a set of this composite type.
+    /// # Safety The running function must be declared to return a set of this composite type.
     pub unsafe fn begin(call: Call, row: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: as the caller promises. Set and descriptor belong to the query; after an error, it resets the context itself.
+        // SAFETY: as the caller promises. The set and its descriptor belong to the query; after an error, PostgreSQL resets the
+        // context.
         unsafe {
             let result = (*call.raw()).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             let is_set = !result.is_null()
@@ -47,7 +47,7 @@ impl ResultSet {
     /// # Safety
     /// The datum must be a row of the type.
     pub unsafe fn push(&mut self, row: pg_sys::Datum) {
-        // SAFETY: as the caller promises; a row is a varlena, whose length the first four bytes hold.
+        // SAFETY: as the caller promises. A row is a varlena, which begins with four bytes of length.
         unsafe {
             let row = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
             let mut tuple = pg_sys::HeapTupleData {

@@ -1,4 +1,4 @@
-//! The role that calls.
+//! Roles: the caller's, the session's, and their privileges.
 #![allow(unsafe_code, reason = "asks PostgreSQL")]
 
 use std::ffi::CStr;
@@ -14,7 +14,7 @@ pub fn present() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Returns the role that the session has connected as, or has taken by SET SESSION AUTHORIZATION.
+/// Returns the role that the session has connected as, or has become by SET SESSION AUTHORIZATION.
 pub fn of_session() -> pg_sys::Oid {
     // SAFETY: it reads a variable of this process.
     unsafe { pg_sys::GetSessionUserId() }
@@ -37,7 +37,7 @@ pub fn is_monitor() -> bool {
     has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_MONITOR))
 }
 
-/// Returns whether the current role sees in pg_stat_activity what the sessions of another one do.
+/// Returns whether the current role can see in pg_stat_activity what the sessions of another role do.
 pub fn sees_activity_of(role: pg_sys::Oid) -> bool {
     has_privileges_of(pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS)) || has_privileges_of(role)
 }
@@ -49,12 +49,12 @@ pub fn name(role: pg_sys::Oid) -> String {
     name.map(|name| to_utf8_lossy(name.to_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// Acts as another role, with a search_path that the caller has not set: event triggers may look for functions by it. After an
-/// error, PostgreSQL restores the role and the setting when it ends the transaction or its part.
+/// Calls `act` as another role, with a search_path that the caller has not set, because event triggers may look up functions by it.
+/// After an error, PostgreSQL restores the role and the setting at the end of the transaction or subtransaction.
 pub fn act_as<R>(role: pg_sys::Oid, act: impl FnOnce() -> R) -> R {
     let (mut present, mut context) = (pg_sys::Oid::INVALID, 0);
     let restricted = (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
-    // SAFETY: it sets variables of this process, and sets them back.
+    // SAFETY: it sets variables of this process, and restores them.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut present, &raw mut context);
         if present == role {

@@ -7,11 +7,10 @@ use pgrx::pg_sys;
 
 use super::call::Call;
 
-/// Returns a row of the type that the called function is declared to return, or None if its columns do not have these types,
-/// because a superuser has altered it.
+/// Returns a row of the type that the called function is declared to return, or None if its columns do not have these types because
+/// a superuser has altered it.
 ///
-/// # Safety
-/// The columns must have these types, and the function must use its call site's cache for nothing else.
+/// # Safety The columns must have these types, and the function must use its call site's cache for nothing else.
 pub unsafe fn row<const N: usize>(
     call: Call,
     types: [pg_sys::Oid; N],
@@ -40,7 +39,7 @@ unsafe fn row_type(call: Call, types: &[pg_sys::Oid]) -> Option<pg_sys::TupleDes
         assert_eq!(class, pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE, "SQL declares another result");
         let descriptor = pg_sys::BlessTupleDesc(descriptor);
         pg_sys::MemoryContextSwitchTo(memory);
-        // Columns that were dropped have the type 0.
+        // Dropped columns have type 0.
         let columns = pgrx::PgTupleDesc::from_pg_unchecked(descriptor);
         columns.iter().map(|column| column.atttypid).eq(types.iter().copied()).then_some(descriptor)
     }

@@ -1,4 +1,4 @@
-//! Functions and operators that take the place of others in plans.
+//! Functions and operators that replace others in plans.
 #![allow(unsafe_code, reason = "looks into the catalog")]
 
 use std::ffi::CStr;
@@ -10,8 +10,7 @@ const PROC_OID: i16 = 1;
 
 /// Returns a function in the schema of another one, if there is one that the current role may call.
 ///
-/// # Safety
-/// It must be called where the catalog can be read.
+/// # Safety The catalog must be readable.
 pub unsafe fn in_schema_of(of: pg_sys::Oid, name: &CStr, types: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     // SAFETY: the lookups return an invalid OID for what does not exist.
     unsafe {

@@ -1,11 +1,12 @@
-//! The marks of a database have to travel with its data: in the WAL, in base backups, and to a copy of the database. So they are in a
-//! page of our own, the second page of a sequence of this extension. Changes to it are written to the WAL, by any role and without a
-//! transaction ID, and PostgreSQL copies it with the database.
+//! The second page of a sequence of the extension, where a database keeps its marks.
 //!
-//! Other code of PostgreSQL takes it for an empty page of a table, because the bytes lie in its special space.
+//! The problem: marks must travel with the data of their database, in the WAL, in base backups, and to a copy of the database.
+//! PostgreSQL copies the files of a sequence with its database, and the WAL carries changes of its pages. Any role can write such a
+//! change, without a transaction ID. Other code of PostgreSQL sees an empty page of a table, because the marks lie in the special
+//! space of the page.
 //!
-//! `pg_upgrade` copies only the last value of a sequence, so that repeats how far the marks reach. An unlogged sequence repeats it once
-//! more: since version 19, replication of sequences overwrites the last values of logged ones.
+//! `pg_upgrade` copies only the last value of a sequence. So the last value says up to where the marks reach. An unlogged sequence
+//! has a copy of the last value, because since version 19, replication of sequences overwrites the last values of logged ones.
 #![allow(unsafe_code, reason = "PostgreSQL's buffers and pages")]
 
 use std::cell::Cell;
@@ -21,7 +22,7 @@ pub type Lsn = pg_sys::XLogRecPtr;
 
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 const NO_LOCK: pg_sys::LOCKMODE = pg_sys::NoLock as pg_sys::LOCKMODE;
-/// The relation is not a temporary one.
+/// The relation is not temporary.
 const NO_BACKEND: core::ffi::c_int = -1;
 const MAIN: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 /// The page's number.
@@ -37,8 +38,8 @@ use pg_sys::RelFileLocator as Place;
 #[cfg(feature = "pg15")]
 use pg_sys::RelFileNode as Place;
 
-/// A locked sequence whose page holds some bytes. It is not opened as a relation: building the relation's entry would double the cost
-/// of a session's first ID.
+/// A locked sequence with such a page. It is not opened as a relation, because building the relation's cache entry would double the
+/// cost of a session's first ID.
 pub struct SequencePage {
     oid: pg_sys::Oid,
     schema: pg_sys::Oid,
@@ -47,8 +48,8 @@ pub struct SequencePage {
 }
 
 impl SequencePage {
-    /// Opens the sequence of this name in the extension's schema, or None if there is no such sequence. The catalog is searched where
-    /// neither this session nor another one, which says that it is `known`, has found it before.
+    /// Opens the sequence with this name in the extension's schema, or returns None if there is none. The catalog is searched only
+    /// if neither this session nor another one, by the hint `known`, has found it before.
     pub fn open(known: u32, extension: &CStr, name: &CStr) -> Option<Self> {
         let found = [FOUND.get(), known.into()].into_iter().find_map(|oid| Self::at(oid, name));
         let page = found.or_else(|| Self::at(look_up(extension, name)?, name))?;
@@ -56,18 +57,18 @@ impl SequencePage {
         Some(page)
     }
 
-    /// Opens the sequence with this OID and name; an OID of another object or of none is noticed.
+    /// Opens the sequence with this OID and name. Returns None if the OID belongs to another object or to none.
     fn at(oid: pg_sys::Oid, name: &CStr) -> Option<Self> {
         if oid == pg_sys::Oid::INVALID {
             return None;
         }
-        // SAFETY: it is unlocked at the end of the transaction, or before.
+        // SAFETY: the lock is released at the end of the transaction or before.
         unsafe { pg_sys::LockRelationOid(oid, LOCK_MODE) };
         Self::locked(oid, name)
     }
 
-    /// Opens the unlogged sequence of this name in the schema of this one, or None if there is no such sequence. A standby has no file of
-    /// it. It does not wait for a lock.
+    /// Opens the unlogged sequence with this name in the same schema, or returns None if there is none. A standby does not have its
+    /// file. This does not wait for a lock.
     fn copy(&self, name: &CStr) -> Option<Self> {
         if recovery::is_in_progress() {
             return None;
@@ -80,9 +81,9 @@ impl SequencePage {
         Self::locked(oid?, name).filter(|copy| !copy.is_logged)
     }
 
-    /// Returns the sequence with this OID, which is locked, if it has this name; else it unlocks what has the OID.
+    /// Returns the locked sequence with this OID if it has this name. Otherwise releases the lock.
     fn locked(oid: pg_sys::Oid, name: &CStr) -> Option<Self> {
-        // SAFETY: once the lock is there, the catalog's row is the newest one and stays so; it is of this catalog.
+        // SAFETY: the lock makes the catalog's row final.
         unsafe {
             let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
             let found = row.as_mut().and_then(|row| {
@@ -101,7 +102,7 @@ impl SequencePage {
         }
     }
 
-    /// Returns its OID.
+    /// Returns the sequence's OID.
     pub const fn oid(&self) -> pg_sys::Oid {
         self.oid
     }
@@ -112,12 +113,12 @@ impl SequencePage {
     }
 
     fn has_page(&self) -> bool {
-        // SAFETY: the lock keeps its file; PostgreSQL closes what it opens of that.
+        // SAFETY: the lock keeps the file; PostgreSQL closes what it has opened.
         unsafe { pg_sys::smgrnblocks(pg_sys::smgropen(self.place, NO_BACKEND), MAIN) > BLOCK }
     }
 
-    /// Returns what the page holds and the position up to which the WAL has to be on disk for the page to be, or None if the
-    /// page does not exist. `recent` is the buffer in which it may be, so that no file is opened to see whether it exists.
+    /// Returns the content of the page, and the LSN up to which the WAL must be on disk for it, or None if the page does not exist.
+    /// `recent` is the buffer where the page may be, so that no file must be opened to see whether it exists.
     pub fn read(&self, recent: &AtomicI32) -> Option<(Vec<u8>, Lsn)> {
         let buffer = match Buffer::recent(self.place, BLOCK, recent.load(Ordering::Relaxed)) {
             Some(buffer) => buffer,
@@ -129,27 +130,27 @@ impl SequencePage {
         Some((buffer.content()?, buffer.lsn()))
     }
 
-    /// Returns the last values of the sequence and of its copy, as far as they have one.
+    /// Returns the last values of the sequence and of its copy, if they have one.
     pub fn last_values(&self, copy: &CStr) -> [Option<i64>; 2] {
         let of = |page: &Self| page.buffer(0).locked(pg_sys::BUFFER_LOCK_SHARE).last_value();
         [of(self), self.copy(copy).as_ref().and_then(of)]
     }
 
-    /// Reads a block. There has to be one.
+    /// Reads a block, which must exist.
     fn buffer(&self, block: pg_sys::BlockNumber) -> Buffer {
         let (mode, strategy) = (pg_sys::ReadBufferMode::RBM_NORMAL, std::ptr::null_mut());
         // SAFETY: the lock keeps the relation.
         Buffer(unsafe { pg_sys::ReadBufferWithoutRelcache(self.place, MAIN, block, mode, strategy, self.is_logged) })
     }
 
-    /// Changes what the page holds, and the last value of the sequence and its copy. `act` gets the bytes of the page, or None if the
-    /// page does not exist yet. It returns the new bytes and last value, or None if nothing is to change. Returns the position up to
-    /// which the WAL has to be on disk, and the other result of `act`.
+    /// Changes the content of the page, and the last values of the sequence and its copy. `act` gets the content, or None if the
+    /// page does not exist yet. It returns the new content and last value, or None if nothing is to be changed. Returns the LSN up
+    /// to which the WAL must be on disk, and the other result of `act`.
     pub fn change<R>(&self, copy: &CStr, act: impl FnOnce(Option<Vec<u8>>) -> (Option<(Vec<u8>, i64)>, R)) -> (Lsn, R) {
         let relation = Relation::of(self.oid);
         let copy = self.copy(copy);
-        // SAFETY: the relation is open; all buffers are locked, and those that are logged are changed through the copies that the record is
-        // made of.
+        // SAFETY: the relation is open, and all buffers are locked. Logged buffers are changed through the copies of the WAL
+        // record.
         unsafe {
             if !self.has_page() {
                 pg_sys::LockRelationForExtension(relation.0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
@@ -162,7 +163,7 @@ impl SequencePage {
             let first = self.buffer(0).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let second = self.buffer(BLOCK).locked(pg_sys::BUFFER_LOCK_EXCLUSIVE);
             let present = second.content();
-            // The bytes of another version may take less room.
+            // The content that another version has written may be shorter.
             let size = present.as_ref().map(Vec::len);
             let (new, result) = act(present);
             let Some((new, last_value)) = new else { return (second.lsn(), result) };
@@ -188,15 +189,15 @@ impl SequencePage {
 
 impl Drop for SequencePage {
     fn drop(&mut self) {
-        // After an error, PostgreSQL unlocks it at the end of the transaction.
+        // After an error, PostgreSQL releases the lock at the end of the transaction.
         if !std::thread::panicking() {
-            // SAFETY: it is locked, and nothing of it is used any more.
+            // SAFETY: it is locked, and no longer used.
             unsafe { pg_sys::UnlockRelationOid(self.oid, LOCK_MODE) };
         }
     }
 }
 
-/// Returns where PostgreSQL keeps a relation of this database.
+/// Returns the location of the files of a relation of this database.
 fn place(form: &pg_sys::FormData_pg_class) -> Place {
     // SAFETY: PostgreSQL sets both variables before a backend runs its first statement.
     let (own, database) = unsafe { (pg_sys::MyDatabaseTableSpace, pg_sys::MyDatabaseId) };
@@ -207,11 +208,11 @@ fn place(form: &pg_sys::FormData_pg_class) -> Place {
     return Place { spcOid: space, dbOid: database, relNumber: form.relfilenode };
 }
 
-/// A relation that is open while its page is changed.
+/// An open relation, for changing its page.
 struct Relation(pg_sys::Relation);
 
 impl Relation {
-    /// It has to be locked.
+    /// The relation must be locked.
     fn of(oid: pg_sys::Oid) -> Self {
         // SAFETY: the caller's lock keeps it.
         Self(unsafe { pg_sys::relation_open(oid, NO_LOCK) })
@@ -222,13 +223,13 @@ impl Drop for Relation {
     fn drop(&mut self) {
         // After an error, PostgreSQL closes it at the end of the transaction.
         if !std::thread::panicking() {
-            // SAFETY: it is open, and nothing of it is used any more.
+            // SAFETY: it is open, and no longer used.
             unsafe { pg_sys::relation_close(self.0, NO_LOCK) };
         }
     }
 }
 
-/// Waits until the WAL is on disk up to a position.
+/// Waits until the WAL is on disk up to an LSN.
 pub fn flush(lsn: Lsn) {
     // SAFETY: the position comes from a page, so the WAL reaches it.
     unsafe { pg_sys::XLogFlush(lsn) }
@@ -257,12 +258,12 @@ impl Buffer {
     }
 
     fn lsn(&self) -> Lsn {
-        // SAFETY: every page begins with this, whichever type the version's headers give it.
+        // SAFETY: every page begins with this, whatever type the headers of a version give it.
         let [upper, lower] = unsafe { *self.page().cast::<[u32; 2]>() };
         Lsn::from(upper) << 32 | Lsn::from(lower)
     }
 
-    /// Returns what the page holds, or None if it is new.
+    /// Returns the content of the page, or None if the page is new.
     fn content(&self) -> Option<Vec<u8>> {
         // SAFETY: every page begins with the header, and its special space reaches to its end.
         unsafe {
@@ -272,7 +273,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the sequence's last value, or None if it has none. The page has to be a sequence's first.
+    /// Returns the sequence's last value, or None if it has none. The page must be the sequence's first.
     fn last_value(&self) -> Option<i64> {
         // SAFETY: it holds one row.
         let data = unsafe { &*sequence_data(self.page()) };
@@ -282,7 +283,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // After an error, PostgreSQL releases it at the end of the transaction.
+        // After an error, PostgreSQL releases the buffer at the end of the transaction.
         if !std::thread::panicking() {
             // SAFETY: it is locked and pinned.
             unsafe { pg_sys::UnlockReleaseBuffer(self.0) };
@@ -290,10 +291,9 @@ impl Drop for Buffer {
     }
 }
 
-/// Returns where a page holds its content.
+/// Returns where the content of a page begins.
 ///
-/// # Safety
-/// The page must be one.
+/// # Safety It must be a page.
 unsafe fn content(page: pg_sys::Page) -> *mut u8 {
     // SAFETY: as the caller promises; PageInit aligns the special space.
     unsafe { page.add((*page.cast::<pg_sys::PageHeaderData>()).pd_special as usize).cast() }
@@ -309,7 +309,7 @@ struct SequenceData {
 
 impl SequenceData {
     fn set(&mut self, last_value: i64) {
-        // Not as a whole: the row is shorter.
+        // The whole struct must not be written, because the row is shorter.
         self.last_value = last_value;
         self.log_cnt = 0;
         self.is_called = true;

@@ -9,20 +9,20 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 
 /// A setting that only the server's configuration may set.
 ///
-/// Until the library is loaded PostgreSQL knows no such rule: it keeps what anybody says of the setting in a placeholder, where
-/// the value of a client, role or database replaces the value of the configuration file. When the setting is defined PostgreSQL
-/// refuses that value, and the boot value is all that remains.
+/// The problem: until the library is loaded, PostgreSQL does not know this rule. It keeps any value of the setting in a
+/// placeholder, where the value of a client, role or database replaces the value of the configuration file. When the setting is
+/// defined, PostgreSQL refuses the placeholder's value, and only the boot value remains.
 pub struct ServerSetting {
     value: GucSetting<i32>,
     /// Whether there was a placeholder when it was defined. The value of one that has been removed from the configuration is empty.
     had_placeholder: AtomicBool,
-    /// Where the value that was checked last came from. It need not have been applied.
+    /// The source of the value that was checked last, which need not have been applied.
     checked_source: AtomicU32,
-    /// Where the value in force came from.
+    /// The source of the value in force.
     source: AtomicU32,
-    /// Whether the definition has left the boot value in the place of a placeholder's, and no value has been applied since.
+    /// Whether the definition has refused a placeholder's value, and no value has been applied since.
     is_refused: AtomicBool,
-    /// Whether it was defined when the server started. Nobody but the server's configuration has set it since.
+    /// Whether the setting was defined at the server's start. Then only the server's configuration has set it since.
     is_preloaded: AtomicBool,
 }
 
@@ -30,7 +30,7 @@ pub type CheckHook = unsafe extern "C-unwind" fn(*mut i32, *mut *mut c_void, pg_
 pub type AssignHook = unsafe extern "C-unwind" fn(i32, *mut c_void);
 
 impl ServerSetting {
-    /// Creates one that is not defined yet.
+    /// Creates a setting that is not defined yet.
     pub const fn new(boot_value: i32) -> Self {
         Self {
             value: GucSetting::<i32>::new(boot_value),
@@ -84,13 +84,13 @@ impl ServerSetting {
         self.source.load(Ordering::Relaxed) == PGC_S_DEFAULT
     }
 
-    /// PostgreSQL also checks values that it does not apply, for ALTER SYSTEM and the view pg_file_settings.
+    /// PostgreSQL also checks values that it does not apply, for ALTER SYSTEM and for the view pg_file_settings.
     pub fn checked(&self, source: pg_sys::GucSource::Type) -> bool {
         self.checked_source.store(source, Ordering::Relaxed);
         true
     }
 
-    /// Notes where the value in force comes from.
+    /// Records the source of the value in force.
     pub fn assigned(&self) {
         self.source.store(self.checked_source.load(Ordering::Relaxed), Ordering::Relaxed);
         if !self.has_boot_value() {
@@ -102,7 +102,7 @@ impl ServerSetting {
     pub fn is_shadowed(&self) -> bool {
         // SAFETY: a number that does not change while the process runs.
         let is_parallel_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
-        // A parallel worker takes its leader's settings, and the boot value where its leader has that.
+        // A parallel worker gets the settings of its leader, and the boot value if the leader has that.
         self.is_refused.load(Ordering::Relaxed)
             || is_parallel_worker
                 && !self.is_preloaded.load(Ordering::Relaxed)

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
-/// Returns the application_name, cut off where it does not fit, with zeros after it.
+/// Returns the application_name, cut off if it does not fit, padded with zeros.
 pub fn application() -> [u8; 64] {
     let mut name = [0; 64];
     // SAFETY: it is a C string, or NULL.

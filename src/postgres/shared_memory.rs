@@ -1,5 +1,5 @@
-//! Where shared memory comes from, whether or not the library is preloaded: a block in PostgreSQL's main segment, which
-//! has some room for extensions loaded later, and one dynamic segment that the first session creates.
+//! Where shared memory comes from, whether or not the library is preloaded: a block in PostgreSQL's main segment, which has some
+//! spare room for extensions that are loaded later, and dynamic segments that the first session creates.
 #![allow(unsafe_code, reason = "shared memory consists of raw pointers")]
 
 use std::cell::Cell;
@@ -17,12 +17,11 @@ const ADDIN_SHMEM_INIT_LOCK: usize = match pg_sys::PG_MAJORVERSION_NUM {
     _ => panic!("the index of AddinShmemInitLock in this PostgreSQL version has not been looked up"),
 };
 
-/// Returns a block of the main segment by its name, the same for all sessions, or why there is none. The first session to
-/// ask fills it with `new`. It lives as long as the server.
+/// Returns a block of the main segment by its name, or why there is none. All sessions get the same block. The first session to ask
+/// fills it with `new`, and it lives as long as the server.
 ///
-/// # Safety
-/// Every library that asks for this name must use this size, and a `T` that can read what the others have written. It begins with a
-/// number of 32 bits that is not 0.
+/// # Safety Every library that asks for this name must use this size, and a `T` that can read what the other libraries have
+/// written. It must begin with a 32-bit number other than 0.
 pub unsafe fn main_segment_block<T: Sync>(
     name: &'static CStr,
     size: usize,
@@ -36,7 +35,7 @@ pub unsafe fn main_segment_block<T: Sync>(
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
             let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size, &mut found).cast::<T>();
-            // It is still empty where the session that asked first met an error.
+            // The block is still empty if the first session failed before it filled the block.
             if !found || memory.cast::<u32>().read() == 0 {
                 memory.write(new());
             }
@@ -46,11 +45,10 @@ pub unsafe fn main_segment_block<T: Sync>(
     })
 }
 
-/// Returns `slots` things and then `others` in the main segment, by a name, or why there are none. The first process to ask creates
-/// them.
+/// Returns two arrays in the main segment by their name, of `slots` and `others` elements, or why there are none. The first process
+/// to ask creates them.
 ///
-/// # Safety
-/// All processes must use this name with the same types and numbers. Both types must be made for shared memory.
+/// # Safety All processes must use this name with the same types and numbers. Both types must be made for shared memory.
 pub unsafe fn main_segment_arrays<T: Default, U: Default>(
     name: &'static CStr,
     slots: usize,
@@ -74,7 +72,7 @@ pub unsafe fn main_segment_arrays<T: Default, U: Default>(
     })
 }
 
-/// How many bytes these arrays take.
+/// Returns how many bytes these arrays take.
 pub const fn size_of_arrays<T, U>(slots: usize, others: usize) -> usize {
     const { assert!(size_of::<T>().is_multiple_of(align_of::<U>()) && align_of::<T>() <= 64) };
     slots * size_of::<T>() + others * size_of::<U>()
@@ -84,26 +82,24 @@ fn arrays<T, U>(memory: *mut T, slots: usize) -> (*mut T, *mut U) {
     (memory, memory.wrapping_add(slots).cast::<U>())
 }
 
-/// # Safety
-/// There has to be memory for so many.
+/// # Safety There must be memory for this many.
 unsafe fn fill<T: Default>(first: *mut T, count: usize) {
     // SAFETY: as the caller promises.
     (0..count).for_each(|at| unsafe { first.add(at).write(T::default()) });
 }
 
-/// Returns the dynamic segment, `slots` things and then `others`, or why there is none. The first session to ask creates it
-/// and puts its handle into `handle`, where the others find it. It lives as long as the server, and its mapping as long as
-/// the session.
+/// Returns two arrays in a dynamic segment, of `slots` and `others` elements, or why there are none. The first session to ask
+/// creates the segment and stores its handle in `handle`, where the others find it. It lives as long as the server, and its mapping
+/// as long as the session.
 ///
-/// # Safety
-/// All sessions must use this handle with the same types and numbers. Both types must be made for shared memory.
+/// # Safety All sessions must use this handle with the same types and numbers. Both types must be made for shared memory.
 pub unsafe fn segment<T: Default, U: Default>(
     handle: &AtomicU32,
     slots: usize,
     others: usize,
 ) -> Result<(*mut T, *mut U), String> {
-    // SAFETY: the segment is pinned before its handle is known, and has room for all. Its memory is aligned to pages. Without a
-    // resource owner the mapping lasts until the session ends.
+    // SAFETY: the segment is pinned before its handle is known, and has room for all elements. Its memory is aligned to pages.
+    // Without a resource owner, the mapping lasts until the session ends.
     unsafe {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
@@ -125,7 +121,7 @@ pub unsafe fn segment<T: Default, U: Default>(
             }
             if segment.is_null() {
                 let handle = handle.load(Ordering::Acquire);
-                // An attempt that failed may have left its mapping, which keeps PostgreSQL from another one.
+                // An attempt that failed may have left its mapping, and PostgreSQL refuses a second mapping.
                 let left = pg_sys::dsm_find_mapping(handle);
                 if !left.is_null() {
                     pg_sys::dsm_detach(left);
@@ -139,7 +135,7 @@ pub unsafe fn segment<T: Default, U: Default>(
     }
 }
 
-/// Returns the result of `make`, or the message of PostgreSQL's error that ended it.
+/// Returns the result of `make`, or the message of the error that it raised.
 fn or_message<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(make())))
         .catch_others(|error| {
@@ -155,7 +151,7 @@ fn or_message<R>(make: impl FnOnce() -> R + UnwindSafe) -> Result<R, String> {
         .execute()
 }
 
-/// How many bytes to reserve, and what to call once they are there.
+/// How many bytes to reserve, and what to call when they exist.
 type Reserved = (fn() -> usize, fn());
 
 thread_local! {
@@ -164,8 +160,8 @@ thread_local! {
     static RESERVED: Cell<Reserved> = const { Cell::new((|| 0, || ())) };
 }
 
-/// If the library is being preloaded, reserves room in the main segment and has `at_startup` called once it is there. `size` is asked
-/// when the number of slots is known.
+/// If the library is being preloaded, reserves space in the main segment, and registers `at_startup` to be called when it exists.
+/// `size` is called when the number of slots is known.
 pub fn reserve(size: fn() -> usize, at_startup: fn()) {
     #[pg_guard]
     unsafe extern "C-unwind" fn request() {

@@ -1,4 +1,4 @@
-//! The slot that PostgreSQL has given this session.
+//! The slot of this session: its PGPROC number.
 #![allow(unsafe_code, reason = "reads PostgreSQL's variables")]
 
 use flake_core::{Error, Slot};

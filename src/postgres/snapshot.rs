@@ -6,10 +6,10 @@ use pgrx::pg_sys;
 
 use super::transaction::{has_one_snapshot, next_xid};
 
-/// Marks a snapshot that has a note.
+/// Marks a snapshot that contains a note.
 const STAMP: u32 = 0x464c_4b48;
 
-/// A snapshot that the current query reads by.
+/// The snapshot of the current query.
 pub struct QuerySnapshot(*mut pg_sys::SnapshotData);
 
 /// Returns the current query's snapshot, or None if it has none, or one that is not an ordinary MVCC snapshot.
@@ -26,12 +26,12 @@ pub fn of_query() -> Option<QuerySnapshot> {
 }
 
 impl QuerySnapshot {
-    /// Returns the instant that is noted in the snapshot, after noting a new one if it is given.
+    /// Returns the instant that is noted in the snapshot, after storing a new one if one is given.
     ///
-    /// A note has to be a part of the snapshot: on an idle server, two equal snapshots can be of different instants. It lies in two
-    /// fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` for SNAPSHOT_DIRTY, `vistest` for
-    /// SNAPSHOT_NON_VACUUMABLE. They are copied with the snapshot, and end with it.
-    /// `tests/server/test_horizon_statements.py` looks whether this is so in the version at hand.
+    /// The note must be a part of the snapshot, because on an idle server, two equal snapshots can belong to different instants. It
+    /// is stored in two fields that PostgreSQL uses in other kinds of snapshots only: `speculativeToken` of SNAPSHOT_DIRTY, and
+    /// `vistest` of SNAPSHOT_NON_VACUUMABLE. They are copied and freed with the snapshot. `tests/server/test_horizon_statements.py`
+    /// checks that for the PostgreSQL at hand.
     fn noted(&self, instant: Option<i64>) -> Option<i64> {
         // SAFETY: the snapshot is active; it is this process's own.
         let snapshot = unsafe { &mut *self.0 };
@@ -42,20 +42,20 @@ impl QuerySnapshot {
         (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
     }
 
-    /// Returns whether it was taken on a standby. It has no list of running transactions then.
+    /// Returns whether it was taken on a standby. Such a snapshot has no list of running transactions.
     pub fn is_of_recovery(&self) -> bool {
         // SAFETY: the snapshot is active.
         unsafe { (*self.0).takenDuringRecovery }
     }
 }
 
-/// A snapshot of this moment, which is active until it is dropped.
+/// A snapshot taken now, which is active until this is dropped.
 pub struct Latest;
 
 impl Latest {
-    /// Takes it.
+    /// Takes the snapshot.
     pub fn take() -> Self {
-        // SAFETY: this is a transaction; what is pushed is popped, here or after an error by PostgreSQL.
+        // SAFETY: this is a transaction. The snapshot is popped again, by this code or after an error by PostgreSQL.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         Self
     }
@@ -64,7 +64,7 @@ impl Latest {
 impl Drop for Latest {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: whatever was pushed after it was popped.
+            // SAFETY: everything that was pushed after it was popped.
             unsafe { pg_sys::PopActiveSnapshot() };
         }
     }
@@ -72,7 +72,7 @@ impl Drop for Latest {
 
 impl host::QuerySnapshot for QuerySnapshot {
     fn transactions(&self) -> Snapshot<'_> {
-        // SAFETY: the snapshot is active; `xip` has `xcnt` elements, numbers of 32 bits.
+        // SAFETY: the snapshot is active, and `xip` has `xcnt` elements of 32 bits.
         unsafe {
             let snapshot = &*self.0;
             let running: &[u32] = match snapshot.xcnt {
@@ -83,12 +83,12 @@ impl host::QuerySnapshot for QuerySnapshot {
         }
     }
 
-    /// The actions of foreign keys read by newer snapshots in between.
+    /// The actions of foreign keys use newer snapshots in between.
     fn is_of_transaction(&self) -> bool {
         if !has_one_snapshot() {
             return false;
         }
-        // SAFETY: such a transaction has its snapshot by now, and is only told it again.
+        // SAFETY: such a transaction has its snapshot by now, and only gets it returned again.
         let of_transaction = unsafe { Self(pg_sys::GetTransactionSnapshot()) };
         self.transactions() == of_transaction.transactions()
     }

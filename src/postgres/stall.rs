@@ -1,6 +1,6 @@
-//! Named points at which a test build waits, as PostgreSQL's injection points do. Other builds do not have these points.
+//! Named points at which a test build waits, like PostgreSQL's injection points. Other builds do not have them.
 
-/// Waits at a point while the data directory has a file `flake.stall.NAME`; the process says in it that it has come there.
+/// Waits while the data directory has a file `flake.stall.NAME`. The process writes to the file that it has arrived.
 #[cfg(feature = "stalls")]
 pub fn at(name: &str) {
     let file = format!("flake.stall.{}", name.replace(' ', "_"));

@@ -1,4 +1,5 @@
-//! Filters by time: `time(key) >= instant`, where the same filter of the key, `key >= since(instant)`, makes a plan better.
+//! Filters by time: finds conditions `time(key) >= instant` whose equivalent on the key, `key >= since(instant)`, makes a better
+//! plan.
 #![allow(unsafe_code, reason = "reads nodes of plans")]
 
 use std::ffi::CStr;
@@ -13,16 +14,17 @@ use super::same_schema::btree_family;
 
 /// A function that returns the time of its first argument, a key.
 pub struct TimeFunction {
-    /// Its support function, by which it is known.
+    /// Its support function, which identifies it.
     pub support: Function,
-    /// The functions in its schema that return the last key before an instant, the last until it, the first since it and the
-    /// first after it; NULL where there is none.
+    /// The functions in its schema that return the last key before an instant, the last until it, the first since it, and the first
+    /// after it; NULL if there is no such key.
     pub ends: [&'static CStr; 4],
-    /// The keys that have a time, by the function's second argument if it has one, or None if a range of them is not a range of time.
+    /// Returns the keys that have a time, given the function's second argument if it has one, or None if a range of them is not a
+    /// range of time.
     pub solid: fn(Option<Text<'_>>) -> Option<Solid>,
 }
 
-/// A relation that the planner has looked up, and the conditions of its query.
+/// A relation that the planner has looked up, with the conditions of its query.
 pub struct Relation<'a> {
     pub root: *mut pg_sys::PlannerInfo,
     pub rel: &'a pg_sys::RelOptInfo,
@@ -32,17 +34,17 @@ pub struct Relation<'a> {
     pub functions: &'a [TimeFunction; 2],
 }
 
-/// A filter by time that has a range of keys.
+/// A filter by time that is equivalent to a range of keys.
 pub struct Filter<'a> {
     pub function: &'a TimeFunction,
     pub call: &'a pg_sys::FuncExpr,
-    /// Of `CASE WHEN condition THEN time(key) END`.
+    /// The condition, if the filter has the form `CASE WHEN condition THEN time(key) END`.
     pub condition: Option<*mut pg_sys::Node>,
     pub key: *mut pg_sys::Var,
-    /// The arguments of the call behind the key, which are constants.
+    /// The arguments of the call after the key, which are constants.
     pub more: Vec<*mut pg_sys::Node>,
     pub solid: Solid,
-    /// How the time is compared with the instant: a strategy of B-trees.
+    /// How the time is compared with the instant, as a B-tree strategy.
     pub strategy: u32,
     pub instant: *mut pg_sys::Node,
     pub instant_type: pg_sys::Oid,
@@ -105,10 +107,9 @@ impl TimeOf<'_> {
 }
 
 impl<'a> Relation<'a> {
-    /// Reads a condition as a filter by the time of a key in this relation, if the plan can only become better by its range.
+    /// Reads a condition as a filter by the time of a key in this relation. Returns None if a range might make the plan worse.
     ///
-    /// # Safety
-    /// It must be one of the query's conditions.
+    /// # Safety It must be one of the query's conditions.
     pub unsafe fn filter(&self, qual: *mut pg_sys::Node) -> Option<Filter<'a>> {
         // SAFETY: as the caller promises.
         unsafe { self.read(qual).filter(|filter| self.gains(filter, qual)) }
@@ -127,7 +128,7 @@ impl<'a> Relation<'a> {
             };
             let function = self.function(time.call.funcid)?;
             let strategy = pg_sys::get_op_opfamily_strategy(operator, btree_family(pg_sys::TIMESTAMPTZOID)) as u32;
-            // A user's operator need not have a commutator.
+            // A user's operator may lack a commutator.
             if strategy == 0 {
                 return None;
             }
@@ -150,7 +151,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Returns whether the key is a column of this relation, and the condition one of its rows.
+    /// Returns whether the key is a column of this relation, and whether the condition concerns its rows.
     unsafe fn is_own(&self, time: &TimeOf<'_>) -> bool {
         // SAFETY: the tag of a node tells its type.
         unsafe {
@@ -169,9 +170,9 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Returns what is known of a function by its support function: one of the same name has none, or another.
+    /// Returns a function's entry, which is found by its support function: a function of the same name may have none, or another.
     unsafe fn function(&self, function: pg_sys::Oid) -> Option<&'a TimeFunction> {
-        // SAFETY: the lookup returns an invalid OID where there is no support function; where there is one, it has been called.
+        // SAFETY: the lookup returns an invalid OID if there is no support function; if there is one, it has been called.
         unsafe {
             let support = pg_sys::get_func_support(function);
             if support == pg_sys::InvalidOid {
@@ -189,7 +190,7 @@ impl<'a> Relation<'a> {
         unsafe {
             let others = pg_sys::pull_varnos(self.root, filter.instant);
             let is_written_twice = filter.strategy == EQUAL || filter.solid.turns_negative;
-            // The children of an inheritance parent have constraints of their own, which the planner looks at.
+            // The children of an inheritance parent have constraints of their own, which the planner checks.
             let is_parent = self.has_children && self.rel.part_scheme.is_null();
             !is_parent
                 && !pg_sys::bms_is_member(self.rel.relid as i32, others)
@@ -201,7 +202,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// Returns whether another equality holds the same call: whatever is equal to it is equal to the constant.
+    /// Returns whether another equality contains the same call. Then everything that is equal to the call is equal to the constant.
     unsafe fn is_equal_elsewhere(&self, filter: &Filter<'_>, qual: *mut pg_sys::Node) -> bool {
         // SAFETY: the nodes belong to the query.
         unsafe {

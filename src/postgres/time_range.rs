@@ -1,4 +1,4 @@
-//! The range of keys that takes the place of a filter by time.
+//! The range of keys that replaces a filter by time.
 #![allow(unsafe_code, reason = "builds nodes of plans")]
 
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use super::relation_uses::is_foreign;
 use super::same_schema::{in_schema_of, may_call};
 use super::time_filter::{EQUAL, Filter, Relation};
 
-/// The function in the same schema that returns the instant of a local time.
+/// The function in the same schema that converts a local time to an instant.
 const INSTANT: &CStr = c"flake_instant";
 
 const LESS: u32 = pg_sys::BTLessStrategyNumber;
@@ -21,11 +21,10 @@ const GREATER_EQUAL: u32 = pg_sys::BTGreaterEqualStrategyNumber;
 const GREATER: u32 = pg_sys::BTGreaterStrategyNumber;
 
 impl Filter<'_> {
-    /// Returns the conditions that together take its place, except for guards. Returns None if the current role may not call the
-    /// functions in them, or if another server would have to call them, which may not have them.
+    /// Returns the conditions that together replace the filter, except for guards. Returns None if the current role may not call
+    /// the functions in them, or if they would be sent to another server, which may not have the functions.
     ///
-    /// # Safety
-    /// It must be a filter of the relation, and the condition that it was read from.
+    /// # Safety It must be a filter of the relation, and the condition that it was read from.
     pub unsafe fn range(&self, relation: &Relation<'_>, qual: *mut pg_sys::Node) -> Option<Vec<*mut pg_sys::Node>> {
         // SAFETY: the nodes belong to the query; the new ones are complete.
         unsafe {
@@ -53,13 +52,12 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns what keeps those keys out that have no time, at the other end of the range. Where the planner does not know the
-    /// instant, it must not take both for a range of the same column: it would expect few rows of that.
+    /// Returns conditions that exclude keys without a time, at the other end of the range. If the planner does not know the
+    /// instant, it must not see both as a range of one column, because it would expect few rows.
     ///
-    /// # Safety
-    /// As for [`Self::range`].
+    /// # Safety As for [`Self::range`].
     pub unsafe fn guards(&self, relation: &Relation<'_>) -> Vec<*mut pg_sys::Node> {
-        // SAFETY: the key is of type bigint where there is something to be kept out.
+        // SAFETY: the key is a bigint if there is something to exclude.
         unsafe {
             let Solid { lowest, highest, .. } = self.solid;
             let instant = pg_sys::estimate_expression_value(relation.root, self.instant);
@@ -71,10 +69,10 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns whether the range of another filter of the same key ends where a guard of this one would.
+    /// Returns whether the range of another filter by the same key ends where this filter's guard would.
     pub fn is_closed_by(&self, other: &Self) -> bool {
-        // Of many filters, each is asked about each, mostly in vain. Only the last question is one to PostgreSQL.
-        // SAFETY: these are expressions.
+        // With many filters, each pair is compared, and most differ. Only the last comparison calls PostgreSQL. SAFETY: these are
+        // expressions.
         unsafe {
             other.strategy.cmp(&EQUAL) == EQUAL.cmp(&self.strategy)
                 && (*self.key).varattno == (*other.key).varattno
@@ -84,7 +82,7 @@ impl Filter<'_> {
 
     /// Returns a copy of the key.
     unsafe fn key(&self) -> *mut pg_sys::Node {
-        // SAFETY: the variable is one of the query's; a domain of a type is made one of its values.
+        // SAFETY: the variable belongs to the query; a value of a domain is converted to its type.
         unsafe {
             let (var, of) = (copy(self.key), self.key_type());
             if (*var).vartype == of { var.cast() } else { relabeled(var.cast(), of, -1) }
@@ -100,7 +98,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns a call that returns an end of the range, or its result if that is constant.
+    /// Returns a call that returns an end of the range, or its result if that is a constant.
     unsafe fn end(&self, relation: &Relation<'_>, name: &CStr) -> Option<*mut pg_sys::Node> {
         // SAFETY: the nodes belong to the query; functions are found by the types of their arguments.
         unsafe {
@@ -118,7 +116,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Returns a call of a function beside the one that returns the time.
+    /// Returns a call of a function in the same schema as the one that returns the time.
     unsafe fn call(
         &self,
         relation: &Relation<'_>,

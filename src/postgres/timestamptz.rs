@@ -1,5 +1,5 @@
-//! PostgreSQL's timestamptz and the core's instants, which are two types: both count microseconds in an i64, but a
-//! timestamptz counts from 2000 and has infinities, an instant counts from 1970.
+//! PostgreSQL's timestamptz and the core's instants. Both count microseconds in an i64, but a timestamptz counts from 2000 and has
+//! infinities, and an instant counts from 1970. So they are two types.
 #![allow(unsafe_code, reason = "calls functions of PostgreSQL")]
 
 use std::ffi::CStr;
@@ -10,7 +10,7 @@ use pgrx::{direct_function_call, pg_sys};
 /// Microseconds from 1970-01-01 to 2000-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// A timestamptz as PostgreSQL passes it. pgrx's type checks the range whenever one is made, which takes time.
+/// A timestamptz as PostgreSQL passes it. pgrx's type would check the range each time, which takes longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamptz(i64);
 
@@ -30,7 +30,7 @@ impl Timestamptz {
         }
     }
 
-    /// Returns the instant. Infinities and the last years of timestamptz become the ends of i64, which no layout reaches.
+    /// Returns the instant. Infinities and the last years of timestamptz become the limits of i64, which no layout reaches.
     pub fn instant(self) -> i64 {
         match self.0 {
             i64::MIN => i64::MIN,
@@ -59,21 +59,21 @@ impl From<TimestampWithTimeZone> for Timestamptz {
     }
 }
 
-/// Returns the timestamptz of a timestamp in the session's time zone; an infinite one where there is none.
+/// Returns the timestamptz of a timestamp in the session's time zone, or an infinite one if there is none.
 pub fn of_timestamp(at: i64) -> Timestamptz {
     let mut overflow = overflow();
     // SAFETY: it takes any timestamp.
     Timestamptz(unsafe { timestamp2timestamptz(at, &raw mut overflow) })
 }
 
-/// Returns the timestamptz at which a date begins in the session's time zone; an infinite one where there is none.
+/// Returns the timestamptz at which a date begins in the session's time zone, or an infinite one if there is none.
 pub fn of_date(date: i32) -> Timestamptz {
     let mut overflow = overflow();
     // SAFETY: it takes any date.
     Timestamptz(unsafe { date2timestamptz(date, &raw mut overflow) })
 }
 
-/// Where a function tells of an overflow, so that it raises no error.
+/// Where a function stores an overflow instead of raising an error.
 #[cfg(not(feature = "pg19"))]
 type Overflow = i32;
 #[cfg(feature = "pg19")]
@@ -90,7 +90,7 @@ fn overflow() -> Overflow {
 }
 
 unsafe extern "C-unwind" {
-    /// pgrx's own declarations are guarded. These raise no error if they can tell of an overflow.
+    /// pgrx's own declarations are guarded. These functions raise no error if they can store an overflow.
     #[cfg_attr(not(feature = "pg19"), link_name = "timestamp2timestamptz_opt_overflow")]
     #[cfg_attr(feature = "pg19", link_name = "timestamp2timestamptz_safe")]
     fn timestamp2timestamptz(at: i64, overflow: *mut Overflow) -> i64;

@@ -1,4 +1,4 @@
-//! Transactions: their numbers, and what is to be done at their ends.
+//! Transactions: their IDs, and callbacks at their ends.
 #![allow(unsafe_code, reason = "PostgreSQL's transactions")]
 
 use std::cell::Cell;
@@ -8,14 +8,14 @@ use flake_core::horizon::widened;
 use pgrx::check_for_interrupts;
 use pgrx::pg_sys::{self, XactEvent};
 
-/// How the end of a transaction goes.
+/// How a transaction ends.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Event {
-    /// It will be prepared, unless an error is raised.
+    /// It is about to be prepared, unless an error is raised.
     WillPrepare,
-    /// It has committed, and new snapshots see that.
+    /// It has committed, and new snapshots see it as ended.
     Committed,
-    /// It has been rolled back, or prepared: another session may end it.
+    /// It has been rolled back, or it has been prepared, so that another session may end it.
     Left,
 }
 
@@ -23,7 +23,7 @@ thread_local! {
     static SUBSCRIBER: Cell<Option<fn(Event)>> = const { Cell::new(None) };
 }
 
-/// From now on, calls `act` at the end of every transaction of this session. It may raise an error, and panic, only for
+/// Calls `act` at the end of every transaction of this session from now on. `act` may raise an error or panic only for
 /// [`Event::WillPrepare`].
 pub fn subscribe(act: fn(Event)) {
     unsafe extern "C-unwind" fn at_event(event: XactEvent::Type, _argument: *mut std::ffi::c_void) {
@@ -47,14 +47,14 @@ pub fn subscribe(act: fn(Event)) {
     }
 }
 
-/// Returns the number of the current transaction, which gets one when it first writes.
+/// Returns the ID of the current transaction, which gets one when it first writes.
 pub fn xid() -> Option<u64> {
     // SAFETY: it reads a variable of this process.
     let xid = unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value;
     (xid != 0).then_some(xid)
 }
 
-/// Returns whether all queries of the current transaction read by one snapshot.
+/// Returns whether all queries of the current transaction use one snapshot.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: it reads a variable of this process.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
@@ -66,15 +66,16 @@ pub fn nap() {
     std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
-/// Returns a number that no transaction has yet.
+/// Returns a transaction ID that has not been assigned yet.
 pub fn next_xid() -> u64 {
     // SAFETY: it reads shared memory.
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
-/// Assigns a transaction ID and aborts it at once, in the WAL too: a subtransaction has it, and is rolled back. It may raise an error.
+/// Assigns a transaction ID and aborts it at once, with a record in the WAL: a subtransaction gets it and is rolled back. May raise
+/// an error.
 pub fn use_up_a_number() {
-    // SAFETY: this is a transaction; what the end of the subtransaction changes is restored, as PL/pgSQL does.
+    // SAFETY: this is a transaction. State that the end of the subtransaction changes is restored, as PL/pgSQL does.
     unsafe {
         let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -85,17 +86,17 @@ pub fn use_up_a_number() {
     }
 }
 
-/// The transactions that this server knows.
+/// This server's view of transactions.
 pub struct OfServer;
 
 impl Transactions for OfServer {
     fn is_running(&self, xid: u64) -> bool {
-        // SAFETY: it looks into shared memory.
+        // SAFETY: it reads shared memory.
         unsafe { pg_sys::TransactionIdIsInProgress((xid as u32).into()) }
     }
 
     fn latest_ended(&self) -> u64 {
-        // SAFETY: shared memory, in which another process changes the number in one store.
+        // SAFETY: shared memory, in which another process changes the ID in a single store.
         unsafe {
             #[cfg(any(feature = "pg15", feature = "pg16"))]
             let shared = pg_sys::ShmemVariableCache;
@@ -106,9 +107,9 @@ impl Transactions for OfServer {
     }
 
     fn oldest(&self) -> u64 {
-        // SAFETY: without a relation, it looks at all databases.
+        // SAFETY: without a relation, it considers all databases.
         let oldest = unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) };
-        // Read after the other, so that it is greater.
+        // This is read later, so it is greater.
         widened(next_xid(), oldest.into())
     }
 }
@@ -125,7 +126,7 @@ pub fn is_in_worker() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns the process that a slot belongs to, and the role that its session began as; the process is 0 if the slot is free.
+/// Returns the process that owns a slot, and the role that its session began as. The process is 0 if the slot is free.
 pub fn process_of(slot: u32) -> (i32, pg_sys::Oid) {
     // SAFETY: the slot is one of this server's.
     unsafe {

@@ -1,4 +1,4 @@
-//! A key in the catalog, read as it is at one instant: a rotation changes two rows.
+//! A key in the catalog, read with one snapshot, because a rotation changes two rows.
 #![allow(unsafe_code, reason = "scans PostgreSQL's catalogs")]
 
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use crate::postgres::foreign_servers;
 
 const WRAPPER: &CStr = c"flake_key";
 
-/// Options by their names: `key1`, `key2` and so on.
+/// Options by name: `key1`, `key2` and so on.
 pub type Options = BTreeMap<String, String>;
 
-/// A key as the catalog has it. It has no `Debug`, so that no secret gets into a message.
+/// A key in the catalog. It does not implement `Debug`, so that no secret gets into a message.
 pub struct Key {
     pub name: String,
     pub server: Oid,
     pub owner: Oid,
-    /// The options of the server, which everybody may read.
+    /// The options of the server, which every role may read.
     pub options: Options,
     /// The secrets of PUBLIC's user mapping, if there is one.
     pub secrets: Option<Options>,
@@ -29,7 +29,7 @@ pub struct Key {
 
 /// Returns the key with this name.
 ///
-/// PUBLIC's mapping is looked up explicitly: a role with USAGE on the server can make one of its own.
+/// Only PUBLIC's mapping is used, because a role with USAGE on the server can create a mapping of its own.
 pub fn find(name: &str) -> Option<Key> {
     if !is_name(name.as_bytes()) {
         return None;
@@ -68,7 +68,7 @@ pub fn names() -> Vec<String> {
     foreign_servers::names(WRAPPER).into_iter().filter(|name| is_name(name.as_bytes())).collect()
 }
 
-/// Reads the row that has these values in the columns of an index.
+/// Reads the row with these values in the columns of an index.
 unsafe fn row<R, const N: usize>(
     (catalog, index): (Oid, u32),
     snapshot: pg_sys::Snapshot,
@@ -104,7 +104,7 @@ unsafe fn options(cache: SysCacheIdentifier::Type, row: pg_sys::HeapTuple, colum
     options.map(|options| read_options(options.iter().flatten())).unwrap_or_default()
 }
 
-/// Reads options as PostgreSQL stores them: a name, `=`, and a value.
+/// Parses options as PostgreSQL stores them: a name, `=`, and a value.
 pub fn read_options<'a>(options: impl Iterator<Item = &'a [u8]>) -> Options {
     let read =
         |option| String::from_utf8_lossy(option).split_once('=').map(|(name, value)| (name.into(), value.into()));
@@ -116,7 +116,7 @@ pub fn option_name(number: usize) -> String {
     format!("key{}", number + 1)
 }
 
-/// Reads the ranges that the options of a server show, or None if the server is not a key.
+/// Parses the ranges in the options of a server, or returns None if the server is not a key.
 pub fn read_ranges(options: &Options) -> Option<Vec<Range>> {
     let ranges: Vec<_> = options.values().map(|text| Range::read(text)).collect::<Option<_>>()?;
     let is_whole = ranges.first()?.from == i64::MIN && ranges.is_sorted_by(|one, other| one.from < other.from);
@@ -136,7 +136,7 @@ pub fn write_secret(secret: &Secret) -> String {
 }
 
 impl Key {
-    /// Returns what everybody may know of its ranges.
+    /// Returns the public part of its ranges.
     pub fn shown(&self) -> Result<Vec<Range>, Error> {
         read_ranges(&self.options).ok_or_else(|| Error::UnreadableKey { key: self.name.clone() })
     }

@@ -1,5 +1,5 @@
-//! The keys that this session has used: their expanded secrets, as long as nothing has changed that they or the right to use them
-//! depend on.
+//! The keys that this session has used, with their expanded secrets. They are valid as long as the catalog rows of the keys, of
+//! roles and of memberships do not change.
 #![allow(unsafe_code, reason = "subscribes to PostgreSQL's invalidations, asks for privileges")]
 
 use std::cell::RefCell;
@@ -14,10 +14,10 @@ use super::{find, unknown};
 use crate::error::{Error, OrRaise};
 use crate::postgres::role::present;
 
-/// How many changes this session has heard of.
+/// How many changes this session has been told of.
 static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
 
-/// A key, and the role that may use it.
+/// A key, and the role that was allowed to use it.
 struct Known {
     name: String,
     role: Oid,
@@ -29,7 +29,7 @@ thread_local! {
     static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
-/// Subscribes to the invalidations of servers and mappings, and of roles and their memberships.
+/// Subscribes to invalidations of servers and mappings, and of roles and memberships.
 pub fn subscribe() {
     #[pg_guard]
     unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
@@ -41,10 +41,9 @@ pub fn subscribe() {
     }
 }
 
-/// Acts with the key of this name, which the current role has to have USAGE on.
+/// Calls `act` with the key of this name. The current role must have USAGE on it.
 pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
-    // SAFETY: any look into the catalog does so. A statement that runs for long has to hear of a rotation before IDs reach the new
-    // range.
+    // SAFETY: every lookup in the catalog does this. A long statement must learn of a rotation before IDs reach the new range.
     unsafe { pg_sys::AcceptInvalidationMessages() };
     let role = present();
     let version = CATALOG_VERSION.load(Ordering::Relaxed);
@@ -58,7 +57,7 @@ pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
         let key = look_up(name, role).or_raise();
         let result = act(&key.name, &key.ranges);
         KNOWN.with_borrow_mut(|(of, known)| {
-            // Of a key, the last role that used it is known.
+            // For each key, only the last role that used it is remembered.
             known.retain(|other| *of == version && other.name != key.name);
             *of = version;
             known.push(key);

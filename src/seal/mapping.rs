@@ -1,5 +1,5 @@
-//! PUBLIC's user mapping of a key's server, with its secrets. It is changed by PostgreSQL's own functions, because
-//! pg_stat_statements and the CONTEXT of errors would show the text of a statement.
+//! PUBLIC's user mapping of a key's server, with its secrets. It is changed by PostgreSQL's internal functions, because the text of
+//! a statement would appear in pg_stat_statements and in the CONTEXT of errors.
 #![allow(unsafe_code, reason = "calls PostgreSQL's commands")]
 
 use std::ffi::{CString, c_char};
@@ -14,7 +14,7 @@ use super::{Key, find};
 /// Returns a new secret.
 pub fn random() -> Secret {
     let mut secret = Secret::default();
-    // SAFETY: it fills so many bytes.
+    // SAFETY: it fills this many bytes.
     if !unsafe { pg_sys::pg_strong_random(secret.as_mut_ptr().cast(), secret.len()) } {
         pgrx::error!("could not generate random values");
     }
@@ -24,7 +24,7 @@ pub fn random() -> Secret {
 /// Stores the secret with this number. The current role must own the server.
 pub fn store(key: &str, number: usize, secret: &Secret) {
     let Some(Key { secrets, .. }) = find(key) else { return };
-    // SAFETY: the statements are as the parser makes them, of strings that live as long as the memory context of the call.
+    // SAFETY: the statements are built as the parser builds them, of strings that live as long as the memory context of the call.
     unsafe {
         let option =
             pg_sys::makeDefElem(copy(&option_name(number)), pg_sys::makeString(copy(&write_secret(secret))).cast(), -1);

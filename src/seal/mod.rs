@@ -1,8 +1,9 @@
 //! The keys of public IDs.
 //!
 //! A key is a foreign server of the foreign-data wrapper `flake_key`. Its secrets are options of PUBLIC's user mapping, which
-//! PostgreSQL hides; its options, which everybody sees, say which IDs each secret is for, and have its fingerprint. Roles that have
-//! USAGE on the server may seal and open. A table would be exposed by GRANT ON ALL TABLES and FOR ALL TABLES.
+//! PostgreSQL hides. The server's own options, which every role sees, have the secrets' fingerprints and say which IDs each secret
+//! is for. Roles with USAGE on the server may seal and open. A table would not do, because GRANT ON ALL TABLES and FOR ALL TABLES
+//! would expose it.
 
 mod catalog;
 pub mod keyring;

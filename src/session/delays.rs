@@ -1,4 +1,4 @@
-//! Counts what keeps a generator from making an ID at once.
+//! Counts the waits of a generator, by their reasons.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,13 +20,14 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Counts a delay of a generator that has made `issued` IDs; once, however often the generator is asked meanwhile.
+    /// Counts a delay of a generator that has made `issued` IDs. However often the generator is asked again, the delay is counted
+    /// once.
     pub fn count(&mut self, reason: Reason, issued: u64) {
         if self.last.replace((reason, issued)) == Some((reason, issued)) {
             return;
         }
         match reason {
-            // Before the first ID, the generator waits for its first tick, and no share is used up.
+            // Before its first ID, a generator waits for its first tick and has not used up a share.
             Reason::NextTick if issued == 0 => {}
             Reason::Pace => {}
             Reason::NextTick => {
@@ -47,7 +48,7 @@ impl Delays {
         add(|counters| &counters.issued, new);
     }
 
-    /// Adds a wait that is over.
+    /// Adds a wait that has ended.
     pub fn record_wait(&mut self, waited: Duration) {
         if waited.is_zero() {
             return;

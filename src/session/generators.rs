@@ -1,4 +1,4 @@
-//! A generator of this session: when it asks the ledger, and what becomes of its answers.
+//! A generator of this session: when it asks the ledger, and how long the session waits for an answer.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::postgres::slot;
 use crate::postgres::transaction::is_in_worker;
 use crate::settings;
 
-/// The next tick is waited for if it is as near as this, whatever flake.max_clock_wait says.
+/// If the next tick is this close, a session waits for it, whatever flake.max_clock_wait says.
 const USUAL_TICK: Duration = Duration::from_secs(1);
 
 /// A generator of this session.
@@ -30,7 +30,7 @@ pub struct SessionGenerator<S: IdSource> {
 /// The outcome of one attempt to make an ID.
 pub enum Attempt<Id> {
     Made(Id),
-    /// There is no ID for this many microseconds more.
+    /// There is no ID for this many microseconds.
     Pause {
         remaining: i64,
         reason: Reason,
@@ -38,7 +38,7 @@ pub enum Attempt<Id> {
 }
 
 impl<S: IdSource> SessionGenerator<S> {
-    /// Creates a generator. `join` makes the session one that uses the ledger.
+    /// Creates a generator. `join` makes the session a user of the ledger.
     pub fn new(source: S, join: impl FnOnce() -> Result<Backend, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::InWorker);
@@ -46,7 +46,7 @@ impl<S: IdSource> SessionGenerator<S> {
         check(source)?;
         let mut backend = join()?;
         let share = source.share(backend.node(), slot::slot()?)?;
-        // A rolling sequence begins anywhere, or short sessions would all use the same numbers.
+        // A rolling sequence begins at a random place, because short sessions would otherwise all use the same numbers.
         let position = if matches!(source.rule(), SequenceRule::Rolling) { rand::random() } else { 0 };
         let resumable = Resumable::begin(&mut backend, source, &share, position)?;
         Ok(Self { resumable, backend, delays: Delays::default(), clock: TickClock::default() })
@@ -58,12 +58,12 @@ impl<S: IdSource> SessionGenerator<S> {
         &self.resumable.generator.source
     }
 
-    /// The IDs that it makes.
+    /// The share whose IDs it makes.
     pub const fn share(&self) -> &Share {
         self.resumable.generator.share()
     }
 
-    /// Continues under the name that the source has now, with a new reading of the clock.
+    /// Continues under the name that the source has now, and reads the clock again.
     pub fn go_on_for(&mut self, source: S) -> Result<(), Error> {
         self.forget_reading();
         if source != *self.source() {
@@ -87,11 +87,11 @@ impl<S: IdSource> SessionGenerator<S> {
         }
     }
 
-    /// The same, after reading the clock.
+    /// Like `at_once`, but reads the clock.
     #[inline(never)]
     fn by_the_clock(&mut self, argument: S::Argument) -> Answer<S::Id> {
         let now = self.clock.read();
-        // The caller asks again where errors can be raised. The era is looked at once the ID is admitted.
+        // If this fails, the caller asks again where errors can be raised. The era is checked after the ID is admitted.
         if !ledger::admits(now) || !self.resumable.is_of(self.backend.era()) {
             return Answer::ClockBehind { until: now };
         }
@@ -101,15 +101,15 @@ impl<S: IdSource> SessionGenerator<S> {
         answer
     }
 
-    /// Makes IDs, without asking the ledger, if any may be made now; returns how many.
+    /// Makes as many IDs as it can without asking the ledger. Returns how many.
     pub fn fill(&mut self, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let now = clock::now();
         let may_fill = ledger::admits(now) && self.resumable.is_of(self.backend.era());
         if may_fill { self.resumable.generator.fill(now, ids, argument) } else { 0 }
     }
 
-    /// Makes an ID, or says how long to pause before the next attempt. It raises [`Error::ClockBehind`] once `wait` has
-    /// taken too long.
+    /// Makes an ID, or returns how long to pause before the next attempt. Raises [`Error::ClockBehind`] when the whole wait would
+    /// take too long.
     #[cold]
     pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Attempt<S::Id>, Error> {
         if wait.lasted().is_zero() {
@@ -122,7 +122,7 @@ impl<S: IdSource> SessionGenerator<S> {
         attempt
     }
 
-    /// Asks the generator, and the ledger for time where it needs any.
+    /// Asks the generator for an ID, and the ledger for time if the generator needs it.
     fn ask(&mut self, argument: S::Argument) -> Result<Outcome<S::Id>, Error> {
         let outcome = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
         self.delays.report(self.resumable.issued());
@@ -157,14 +157,14 @@ impl<S: IdSource> SessionGenerator<S> {
         }
     }
 
-    /// Returns what it leaves at exit.
+    /// Returns the progress that the generator leaves at exit.
     pub fn final_progress(&mut self) -> FinalProgress {
         self.delays.report(self.resumable.issued());
         self.resumable.final_progress()
     }
 }
 
-/// Refuses a source that IDs cannot be made for at present.
+/// Raises an error for a source that makes no IDs at this time.
 fn check<S: IdSource>(source: S) -> Result<(), Error> {
     let name = source.name();
     if !source.generates() {

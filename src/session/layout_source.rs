@@ -1,4 +1,4 @@
-//! Layouts as sources of IDs, under the names that they have.
+//! Layouts as sources of IDs, under their current names.
 
 use std::ops::Deref;
 
@@ -35,7 +35,7 @@ impl Deref for LayoutSource {
     }
 }
 
-/// Of layouts of the same bits, another one may have another sequence rule and last tick, or make no IDs.
+/// Layouts with the same bits can have different sequence rules and last ticks, and one of them may be read-only.
 impl PartialEq for LayoutSource {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self.layout, other.layout)

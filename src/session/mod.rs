@@ -1,4 +1,4 @@
-//! This session: its generators, how it waits, and what it leaves when it exits.
+//! This session: its generators, how it waits, and what it stores when it exits.
 
 pub mod delays;
 pub mod generators;
@@ -25,12 +25,13 @@ use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
 use crate::{clock, ledger};
 
-/// Makes an ID, and waits for it if necessary: until the next tick, or until a clock that stepped back has caught up.
+/// Makes an ID. If necessary, waits for the next tick, or for a clock that stepped back.
 #[cold]
 pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> Result<S::Id, Error> {
     let mut wait = Wait::default();
     loop {
-        // Others can lock the page for long. A session that is terminated while it waits is not in the middle of making an ID.
+        // Another session can lock the page for long. If this one is terminated while it waits for the lock, it is not yet making
+        // an ID.
         let held = ledger::hold_page();
         let attempt = with_generator(store, source, |own| own.attempt(argument, &mut wait))?;
         drop(held);
@@ -42,21 +43,22 @@ pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> R
     }
 }
 
-/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+/// Returns a horizon: neither this query nor a later one can find a new row with an ID below it.
 pub fn horizon() -> Result<i64, Error> {
     let snapshot = ledger::snapshot()?;
     if snapshot.is_of_recovery() { ledger::replayed_horizon(&snapshot) } else { ledger::horizon(join()?, &snapshot) }
 }
 
-/// Publishes the current horizon for standbys; returns it.
+/// Publishes the current horizon for standbys, and returns it.
 pub fn publish_horizon() -> Result<i64, Error> {
     recovery::refuse(c"flake_publish_horizon()");
     ledger::snapshot()?;
     ledger::publish_horizon(join()?)
 }
 
-/// Makes the current transaction hold horizons at an ID that it has not made itself; `tick` is when the ID's tick begins and ends. It
-/// fails if the tick is further ahead of the clock than time is granted: by a mistaken layout, horizons would pass the ID.
+/// Makes the current transaction hold horizons at an ID that it has not made itself. `tick` is when the ID's tick begins and ends.
+/// Raises an error if the tick is further ahead of the clock than any granted time: then the layout is wrong, and horizons would
+/// pass the ID.
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() {
@@ -71,11 +73,11 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_err(below)
 }
 
-/// Raises the floor, so that this server uses no tick that starts before an instant. A session can still use time that was granted to
-/// it before, so this waits until the transactions that have made IDs by now have ended. Returns the instant from which IDs are made.
+/// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted
+/// before, so this waits until the transactions that have made IDs so far have ended. Returns the instant from which IDs are made.
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
-    // This session's own transaction continues, and could do so by a reading of the clock from before.
+    // This session's own transaction continues, and could otherwise use an earlier reading of the clock.
     forget_readings();
     let mut busy = ledger::making_ids()?;
     let mut has_told = false;
@@ -97,7 +99,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     Ok(from)
 }
 
-/// How often a wait for others looks at them.
+/// How often a session that waits for others checks them.
 const POLL: Duration = Duration::from_millis(5);
-/// How long a wait for others is silent.
+/// How long it waits before it tells the client.
 const TELL_AFTER: Duration = Duration::from_millis(500);

@@ -1,4 +1,5 @@
-//! The stores of this session's generators, one for each kind of source, and what they leave when the session exits.
+//! The generators of this session, one store for each type of source, and the callbacks at the end of transactions and of the
+//! session.
 #![allow(unsafe_code, reason = "registers a callback")]
 
 use std::cell::{Cell, RefCell};
@@ -17,8 +18,8 @@ use crate::ledger::{self, Backend};
 use crate::postgres::recovery;
 use crate::postgres::transaction;
 
-/// The generators of this session for sources of one type. They are never dropped: where a backend ends by libc's exit(),
-/// destructors run before PostgreSQL's callbacks, which have to find the generators.
+/// The generators of this session for sources of one type. They are never dropped: if a backend ends by libc's exit(), destructors
+/// run before PostgreSQL's callbacks, which still need the generators.
 pub struct Store<S: IdSource> {
     /// The SQL function that makes IDs, for error messages.
     function: &'static CStr,
@@ -39,27 +40,27 @@ impl<S: IdSource> Store<S> {
         Self { function, generators: ManuallyDrop::new(RefCell::new(Shelf::new())) }
     }
 
-    /// Makes the generators at hand read the clock before their next ID. The others read it when they are brought to hand.
+    /// Makes the generators at hand read the clock before their next ID. The others read it anyway when they are brought to hand.
     fn forget_readings(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
             generators.at_hand().for_each(SessionGenerator::forget_reading);
         }
     }
 
-    /// Returns what the generators leave at exit, or None if one of them is in the middle of making an ID.
+    /// Returns the progress that the generators leave at exit, or None if one of them is in the middle of making an ID.
     fn final_progress(&self) -> Option<Vec<FinalProgress>> {
         let mut generators = self.generators.try_borrow_mut().ok()?;
         Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
     }
 }
 
-/// Acts on this session's generator for a source, which is created if it does not exist.
+/// Calls `act` with this session's generator for a source, which is created if it does not exist.
 pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(&mut SessionGenerator<S>) -> R) -> R {
     store.with(|Store { function, generators }| {
         recovery::refuse(function);
         let key = source.key();
         if !generators.borrow().has(key) {
-            // No generator is borrowed meanwhile, because the session may exit while it waits for a lock.
+            // No generator is borrowed here, because the session may exit while it waits for a lock.
             let new = SessionGenerator::new(source, join).or_raise();
             generators.borrow_mut().add(key, new);
         }
@@ -70,7 +71,7 @@ pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(
     })
 }
 
-/// Acts on the generator whose source is wanted, if it is at hand and not in use.
+/// Calls `act` with the generator of the wanted source, if it is at hand and not in use.
 #[inline]
 pub fn find<S: IdSource, R>(
     store: In<S>,
@@ -83,12 +84,12 @@ pub fn find<S: IdSource, R>(
     })
 }
 
-/// Acts on each of this session's generators for sources of one type.
+/// Calls `act` with each of this session's generators for sources of one type.
 pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) -> R) -> Vec<R> {
     store.with(|store| store.generators.borrow().all().map(act).collect())
 }
 
-/// From now on, the generators forget their readings of the clock at the end of each transaction.
+/// Makes the generators forget their readings of the clock at the end of each transaction from now on.
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {
@@ -97,13 +98,13 @@ pub fn subscribe() {
     });
 }
 
-/// Makes all generators of this session read the clock, and see the era, before their next ID.
+/// Makes all generators of this session read the clock and check the era before their next ID.
 pub fn forget_readings() {
     LAYOUTS.with(Store::forget_readings);
     SNOS.with(Store::forget_readings);
 }
 
-/// Makes this session one that uses the ledger until it exits. Then its generators leave their progress to the slot's next owner.
+/// Makes this session a user of the ledger. When it exits, its generators leave their progress to the slot's next owner.
 pub fn join() -> Result<Backend, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {

@@ -1,9 +1,9 @@
-//! The clock of a generator, read some times per tick instead of once per ID.
+//! The clock of a generator, read a few times per tick instead of once per ID.
 //!
-//! Where the operating system tells the time by the processor's time stamp counter, that counter shows without a system
-//! call that a tick has not ended: even the slowest processor would need longer for as many counts. So a tick needs about
-//! 40 readings of the clock, however many IDs it has, and one more for each step in which IDs are made. If the clock is
-//! set, that is noticed at most a millisecond late, which does not affect uniqueness.
+//! If the operating system tells the time by the processor's time stamp counter, that counter shows, without a system call, that a
+//! tick has not ended: even the slowest processor would take longer for so few counts. So a tick needs about 40 readings of the
+//! clock, however many IDs are made in it, and one more for each step in which IDs are made. If the clock is set, the session
+//! notices that a millisecond late at most, which does not affect uniqueness.
 #![allow(unsafe_code, reason = "reads the time stamp counter")]
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,20 +12,20 @@ use flake_core::Remaining;
 
 use crate::{clock, ledger};
 
-/// Counts per microsecond, fewer than on any processor whose counter Linux uses as a clock: those make 800 or more.
+/// Counts per microsecond, below the rate of every processor whose counter Linux uses as a clock: they have 800 or more.
 const MIN_RATE: u64 = 500;
-/// Counts per microsecond of a usual processor. Only the order of different sessions' IDs depends on when a step ends.
+/// Counts per microsecond of a typical processor. Only the order of IDs of different sessions depends on it.
 const USUAL_RATE: u64 = 3000;
-/// How long a reading is good at most, in microseconds.
+/// For how many microseconds a reading is used at most.
 const MAX_AGE: u64 = 1000;
-/// After this many microseconds, whether the operating system uses the counter is checked again.
+/// After this many microseconds, a session checks again whether the operating system uses the counter.
 const CHECK_AFTER: u64 = 2_000_000;
 
 /// Whether the counter is reliable, and when that was checked.
 static RELIABLE: AtomicBool = AtomicBool::new(false);
 static CHECKED: AtomicI64 = AtomicI64::new(i64::MIN);
 
-/// A reading of the clock, and for how many counts it is good.
+/// A reading of the clock, and for how many counts it may be used.
 #[derive(Default)]
 pub struct TickClock {
     now: i64,
@@ -34,27 +34,27 @@ pub struct TickClock {
 }
 
 impl TickClock {
-    /// Returns an instant in the current tick, which may be a little in the past, or None if the clock has to be read.
+    /// Returns an instant in the current tick, perhaps a little in the past, or None if the clock must be read.
     #[inline]
     pub fn known(&self) -> Option<i64> {
         (count().wrapping_sub(self.read_at) < self.good_for).then_some(self.now)
     }
 
-    /// Reads the clock. The reading is good for this call only, unless [`Self::keep`] is called.
+    /// Reads the clock. The reading is used for this call only, unless [`Self::keep`] is called.
     pub fn read(&mut self) -> i64 {
-        // Read before the clock, so that the time in between counts as passed.
+        // The counter is read before the clock, so that the time in between counts as passed.
         self.read_at = count();
         self.now = clock::now();
         self.good_for = 0;
         self.now
     }
 
-    /// Forgets the last reading: it is not used in another transaction.
+    /// Forgets the last reading, because it must not be used in another transaction.
     pub const fn forget(&mut self) {
         self.good_for = 0;
     }
 
-    /// Keeps the last reading for as long as the generator's tick and step last from then on.
+    /// Keeps the last reading for as long as the generator's tick and step last after it.
     pub fn keep(&mut self, Remaining { of_tick, of_step }: Remaining) {
         // The reading is rounded down to a microsecond.
         let in_tick = of_tick.saturating_sub(1).min(MAX_AGE) * MIN_RATE;
@@ -63,7 +63,7 @@ impl TickClock {
     }
 }
 
-/// Returns whether the operating system uses the counter as its clock; it stops when it finds the counter unreliable.
+/// Returns whether the operating system uses the counter as its clock. It stops using the counter when it finds it unreliable.
 #[inline]
 fn is_reliable(now: i64) -> bool {
     if is_due(&CHECKED, now) {
@@ -77,7 +77,7 @@ fn is_due(checked: &AtomicI64, now: i64) -> bool {
     now.wrapping_sub(checked.load(Ordering::Relaxed)) as u64 > CHECK_AFTER
 }
 
-/// Reads it, unless another session just has.
+/// Reads the current clock source, unless another session has just done so.
 #[cold]
 fn check(now: i64) -> bool {
     let Some(system) = ledger::system() else { return is_clock_source() };
@@ -88,7 +88,7 @@ fn check(now: i64) -> bool {
     system.uses_counter.load(Ordering::Relaxed)
 }
 
-/// Elsewhere than in Linux on x86-64, how the counter behaves is not known.
+/// On other systems than Linux on x86-64, flake does not know how the counter behaves.
 fn is_clock_source() -> bool {
     let is_known = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     let source = || std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");

@@ -1,4 +1,4 @@
-//! Waits for the clock: it sleeps while the end is far, spins when it is near, and can always be interrupted.
+//! Waits for the clock: a session sleeps while the end is far, spins when it is near, and can be interrupted at any time.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::postgres::interrupts;
 
-/// The longest sleep; after it, the clock is read again, because it may have been set.
+/// The longest sleep. After it, the session reads the clock again, because the clock may have been set.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
-/// Shorter sleeps are not interruptible, which does not matter for so short a time.
+/// A shorter sleep cannot be interrupted, which does not matter for so short a time.
 const MIN_INTERRUPTIBLE_SLEEP: Duration = Duration::from_millis(2);
-/// A sleep may take this much longer than asked for, so the end of a wait is spun.
+/// A sleep may last this much longer than requested, so the session spins at the end of a wait.
 const OVERSLEEP: Duration = Duration::from_micros(25);
-/// The longest spin, so that a clock that stands still is not spun for.
+/// The longest spin, because the clock may stand still.
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
 /// Returns the wait event that pg_stat_activity shows.
@@ -44,25 +44,25 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Begins to measure the wait, unless it has begun.
+    /// Starts to measure the wait, unless it has started.
     pub fn begin(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    /// Returns how long the wait has lasted, by a clock that nobody sets; zero if it has not begun.
+    /// Returns how long the wait has lasted by the steady clock; zero if it has not started.
     pub fn lasted(&self) -> Duration {
         self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Allows the wait to last so long, and returns how long it may last. An allowance holds until the end of the wait, because
-    /// the reason for it may be gone between the ledger's answer and the next look.
+    /// Allows the wait to last this long, and returns how long it may last. An allowance holds until the end of the wait, because
+    /// the reason for it may be gone when the session checks again.
     pub fn allow(&mut self, allowance: Duration) -> Duration {
         self.allowance = self.allowance.max(allowance);
         self.allowance
     }
 
-    /// Waits for a part of the `remaining` microseconds; the caller then reads the clock again. If the statement is
-    /// cancelled, it raises PostgreSQL's error.
+    /// Waits for a part of `remaining` microseconds, after which the caller reads the clock again. If the statement is canceled,
+    /// this raises PostgreSQL's error.
     pub fn pause(&mut self, remaining: i64, reason: Reason) {
         check_for_interrupts!();
         let remaining = Duration::from_micros(remaining.max(0).unsigned_abs());
@@ -83,12 +83,12 @@ impl Wait {
     }
 }
 
-/// Sleeps. Linux would add up to 50 microseconds, so that several timers end together.
+/// Sleeps. By default, Linux may add 50 microseconds, so that several timers end together.
 fn nap(duration: Duration) {
     let slack = |nanoseconds: libc::c_ulong| {
         #[cfg(target_os = "linux")]
         #[allow(unsafe_code, reason = "std has no call for it")]
-        // SAFETY: it sets a number of this thread; 0 stands for the usual one.
+        // SAFETY: it sets a number of this thread; 0 restores the default.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds)
         };

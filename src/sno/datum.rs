@@ -21,7 +21,7 @@ pub struct SnoDatum(pub Sno);
 /// The datum must be a sno, not NULL.
 #[inline]
 pub unsafe fn read(datum: pg_sys::Datum) -> Sno {
-    // SAFETY: it points to ten bytes, of any alignment.
+    // SAFETY: it points to ten bytes, which need no alignment.
     Sno::from_bytes(unsafe { *datum.cast_mut_ptr::<[u8; size_of::<Sno>()]>() })
 }
 
@@ -34,10 +34,9 @@ impl Argument<'_> for SnoDatum {
 }
 
 impl SnoDatum {
-    /// Returns it as the result of an entry point.
+    /// Returns the sno as the result of an entry point.
     ///
-    /// # Safety
-    /// As for [`by_reference`].
+    /// # Safety As for [`by_reference`].
     #[inline]
     pub unsafe fn to_result(self) -> pg_sys::Datum {
         // SAFETY: as the caller promises.
@@ -62,7 +61,7 @@ impl FromDatum for SnoDatum {
 
 impl IntoDatum for SnoDatum {
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        // SAFETY: palloc returns as many bytes as asked for, or raises an error.
+        // SAFETY: palloc returns this many bytes, or raises an error.
         unsafe {
             let bytes = pg_sys::palloc(size_of::<Sno>()).cast::<[u8; size_of::<Sno>()]>();
             *bytes = *self.0.bytes();

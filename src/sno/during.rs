@@ -20,7 +20,7 @@ fn sno_last(span: Range<TimestampWithTimeZone>) -> SnoDatum {
     SnoDatum(snos_during(&span).1)
 }
 
-/// Usually the planner has replaced the call with a range of snos.
+/// Usually the planner has replaced the call by a range of snos.
 #[pg_extern(sql = "")]
 fn sno_during(sno: SnoDatum, span: Range<TimestampWithTimeZone>) -> bool {
     let (first, last) = snos_during(&span);
@@ -28,11 +28,11 @@ fn sno_during(sno: SnoDatum, span: Range<TimestampWithTimeZone>) -> bool {
 }
 
 entry_point!(sno_during_support(request: *mut pg_sys::Node), |call| {
-    // SAFETY: the request is for sno_during(key, span); these are declared with (span).
+    // SAFETY: the request is for sno_during(key, span), and the functions of the ends are declared with (span).
     unsafe { range_condition::answer(request, &Ends { first: c"sno_first", last: c"sno_last", accept: |_| true }) }
 });
 
-/// Returns the smallest and the largest sno of a span, or two that no sno is between.
+/// Returns the smallest and the largest sno of a span, or two snos with none between them.
 fn snos_during(span: &Range<TimestampWithTimeZone>) -> (Sno, Sno) {
     let found = ranges::instants(span).and_then(|(from, to)| Sno::during(from, to));
     found.unwrap_or((Sno::from_bytes([u8::MAX; 10]), Sno::ZERO))

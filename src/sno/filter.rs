@@ -1,4 +1,4 @@
-//! The ends of the ranges that filters by the time of snos are planned as.
+//! The ends of the ranges that replace filters by the time of snos.
 #![allow(unsafe_code, reason = "returns a value by reference")]
 
 use flake_core::{Sno, Solid};
@@ -14,7 +14,7 @@ unsafe extern "C-unwind" {
     fn sno_during_support(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 }
 
-/// Any ten bytes are a sno, so nothing below or above a range has to be kept out.
+/// All ten-byte values are snos, so no value below or above a range must be kept out.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
     ends: [c"sno_before", c"sno_until", c"sno_since", c"sno_after"],

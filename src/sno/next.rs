@@ -16,7 +16,7 @@ entry_point!(sno_next_in_partition(metabyte: i32, partition: i32) else sno_next_
     at_once(metabyte, Some(partition)).map(to_result)
 });
 
-/// Returns the next sno, if the partition has a generator that has one now.
+/// Returns the next sno, if the partition has a generator that can make one now.
 #[inline]
 fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
     let metabyte = metabyte.try_into().ok()?;

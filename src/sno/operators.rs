@@ -40,8 +40,8 @@ fn sno_larger(left: SnoDatum, right: SnoDatum) -> SnoDatum {
     if left.0 >= right.0 { left } else { right }
 }
 
-// The hash is stored on disk, in hash indexes and in the choice of hash partitions, so it must not change: XXH3 with 64
-// bits, of the ten bytes. With seed 0, the lower half of the extended hash has to be the plain hash.
+// The hash is stored on disk: in hash indexes, and in the choice of hash partitions. So it must never change. It is the 64-bit XXH3
+// of the ten bytes. With seed 0, the lower half of the extended hash must equal the plain hash.
 #[pg_extern(sql = "")]
 fn sno_hash(sno: SnoDatum) -> i32 {
     xxh3_64_with_seed(sno.0.bytes(), 0) as i32
@@ -52,8 +52,8 @@ fn sno_hash_extended(sno: SnoDatum, seed: i64) -> i64 {
     xxh3_64_with_seed(sno.0.bytes(), seed as u64) as i64
 }
 
-/// Makes PostgreSQL sort by the first eight bytes as a number, which are the time, the metabyte and the partition, and
-/// compare whole snos only where these are equal.
+/// Makes PostgreSQL sort by the first eight bytes as a number, which are time, metabyte and partition. It compares whole snos only
+/// if these are equal.
 #[pg_extern(sql = "")]
 #[allow(unsafe_code, reason = "fills a struct of PostgreSQL's sort")]
 fn sno_sortsupport(mut support: pgrx::Internal) {
@@ -89,7 +89,7 @@ unsafe extern "C-unwind" fn abbreviate(sno: pg_sys::Datum, _: pg_sys::SortSuppor
     pg_sys::Datum::from(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// Abbreviating costs next to nothing, so it is never aborted; `trace_sort` shows that it is used.
+/// Abbreviated keys cost almost nothing, so the sort never gives them up. `trace_sort` shows that they are used.
 #[allow(unsafe_code, reason = "PostgreSQL's sort calls it")]
 #[pg_guard]
 unsafe extern "C-unwind" fn never_abort(count: i32, _support: pg_sys::SortSupport) -> bool {

@@ -1,5 +1,5 @@
-//! Reads and writes the text of a sno in a vector register where the processor can do that, and elsewhere as the core does,
-//! with the same results. It is a crate of its own because the core has no unsafe code.
+//! Reads and writes the text of a sno in a vector register if the processor can do that, and otherwise as the core does, with the
+//! same results. This is a crate of its own because the core has no unsafe code.
 
 #![deny(missing_docs)]
 #![allow(unsafe_code, reason = "instructions that not every processor has")]
@@ -38,8 +38,8 @@ mod vector {
     use flake_core::Sno;
     use flake_core::sno::{DIGIT_BITS, first_invalid};
 
-    /// Whether the processor deposits and extracts bits fast. AMD's processors before Zen 3, which have no VAES, need
-    /// dozens of cycles for it.
+    /// Whether the processor deposits and extracts bits fast. AMD's processors before Zen 3, which lack VAES, need dozens of cycles
+    /// for it.
     pub static IS_FAST: LazyLock<bool> = LazyLock::new(|| {
         is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("vaes")
     });
@@ -77,7 +77,7 @@ mod vector {
         let letters = _mm_cmpgt_epi8(given, _mm_set1_epi8(b'9' as i8));
         let offset = _mm_add_epi8(_mm_set1_epi8(50), _mm_and_si128(letters, _mm_set1_epi8(39)));
         let values = _mm_and_si128(_mm_sub_epi8(given, offset), _mm_set1_epi8(31));
-        // A character that reads as the value of another one is not a digit.
+        // If a character reads as the value of another character, it is not a digit.
         if _mm_movemask_epi8(_mm_cmpeq_epi8(characters(values), given)) != 0xffff {
             return Err(first_invalid(text));
         }

@@ -60,7 +60,7 @@ class Client:
         return json.loads(self.start(database, mode, *map(str, IDS)).splitlines()[-1])
 
     def works(self, database, mode):
-        """The names of the places where its report is right, those of all places, and the error."""
+        """The names of the places where its report is right, the names of all places, and the error."""
         report, texts = self.report(database, mode), list(map(str, IDS))
         made = database.sql("SELECT id::text FROM made")[0][0]
         right = {

@@ -17,24 +17,24 @@ def check(printed, *expected):
     assert len(lines) == len(expected) and all(map(re.fullmatch, expected, lines)), printed
 
 
-def test_psycopg(database):
+def test_the_example_for_psycopg_runs(database):
     printed = database.python("python", "with_psycopg.py")
     check(printed, f"{ID} tea {TIME}", "True True", r"\(2000,\)", REFUSED)
     assert database.sql("SELECT count(*), count(DISTINCT id) FROM orders") == [(3001, 3001)]
 
 
-def test_asyncpg(database):
+def test_the_example_for_asyncpg_runs(database):
     printed = database.python("python", "with_asyncpg.py")
     check(printed, f"{ID} tea {TIME}", "True True", "1000", "6vv9gn2222222222", REFUSED)
 
 
-def test_sqlalchemy(empty_database):
+def test_the_example_for_sqlalchemy_runs(empty_database):
     empty_database.python("sqlalchemy", "-m", "alembic", "upgrade", "head")
     check(empty_database.python("sqlalchemy", "use_shop.py"), "True", f"{ID} cup 0", f"[2-9a-x]{{16}} {TIME}")
     assert empty_database.inserts("orders") == 1
 
 
-def test_django(empty_database):
+def test_the_example_for_django_runs(empty_database):
     empty_database.python("django", "-m", "django", "migrate", "--verbosity", "0")
     check(empty_database.python("django", "use_shop.py"), f"{ID} 1000 1000", "True", "1000", f"{ID} 1 True", "True")
     assert empty_database.inserts("shop_order") == 1
@@ -51,13 +51,13 @@ def test_django(empty_database):
         ("with_typeorm.mjs", ["string cup 7", "0", REFUSED]),
     ],
 )
-def test_node(database, program, expected):
+def test_the_examples_for_node_run(database, program, expected):
     check(database.node(program), *expected)
     # One more, of a single object.
     assert database.inserts("orders") == {"rounded.mjs": 0, "with_typeorm.mjs": 2}.get(program, 1)
 
 
-def test_drizzle(empty_database):
+def test_the_example_for_drizzle_runs(empty_database):
     empty_database.sql("CREATE SCHEMA flake")
     empty_database.sql("CREATE EXTENSION flake SCHEMA flake")
     empty_database.drizzle_kit("push")
@@ -69,7 +69,7 @@ def test_drizzle(empty_database):
     "program, expected",
     [("with_tokio_postgres", ["true", "1000", REFUSED]), ("with_sqlx", ["true true", "1000", REFUSED])],
 )
-def test_rust(database, program, expected):
+def test_the_example_for_rust_runs(database, program, expected):
     check(database.rust(program), *expected)
 
 
@@ -83,12 +83,12 @@ def test_rust(database, program, expected):
         ("php/with_pdo.php", ["integer tea", "in order", REFUSED]),
     ],
 )
-def test_debian(database, program, expected):
+def test_the_examples_for_debians_clients_run(database, program, expected):
     check(database.debian(EXAMPLES / program), *expected)
     assert database.inserts("orders") <= 10
 
 
-def test_all_programs_are_run():
+def test_all_programs_are_run_by_a_test():
     names = {file.name.removesuffix(".rs") for file in EXAMPLES.rglob("*") if file.name.lower().startswith("with")}
     text = pathlib.Path(__file__).read_text()
     assert [name for name in names if name not in text] == []

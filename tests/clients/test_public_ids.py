@@ -69,7 +69,7 @@ def lines_of(language):
     return lines
 
 
-def test_express(users):
+def test_express_finds_a_row_by_its_public_id_only(users):
     database, shown, others = users
     program = database.node_directory / "public_ids.mjs"
     program.write_text(EXPRESS.format(lines=lines_of("js")))
@@ -79,7 +79,7 @@ def test_express(users):
     assert rest == ["404 Not Found"] * len(others)
 
 
-def test_django(users, tmp_path):
+def test_django_finds_a_row_by_its_public_id_only(users, tmp_path):
     database, shown, others = users
     functions, query = lines_of("python").rstrip().rsplit("\n", 1)
     program = tmp_path / "public_ids.py"

@@ -13,7 +13,7 @@ DEFAULTS = """
     WHERE adrelid = ANY (%s::regclass[]) ORDER BY 1"""
 
 
-def test_alembic(empty_database):
+def test_alembic_writes_the_defaults_and_then_nothing(empty_database):
     """It writes the defaults of a new table, and has nothing to add when the table is there."""
     alembic = ["-m", "alembic"]
     empty_database.python("sqlalchemy", *alembic, "upgrade", "head")
@@ -42,7 +42,7 @@ def as_written(migration):
     return re.sub(r'"(\w+)"', r"'\1'", migration.read_text())
 
 
-def test_a_default_that_is_written_in_another_way(empty_database):
+def test_alembic_reports_a_default_that_is_written_in_another_way(empty_database):
     """Alembic reports it again and again, as it asks the server whether two calls are equal."""
     copy = shutil.copytree(EXAMPLES / "sqlalchemy", empty_database.directory / "sqlalchemy")
     models = (copy / "models.py").read_text()
@@ -51,7 +51,7 @@ def test_a_default_that_is_written_in_another_way(empty_database):
     assert "('modify_default', None, 'orders', 'id'" in empty_database.python(copy, "-m", "alembic", "check", succeeds=False)
 
 
-def test_django(empty_database):
+def test_inspectdb_shows_the_defaults(empty_database):
     django = ["-m", "django"]
     empty_database.python("django", *django, "migrate", "--verbosity", "0")
     tables = ["shop_customer", "shop_order"]
@@ -63,7 +63,7 @@ def test_django(empty_database):
     assert "    id = models.BigIntegerField(primary_key=True)\n" in printed
 
 
-def test_django_models_that_were_there_before(empty_database):
+def test_existing_django_models_keep_their_keys(empty_database):
     """Their rows keep their keys and refer to each other, and new ones get theirs from flake."""
     django = ["-m", "django", "migrate", "--verbosity", "0", "shop"]
     empty_database.python("django", *django, "0001")
@@ -79,7 +79,7 @@ def test_django_models_that_were_there_before(empty_database):
     assert empty_database.sql("SELECT id > 2^60, customer_id FROM shop_order WHERE item = 'rice'") == [(True, keys[2])]
 
 
-def test_drizzle_kit(empty_database):
+def test_drizzle_kit_finds_nothing_to_change(empty_database):
     empty_database.sql("CREATE SCHEMA flake")
     empty_database.sql("CREATE EXTENSION flake SCHEMA flake")
     assert "CREATE TABLE" in printed(empty_database, "push", "--verbose")
@@ -91,7 +91,7 @@ def test_drizzle_kit(empty_database):
     assert f'id: bigint({{ mode: "number" }}).default(sql`{default}`).primaryKey()' in pulled
 
 
-def test_drizzle_kit_and_an_extension_in_its_schema(database):
+def test_drizzle_kit_would_drop_an_extension_in_its_schema(database):
     """It wants to drop the objects of the extension, which PostgreSQL refuses."""
     schema = database.node_directory / "schema.mjs"
     schema.write_text(schema.read_text().replace("flake.flake_next", "flake_next"))
@@ -120,7 +120,7 @@ TYPEORM = """
     ('generated: "increment"', ["CREATE SEQUENCE", "SET DEFAULT nextval", "DROP DEFAULT"]),
     ("", ["DROP DEFAULT"]),
 ])  # fmt: skip
-def test_typeorm(database, key, changes):
+def test_typeorm_finds_what_the_page_says(database, key, changes):
     """Statements by which it would change a table that has the default."""
     database.sql("CREATE TABLE orders (id bigint NOT NULL DEFAULT flake_next('twitter'), item text NOT NULL)")
     database.sql('ALTER TABLE orders ADD CONSTRAINT "PK_710e2d4957aa5878dfe94e4ac2f" PRIMARY KEY (id)')
@@ -130,7 +130,7 @@ def test_typeorm(database, key, changes):
     assert len(queries) == len(changes) and all(change in query for change, query in zip(changes, queries, strict=True)), queries
 
 
-def test_active_record(database):
+def test_active_records_schema_has_the_default(database):
     """Its schema has the default."""
     database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
     program = database.directory / "dump.rb"
@@ -143,7 +143,7 @@ def test_active_record(database):
     assert 'enable_extension "flake"' in schema and "flake_layouts" not in schema
 
 
-def test_pg_dump_of_a_table(database, empty_database):
+def test_pg_dump_of_a_table_has_the_default(database, empty_database):
     """Its default comes along; the extension has to be there."""
     database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
     database.sql("INSERT INTO orders (item) VALUES ('tea')")

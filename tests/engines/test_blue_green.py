@@ -58,7 +58,7 @@ def used(clients, server):
 
 # With a number of its own, the new server's clock may show what it likes.
 @pytest.mark.parametrize("kind, behind", [(OWN, 5), (ONE, 1)], ids=LIMITS)
-def test_there_and_back_again(own_servers, kind, behind):
+def test_an_upgrade_there_and_back_loses_no_row_and_makes_no_id_twice(own_servers, kind, behind):
     pair = Pair(own_servers, kind, behind)
     with writers.Writers(*[[pair.old, pair.new]] * CLIENTS) as clients:
         clients.wait_for_all(pair.old)
@@ -80,7 +80,7 @@ def test_there_and_back_again(own_servers, kind, behind):
     assert check(pair.old, "node number")[0] and check(pair.new, "node number")[0]
 
 
-def test_rows_that_come_late(own_servers):
+def test_rows_that_come_late_are_waited_for(own_servers):
     """Nobody comes to the new server before them."""
     pair = Pair(own_servers, OWN)
     pair.run(COPY)
@@ -96,7 +96,7 @@ def test_rows_that_come_late(own_servers):
     assert pair.new.value("SELECT count(*) FROM orders") == 2
 
 
-def test_with_a_sequence(own_servers):
+def test_a_sequence_repeats_keys(own_servers):
     """The control: a sequence begins anew on the new server, and repeats keys."""
     pair = Pair(own_servers, OWN, id="bigserial")
     pair.old.sql("GRANT USAGE ON orders_id_seq TO app")
@@ -107,7 +107,7 @@ def test_with_a_sequence(own_servers):
         wait_until(lambda: clients.failures)
 
 
-def test_a_clock_that_is_far_behind(own_servers):
+def test_with_one_number_clients_wait_for_a_clock_that_is_far_behind(own_servers):
     """With one number nobody comes to the new server before it is safe, and it says so."""
     pair = Pair(own_servers, ONE, behind=20)
     with writers.Writers([pair.old, pair.new]) as clients:
@@ -132,7 +132,7 @@ def test_a_clock_that_is_far_behind(own_servers):
 
 
 @pytest.mark.parametrize("kind", LIMITS)
-def test_a_standby_becomes_the_new_server(own_servers, kind):
+def test_a_standby_becomes_the_new_server_and_makes_no_id_twice(own_servers, kind):
     """It knows what the old server had used by then, and not what it uses later."""
     program = pg_config("18")
     old_number, new_number = (settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2))

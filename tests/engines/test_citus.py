@@ -99,7 +99,7 @@ SELECTS = {
 
 
 @pytest.mark.parametrize("statement", SELECTS)
-def test_insert_select(nodes, statement):
+def test_insert_select_makes_ids_on_the_expected_nodes(nodes, statement):
     method, makers = SELECTS[statement]
     table = statement.split()[2]
     emptied(nodes, "orders")
@@ -154,14 +154,14 @@ def test_shards_look_up_a_time(nodes, filled, table, filter):
         assert len(node.sql(query)) == 50
 
 
-def test_a_filter_by_time_of_a_join(nodes, filled):
+def test_a_filter_by_time_of_a_join_is_a_range_on_shards(nodes, filled):
     query = f"SELECT o.item FROM orders o JOIN orders p USING (tenant) WHERE flake_timestamp(o.id) >= '{filled}' AND p.id = o.id"
     # The one of the other table follows from it.
     assert len(re.findall(r"Index Cond: .*\b[op]\.id >= '\d+'", plan(nodes[0], query))) >= 8
     assert len(nodes[0].sql(query)) == 50
 
 
-def test_a_node_that_comes(servers, nodes):
+def test_a_new_node_makes_ids_of_its_own(servers, nodes):
     """While rows are written through all others, it takes over shards; each row is there once, and it makes IDs of its own."""
     coordinator = nodes[0]
     emptied(nodes, *TABLES)
@@ -218,7 +218,7 @@ def joined(coordinator, worker):
     coordinator.sql("SELECT citus_add_node(%s, 5432)", str(worker.dir))
 
 
-def test_flake_before_citus(own_servers):
+def test_flake_created_before_citus_works_as_the_page_says(own_servers):
     """As the page says. Where the error is gone, the page and sql/flake.sql can do without."""
     need("citus")
     coordinator, _ = nodes = started(own_servers, [0, 1])
@@ -231,7 +231,7 @@ def test_flake_before_citus(own_servers):
     coordinator.sql("SELECT create_distributed_table('orders', 'id')")
 
 
-def test_roles_of_citus(own_servers):
+def test_roles_create_the_extension_and_layouts_on_all_nodes(own_servers):
     """A superuser other than initdb's creates the extension, with a table. An owner with USAGE creates a layout."""
     need("citus")
     coordinator, _ = nodes = started(own_servers, [0, 1])
@@ -255,7 +255,7 @@ def test_roles_of_citus(own_servers):
     assert [node.value(LAYOUTS) for node in nodes] == [1] * 2
 
 
-def test_nodes_with_one_number(own_servers):
+def test_nodes_with_one_number_make_the_same_ids_and_are_found(own_servers):
     """Both make the same IDs. The page's query shows it, and a primary key that begins with another column does not."""
     coordinator, *_ = set_up(own_servers, [0, 1, 1])
     assert coordinator.sql(NUMBERS) == [("This server is node 0 of 8.", 1), ("This server is node 1 of 8.", 2)]

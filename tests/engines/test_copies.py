@@ -93,7 +93,7 @@ def original(own_servers):
 
 
 @WAYS
-def test_beside_the_original(own_servers, original, way):
+def test_a_copy_beside_the_original_makes_none_of_its_ids(own_servers, original, way):
     server, before, made = original
     copied, launch = way(own_servers, server, made)
     launch("flake.node_id=1")
@@ -104,7 +104,7 @@ def test_beside_the_original(own_servers, original, way):
 
 @WAYS
 @pytest.mark.parametrize("told", [False, True], ids=["untold", "told"])
-def test_instead_of_the_original(own_servers, original, way, told):
+def test_a_copy_in_the_originals_place_makes_none_of_its_ids(own_servers, original, way, told):
     server, before, made = original
     unknown, again = Made(everything.KINDS), Made(everything.KINDS)
     copied, launch = way(own_servers, server, unknown)
@@ -123,7 +123,7 @@ def test_instead_of_the_original(own_servers, original, way, told):
 
 @pytest.mark.parametrize("strategy", ["wal_log", "file_copy"])
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_database_from_a_template(own_servers, original, strategy, mode):
+def test_a_database_from_a_template_makes_none_of_its_ids(own_servers, original, strategy, mode):
     """Both databases stay in use, and after a restart or a crash the clock is behind."""
     server, before, made = original
     server.sql(f"CREATE DATABASE copied TEMPLATE postgres STRATEGY {strategy}")

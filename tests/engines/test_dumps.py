@@ -80,7 +80,7 @@ WAYS = [in_parallel, by_sections, dumped_by_sections, with_the_extension_elsewhe
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_restored_elsewhere(original, empty, tmp_path, way):
+def test_a_dump_restored_elsewhere_is_whole_and_makes_no_id_twice(original, empty, tmp_path, way):
     server, before, made = original
     way(server, empty, tmp_path / "dump")
     everything.assert_whole(empty, before, catalog=way is not without_the_extension)
@@ -90,7 +90,7 @@ def test_restored_elsewhere(original, empty, tmp_path, way):
     everything.assert_well(empty)
 
 
-def test_what_would_be_made_again(original, empty, tmp_path):
+def test_without_start_above_a_restored_server_would_repeat_ids(original, empty, tmp_path):
     """Without flake_start_above, where the clock comes to when the original's IDs were made."""
     server, _, made = original
     in_parallel(server, empty, tmp_path / "dump")

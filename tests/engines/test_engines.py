@@ -11,7 +11,7 @@ from waiting import wait_until
 
 @pytest.mark.parametrize("own_numbers", [False, True], ids=["one number", "numbers of their own"])
 @pytest.mark.parametrize("kind", [Patroni, AutoFailover])
-def test_engine(kind, own_numbers):
+def test_an_engines_failovers_make_no_id_twice(kind, own_numbers):
     with kind(own_numbers) as engine:
         play(engine, f"{kind.__name__}, {'numbers of their own' if own_numbers else 'one number'}")
 

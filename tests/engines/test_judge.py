@@ -24,26 +24,26 @@ def by(member, ended, *ids):
     return Batch(member, 0 if member is OLD else PROMOTED, ended - 1, ended, ids)
 
 
-def test_an_id_twice():
+def test_an_id_made_twice_is_found():
     assert found(by(OLD, 99, 1, 2), by(OLD, 101, 3)) == (0, 0, 0, 0)
     assert found(by(OLD, 99, 1, 1)) == (1, 0, 0, 0)
     assert found(by(OLD, 99, 1), by(OLD, 101, 1)) == (1, 0, 0, 0)
     assert found(by(OLD, 99, 1), by(NEW, 125, 1)) == (1, 1, 0, 0)
 
 
-def test_a_row_is_what_was_returned():
+def test_a_row_with_a_returned_id_is_not_a_duplicate():
     assert found(by(OLD, 99, 1, 2), rows=[(0, 1), (0, 2)]) == (0, 0, 0, 0)
     assert found(by(OLD, 99, 1), rows=[(0, 1), (0, 1)]) == (1, 0, 0, 0)
     # The response was lost.
     assert found(by(OLD, 99, 1), by(NEW, 125), rows=[(1, 1)]) == (1, 0, 0, 0)
 
 
-def test_a_tick_of_two_primaries():
+def test_a_tick_of_two_primaries_is_found():
     assert found(by(OLD, 99, 1 << TICK), by(NEW, 125, (1 << TICK) + 1)) == (0, 1, 0, 0)
     assert found(by(OLD, 99, 1 << TICK), by(OWN, 125, (1 << TICK) + 1)) == (0, 0, 0, 0)
 
 
-def test_an_old_primary_that_goes_on_is_forgiven_after_two_seconds():
+def test_an_old_primary_is_forgiven_ids_after_two_seconds():
     assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 1.5, 1)) == (1, 1, 0, 0)
     assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (0, 0, 1, 1)
     assert found(by(OWN, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (1, 0, 0, 0)

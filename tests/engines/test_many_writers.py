@@ -81,7 +81,7 @@ def is_in_order_of_time(batches):
 
 
 @pytest.mark.parametrize("engine", [Builtin(), Pglogical()], ids=lambda engine: type(engine).__name__)
-def test_many_writers(own_servers, engine):
+def test_servers_that_all_write_one_table_agree_in_the_end(own_servers, engine):
     program = pg_config(engine.VERSION)
     if not (conftest.pg_config("--sharedir", program) / "extension" / f"{engine.EXTENSION}.control").exists():
         pytest.skip(f"no {engine.EXTENSION} for PostgreSQL {engine.VERSION}")

@@ -40,14 +40,14 @@ def started_by(server, *command, **environment):
             server.stop()
 
 
-def test_from_the_name_of_the_host(own_servers):
+def test_a_number_can_come_from_the_name_of_the_host(own_servers):
     server = own_servers()
     command, = numbered("bash")
     with started_by(server, "sh", "-c", f"exec {command}", HOSTNAME="orders-3"):
         assert node_of(server) == (3, 32, 3)
 
 
-def test_in_a_stateful_set(own_servers):
+def test_a_number_can_come_from_a_stateful_set(own_servers):
     server = own_servers()
     manifest = read(*numbered("yaml"))
     container, = manifest["spec"]["template"]["spec"]["containers"]
@@ -59,7 +59,7 @@ def test_in_a_stateful_set(own_servers):
         assert node_of(server) == (2, 32, 2)
 
 
-def test_of_all_instances_of_a_cluster(own_servers):
+def test_all_instances_of_a_cluster_can_have_one_number(own_servers):
     manifest = read(*recipe(PAGE, "CloudNativePG", "yaml"))
     parameters = manifest["spec"]["postgresql"]["parameters"]
     # The operator takes texts only.
@@ -74,7 +74,7 @@ def test_of_all_instances_of_a_cluster(own_servers):
     assert node_of(standby) == (3, 32, 3)
 
 
-def test_from_a_file_that_some_servers_have(own_servers):
+def test_a_number_can_come_from_a_file_that_some_servers_have(own_servers):
     setting, = numbered("conf")
     server = own_servers()
     place = server.base / "flake.conf"

@@ -11,7 +11,7 @@ COUNTS = "SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT 
 
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
-def test_clients_share_sessions(own_servers, mode):
+def test_clients_that_share_sessions_get_no_id_twice(own_servers, mode):
     """They change hands after every transaction, so one session makes IDs for all clients in turn."""
     server = own_servers()
     server.sql(MADE)
@@ -22,7 +22,7 @@ def test_clients_share_sessions(own_servers, mode):
 
 
 @pytest.mark.parametrize("preloaded", [False, True])
-def test_each_transaction_has_a_session(own_servers, preloaded):
+def test_transactions_with_a_session_each_get_no_id_twice(own_servers, preloaded):
     """As behind a pool that does not keep any: slots change hands under load."""
     server = own_servers(*["shared_preload_libraries=flake"] if preloaded else [])
     server.sql(MADE)

@@ -43,7 +43,7 @@ def test_a_block_stops_at_its_first_error(tmp_path, heading, number):
     assert asked_again == block.count("until")
 
 
-def test_every_section_is_here():
+def test_every_section_of_the_page_is_tested():
     assert [heading for heading in re.findall(r"^#+ (.*)$", PAGE.read_text(), re.M) if recipe(heading, "bash")] == [
         "Logical replication", *HEADINGS
     ]  # fmt: skip

@@ -65,7 +65,7 @@ def looks_up(shard, query):
     return re.search(r"Index Cond: .*id >= (flake_(since|first)\(.*\$1|'\d{15})", plan(shard, query))
 
 
-def test_foreign_tables(own_servers):
+def test_foreign_tables_have_ids_of_their_servers(own_servers):
     need("postgres_fdw")
     server, *shards = numbered(own_servers, range(3))
     with Section("Foreign tables", [server, *shards]) as section:
@@ -91,7 +91,7 @@ def test_foreign_tables(own_servers):
         assert found == server.value("SELECT count(*) FROM orders WHERE flake_timestamp(id + 0) >= %s", since) > 10000
 
 
-def test_plproxy(own_servers):
+def test_plproxy_routes_by_the_id(own_servers):
     need("plproxy")
     proxy, *shards = numbered(own_servers, range(3))
     with Section("PL/Proxy", [proxy, *shards]) as section:
@@ -136,7 +136,7 @@ def test_draws_are_as_many_as_shards_on_average(shard):
     assert 14500 < issued < 17500
 
 
-def test_draws_end(shard):
+def test_drawing_ids_ends_where_a_shard_does_not_exist(shard):
     """Where the shard's number does not exist, nothing belongs to it."""
     definition = shard.value("SELECT pg_get_functiondef('next_of_shard'::regproc)")
     shard.sql(definition.replace("next_of_shard", "next_of_none").replace("4, 2, ", "2147483647, 2, "))

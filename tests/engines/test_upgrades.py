@@ -27,7 +27,7 @@ def pg_config(version):
 @pytest.mark.parametrize(
     "version, later", [("15 oldest", "18"), ("16", "18"), ("17", "18"), ("15 oldest", "19"), ("18", "19")]
 )
-def test_upgrade(own_servers, version, later, mode):
+def test_pg_upgrade_keeps_everything_and_makes_no_id_twice(own_servers, version, later, mode):
     """The new server's clock is behind by as much as the marks are ahead, and by more. Debian's 15.20 gives each table an option
     that no later version has, so that pg_upgrade fails for any; older minor releases do not."""
     older, newer = pg_config(version), pg_config(later)

@@ -41,7 +41,7 @@ def make_later(server, dbs, made, seconds):
         make(db, made)
 
 
-def test_another_control_block(own_servers):
+def test_sessions_with_another_control_block_make_no_id_twice(own_servers):
     """Sessions of both make IDs at the same instants, and come to each other's slots."""
     server, made = server_at_0(own_servers), Made()
     make_in_all(server, made)
@@ -69,7 +69,7 @@ def test_another_control_block(own_servers):
     assert server.value("SELECT ledger FROM flake_stats") == "open"
 
 
-def test_another_rule_for_shares(own_servers):
+def test_sessions_with_another_rule_for_shares_are_refused_until_the_restart(own_servers):
     """It is refused until the restart, and the others keep working."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as old:
@@ -86,7 +86,7 @@ def test_another_rule_for_shares(own_servers):
     pass_through(server, made, 2, 4)
 
 
-def test_built_in_layouts_that_came_later(own_servers):
+def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers):
     """A custom one that was made before keeps its meaning, and an upgrade warns of it."""
     server = own_servers()
     replace(server, "later_layouts")
@@ -110,7 +110,7 @@ def test_built_in_layouts_that_came_later(own_servers):
             create(db, "tsid", like="twitter")
 
 
-def test_a_preloaded_one_stays_until_the_restart(own_servers):
+def test_a_preloaded_library_stays_until_the_restart(own_servers):
     server, made = server_at_0(own_servers, "shared_preload_libraries=flake"), Made()
     replace(server, "share_rule")
     with server.connect() as db:

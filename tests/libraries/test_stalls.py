@@ -21,7 +21,7 @@ def stalls(server, point):
         file.unlink()
 
 
-def test_sessions_that_come_before_the_last_one_has_left_its_note(own_servers):
+def test_no_exit_note_is_written_once_another_session_has_come(own_servers):
     """It has counted itself out, and others make IDs; a note would give their time back after a crash."""
     server, made = server_at_0(own_servers), Made()
     replace(server, "stalls")
@@ -42,7 +42,7 @@ def test_sessions_that_come_before_the_last_one_has_left_its_note(own_servers):
     pass_through(server, made, 1.5)
 
 
-def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
+def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):
     """It is among the prepared ones before it leaves its slot, so it is seen in one of both."""
     server = own_servers("max_prepared_transactions=10")
     server.sql(OUTBOX)
@@ -65,7 +65,7 @@ def test_a_transaction_that_is_prepared_while_somebody_asks(own_servers):
         writer.execute("COMMIT PREPARED 'meanwhile'")
 
 
-def test_two_sessions_ask_for_the_first_horizon_at_once(own_servers):
+def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers):
     """The second one waits until the first one has learned of transactions that were prepared before the start."""
     server = own_servers("max_prepared_transactions=4")
     server.sql(OUTBOX)

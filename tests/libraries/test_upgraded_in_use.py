@@ -19,7 +19,7 @@ def refused(db, query):
     return error.message_primary == OTHER_VERSION and error.message_hint.startswith("Restart the server")
 
 
-def test_sessions_go_on_until_the_restart(own_servers):
+def test_sessions_of_the_earlier_library_continue_until_the_restart(own_servers):
     """The later library divides IDs by another rule. Its sessions make no IDs, and their upgrade changes nothing, until the
     server has been restarted."""
     server, made = server_at_0(own_servers), Made()

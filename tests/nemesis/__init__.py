@@ -1,14 +1,14 @@
 """The nemesis of flake: faults of all kinds at once, on servers whose clocks are set, under load of every kind.
 
-`plan` draws from a seed what happens, `faults` does it to the servers of `cluster`, `workload` makes IDs meanwhile, and `oracle`
-keeps every ID that was returned. Of an ID that was made twice, `exemptions` says whether the guarantee covers it.
+`plan` draws the steps from a seed. `faults` carries them out on the servers of `cluster`, while the clients of `workload` make
+IDs. `oracle` keeps every returned ID. If an ID is made twice, `exemptions` says whether the guarantee excludes that case.
 """
 
 import os
 
-# Faults, ways of making IDs, and kinds of IDs that are left out, to look behind a fault that is known.
+# Names of faults, of ways of making IDs, and of kinds of IDs to leave out, so that a known fault does not hide others.
 WITHOUT = set(os.environ.get("FLAKE_NEMESIS_WITHOUT", "").split(","))
-# The servers of all plans, where they are not drawn.
+# The servers of every plan, instead of those that the plan draws.
 SERVERS = os.environ.get("FLAKE_NEMESIS_SERVERS")
-# Seconds that a server has for what nothing but a busy machine may delay.
+# Seconds that a server has for something that only a busy machine can delay.
 LONG = 300

@@ -1,5 +1,5 @@
-"""Cancels of statements, each from a process of its own: psycopg's C build holds the interpreter's lock until the server has
-answered, and one that stands still would never be woken."""
+"""Cancels statements, each from a forked process. In psycopg's C build, a cancel holds the interpreter's lock until the server
+answers, so a test that cancels in a thread would hang on a server that was stopped."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ LIMIT = 10  # seconds that a cancel may wait for an answer
 
 class Cancels:
     def __init__(self):
-        self.asking = {}  # since when each process does
+        self.asking = {}  # process ID to the time of the request
 
     def ask(self, db):
         with contextlib.suppress(psycopg.Error):
@@ -27,7 +27,7 @@ class Cancels:
             self.asking[process] = time.monotonic()
 
     def end(self, limit=LIMIT):
-        """Ends the processes that were answered, and those that have waited for so long."""
+        """Reaps the processes that were answered, and kills those that have waited for longer than `limit`."""
         for process, since in list(self.asking.items()):
             if time.monotonic() - since > limit:
                 os.kill(process, signal.SIGKILL)

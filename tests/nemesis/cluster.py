@@ -1,6 +1,9 @@
-"""The servers of a plan: a primary and two standbys, one of which has a number of its own, another node, or some of these."""
+"""The servers of a plan: a primary a, its standbys b and c, where c has a node number of its own, and another node d. A plan
+may leave out some of them."""
 
+import collections
 import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -21,26 +24,26 @@ SETTINGS = [
     "autovacuum=off", "wal_keep_size=256MB", "wal_sender_timeout=0", "wal_receiver_timeout=0",
     "wal_retrieve_retry_interval=100ms", "wal_log_hints=on", "log_line_prefix=%m [%p] %e ",
 ]  # fmt: skip
-# Rows say which statement made them.
+# Each row has the token of the statement that inserted it.
 TABLES = "CREATE TABLE kept (token integer, kind text, id text);"
 TABLES += "".join(f"CREATE TABLE tailed_{kind} (id {key} PRIMARY KEY, token integer);" for kind, (key, *_) in TAILED.items())
 
 
-# The PostgreSQL of the other node.
+# The pg_config of another PostgreSQL for node d.
 OTHER = os.environ.get("FLAKE_NEMESIS_OTHER") or None
 
 
 def of_version(program=None):
-    """Few processes that make no IDs."""
+    """Limits the server processes that make no IDs, which would get slots of their own."""
     return ["autovacuum_worker_slots=2"] if pg_config("--version", program).name.startswith("PostgreSQL 18") else []
 
 
 class Clock:
-    """The time that the clock of a server shows. `steps` counts how often it was set."""
+    """The time that a server's clock shows. `steps` counts how often the clock was set."""
 
     def __init__(self):
         self.offset, self.still, self.steps = 0.0, None, 0
-        self.left = []  # when it was set, and what it showed until then
+        self.left = []  # pairs: when the clock was set, and what it showed until then
 
     def now(self):
         still = self.still
@@ -51,7 +54,7 @@ class Clock:
 
 
 class Node:
-    """A server, and who it is at present."""
+    """A server and its state: which WAL it writes, under which number, and what was done to it."""
 
     def __init__(self, name, number, branch, count):
         self.name, self.clock = name, Clock()
@@ -60,9 +63,9 @@ class Node:
         self.stopped, self.broken_disk = threading.Event(), 0.0
         self.parting, self.promoting, self.accepted, self.published, self.consumers = False, False, 0, 0, {}
         self.killed, self.exited, self.disturbed = set(), set(), time.monotonic()
-        self.clients = 1  # how many work at present
-        self.above_in = None  # the database whose page alone says it, after a failover
-        self.given, self.above = None, (None, None)  # from when on it was told to make IDs, and what it said then, and when
+        self.clients = 1  # clients that work at this time
+        self.above_in = None  # after a failover, the only database whose page has the instant below
+        self.given, self.above = None, (None, None)  # the argument of flake_start_above; what it returned, and to which server
 
     def now_is(self, **what):
         self.maker = self.maker._replace(**what)
@@ -73,7 +76,7 @@ class Node:
 
     @property
     def log(self):
-        """The log of this server, and of those in whose place it is."""
+        """The log of this server and of the servers that it replaced."""
         return "".join((server.dir / "server.log").read_text(errors="replace") for server in [*self.past, self.server])
 
 
@@ -84,14 +87,18 @@ def is_alive(pid):
 
 
 class Cluster:
-    """All servers, the highest instant that a clock has shown, and what ends by itself."""
+    """All servers, the highest instant that any clock has shown, and timers of faults that end by themselves."""
 
     def __init__(self, make, oracle, plan):
         self.make, self.oracle, self.shape, self.nodes, self.timers, self.consumers = make, oracle, plan.shape, {}, [], []
         self.databases = DATABASES[: plan.databases]
         self.exit_libraries, self.layouts, self.has_horizon = {}, {}, False
+        self.lessees, self.leasing = collections.Counter(), threading.Lock()
         self.highest, self.numbers = 0.0, itertools.count(2)
         settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]
+        if plan.leases:
+            self.make = make = functools.partial(make, steady=True)
+            settings.append(f"flake.lease_node={self.shape.nodes - 1}")
         of_b, of_c = (f"shared_preload_libraries={name}" for name in plan.preloading)
         trunk = Branch("a1")
 
@@ -137,12 +144,12 @@ class Cluster:
         self.has_horizon = server.value("SELECT count(*) FROM pg_proc WHERE proname = 'flake_horizon'") > 0
 
     def note_clocks(self):
-        """Remembers the highest instant before a clock is set."""
+        """Raises the highest instant to what the clocks show. It is called before and after a clock is set."""
         self.highest = max(self.highest, *(node.clock.now() for node in self.nodes.values()))
         return self.highest
 
     def set_clock(self, node, offset=None, still=None):
-        """Runs with an offset from the time of day, or stands still at an instant."""
+        """Sets the clock to an offset from the time of day, or stops it at an instant."""
         self.note_clocks()
         clock = node.clock
         clock.steps += 1
@@ -156,7 +163,7 @@ class Cluster:
         self.note_clocks()
 
     def later(self, seconds, action):
-        """Does something after a while; `settle` waits for it."""
+        """Runs an action after some seconds; `settle` waits for it."""
         timer = threading.Timer(seconds, action)
         timer.start()
         self.timers.append(timer)
@@ -177,14 +184,15 @@ class Cluster:
         self.later(seconds, resume)
 
     def part(self, node):
-        """Everything that this primary shows from here on may be lost; no consumer reads it any more."""
+        """Keeps consumers off this primary from now on, because a failover may lose what it writes."""
         node.parting = True
         for consumer in self.consumers:
             with consumer.turn:
                 pass
 
     def await_end(self, node, processes):
-        """They notice that their postmaster has ended, whose lock files nobody else takes while it is a zombie."""
+        """Waits until the processes notice that their postmaster was killed. The postmaster is a zombie by then, and as long as
+        its lock files exist, no other postmaster starts."""
         deadline = time.monotonic() + LONG
         while any(is_alive(pid) for pid in processes):
             if time.monotonic() > deadline:
@@ -196,7 +204,7 @@ class Cluster:
             (node.server.dir / lock).unlink(missing_ok=True)
 
     def alike(self, node):
-        """The servers that have or had the same primary, of those that run."""
+        """The running servers that share a primary with this one, now or earlier."""
         group = "abc" if node.name in "abc" else [node.name]
         return [self.nodes[name] for name in group if name in self.nodes and self.nodes[name].up]
 

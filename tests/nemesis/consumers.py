@@ -1,5 +1,5 @@
-"""Clients that tail a table up to the horizon, where the extension has one, on the primary and on its standbys: no row may come
-below what they have read."""
+"""Consumers: clients that read tables up to the horizon, on the primary and on its standbys. No row may appear below the
+horizon that a consumer has read up to."""
 
 import contextlib
 import datetime
@@ -18,16 +18,16 @@ FIRST = datetime.datetime(2025, 1, 2, tzinfo=datetime.UTC)
 
 
 def union(condition, last="%(last)s::timestamptz", horizon="flake_horizon()"):
-    """Rows of all tables that are tailed, where their IDs are above or below instants."""
+    """A query for rows of all tailed tables whose IDs satisfy a condition on instants."""
     select = "SELECT '{0}', id::text, token, NULL::timestamptz FROM tailed_{0} WHERE " + condition
     return " UNION ALL ".join(select.format(kind, last=how % last, horizon=how % horizon) for kind, (_, how, _) in TAILED.items())
 
 
-# Since version 17, PostgreSQL loses prepared transactions on a server that starts from before them and has their files already,
-# as pg_rewind leaves it; another server has them still.
+# Since version 17, PostgreSQL loses prepared transactions on a server that pg_rewind has set back to before they were prepared,
+# if their files are already there. Other servers still have them.
 FORGOTTEN = "could not recover two-phase state file"
 BETWEEN = "id >= {last} AND id < {horizon}"
-# Published, and on disk.
+# Publishes a horizon; the second statement says up to where the WAL is on disk.
 PUBLISH = "SELECT flake_publish_horizon()"
 FLUSHED = "SELECT pg_current_wal_flush_lsn()"
 REPLAYED = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
@@ -35,22 +35,22 @@ WITH_HORIZON = " UNION ALL SELECT NULL, NULL, NULL, flake_horizon()"
 TAIL = union(BETWEEN) + WITH_HORIZON
 ABOVE = union("id >= {last}")
 BELOW = union("id < {last}")
-# The rows that somebody sees below a horizon, and those that are there later.
+# The rows that a client sees just below its horizon, and the rows that are there at the end.
 GLANCE = union(BETWEEN, last="flake_horizon() - interval '3 s'") + WITH_HORIZON
 GLANCED = union(BETWEEN, last="%(horizon)s::timestamptz - interval '3 s'", horizon="%(horizon)s::timestamptz")
 
 
 class Consumer:
-    """Follows the primary among some servers in one database, whatever its number. It begins anew where a superuser has given
-    time back."""
+    """Reads one database of whichever of its servers is the primary, whatever the server's number. It starts over after a
+    superuser has accepted the clock, because IDs may then be below earlier horizons."""
 
     def __init__(self, cluster, names, database):
         self.cluster, self.database = cluster, database
         self.nodes = [cluster.nodes[name] for name in names if name in cluster.nodes]
         self.source, self.last, self.seen = 0, FIRST, set()
         self.passed, self.passed_on_standbys = 0, 0
-        self.published = None  # whose the last horizon is that is published, and where in the WAL
-        self.pause, self.glances = 0.1, []  # between reads, none where it rests; horizons of clients, and the rows before them
+        self.published = None  # the last published horizon: from which branch of the WAL, and its LSN
+        self.pause, self.glances = 0.1, []  # seconds between reads, None for never; what clients saw below horizons
         self.turn = threading.Lock()
         for node in self.nodes:
             node.consumers[database] = self
@@ -62,13 +62,13 @@ class Consumer:
         return sum(node.accepted for node in self.nodes)
 
     def horizon_of(self, node):
-        """The highest horizon that this server, or the primary before it, has returned."""
+        """The highest horizon that this server, or an earlier primary, has returned."""
         if node is not self.primary() or self.source != self.accepted():
             return None
         return max([self.last, *(horizon for horizon, _ in self.glances)])
 
     def read(self, and_below=False, older=False):
-        """Reads what has come since, and looks whether something came below."""
+        """Reads the new rows. At times it also checks that no row has appeared below earlier horizons."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             if node is None:
@@ -77,7 +77,7 @@ class Consumer:
                 self.last, self.seen, self.glances, self.source = FIRST, set(), [], source
             with psycopg.connect(host=str(node.server.dir), user="postgres", dbname=self.database, autocommit=True) as db:
                 if older:
-                    # Its snapshot is.
+                    # The snapshot is older than the horizon that is asked for next.
                     db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_sleep(0.1)")
                 self.passed += self.follow(db)
                 if and_below:
@@ -88,21 +88,21 @@ class Consumer:
                         self.check_glance(node, horizon, {row[:3] for row in rows} - seen)
 
     def follow(self, db):
-        """The rows that have come below the horizon since."""
+        """Reads the rows between the last horizon and a new one."""
         *rows, (*_, horizon) = db.execute(TAIL, {"last": self.last}).fetchall()
         self.seen.update(row[:2] for row in rows)
         self.last = max(self.last, horizon)
         return len(rows)
 
     def standby(self):
-        """One that has the WAL of the present primary."""
+        """A running standby that follows the current primary."""
         primary = self.primary()
         alike = [node for node in self.nodes if node.up and node.maker.recovers and node.maker.branch is primary.maker.branch]
         return random.choice(alike) if alike else None
 
     def read_on_standby(self):
-        """Reads what has come there below what was published, of which the last one is for the next time. A standby that has not
-        replayed the one before may still have one that was taken back."""
+        """Reads on a standby up to a published horizon. A standby that has not replayed the last one may still return a horizon
+        that was taken back, so each call publishes a horizon and reads only if the one before it was replayed."""
         with self.turn:
             node, source = self.primary(), self.accepted()
             standby = node and self.standby()
@@ -120,7 +120,7 @@ class Consumer:
             return True
 
     def glance(self, node, db):
-        """A client asks for a horizon, and looks at the rows just below."""
+        """A client asks for a horizon and reads the rows just below it, to be compared at the end."""
         with self.turn:
             source, deaf = self.accepted(), node.parting or node is not self.primary()
             *rows, (*_, horizon) = db.execute(GLANCE).fetchall()
@@ -150,12 +150,12 @@ class Consumer:
             if self.pause is None:
                 continue
             with contextlib.suppress(psycopg.Error):
-                # A while here, and a while there.
+                # Alternates between the primary and a standby, in runs of several reads.
                 if turn % 50 == 0 or turn % 20 < 5 or not self.read_on_standby():
                     self.read(turn % 50 == 0, turn % 3 == 0)
 
     def read_to_the_end(self, node):
-        """When all transactions have ended, the horizon passes every row."""
+        """After all transactions have ended, the horizon must pass every row."""
         deadline = time.monotonic() + LONG
         while True:
             with contextlib.suppress(psycopg.Error), node.server.connect(dbname=self.database) as db:
@@ -170,7 +170,7 @@ class Consumer:
 
 @contextlib.contextmanager
 def consumers(cluster, groups):
-    """One for each database of the first servers or the other node, where anybody asks for horizons."""
+    """Runs a consumer for each group of servers and each of two databases, if this version of the extension has horizons."""
     if cluster.has_horizon:
         cluster.consumers = [Consumer(cluster, names, database) for names in groups for database in DATABASES[:2]]
     ends = threading.Event()

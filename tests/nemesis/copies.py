@@ -1,4 +1,5 @@
-"""Copies of a data directory: base backups under numbers of their own, and files that start under the original's number."""
+"""Copies of a data directory: base backups that start under a number of their own, and copied files that start under the
+original's number."""
 
 import itertools
 import signal
@@ -13,11 +14,11 @@ from .shape import MOST_CONNECTIONS
 from .starts import end, relaunch, replace
 from .workload import load_on
 
-ALIKE = 1000  # starts, which no server has in a plan: those of two servers that share a flake.mark do not have the same number
+ALIKE = 1000  # is added to the count of starts: two servers with copies of one flake.mark must not have equal counts
 
 
 def copy(cluster, node, number, seconds):
-    """A base backup is started beside, under a number of its own."""
+    """Starts a base backup beside its original, under a number of its own."""
     cluster.settle()
     if number >= node.maker.count:
         return
@@ -27,7 +28,7 @@ def copy(cluster, node, number, seconds):
 
 
 def double(cluster, node, how, seconds):
-    """The files of a server start beside it, under the same number."""
+    """Starts a copy of a server's files beside the server, under the same number."""
     copied, branch = taken(cluster, node, how, "beside")
     if not node.up:
         relaunch(cluster, node)
@@ -36,7 +37,7 @@ def double(cluster, node, how, seconds):
 
 
 def take_back(cluster, node, how, seconds, back):
-    """The files of a server start in its place, at once or after it has gone on for a while."""
+    """Starts an earlier copy of a server's files in its place, right after the copy or after the server has run for a while."""
     if seconds:
         cluster.part(node)
     copied, branch = taken(cluster, node, how, "instead")
@@ -54,7 +55,8 @@ def take_back(cluster, node, how, seconds, back):
 
 
 def taken(cluster, node, how, copied):
-    """A copy of the disk of a server that stands still, or was ended, and the branch of the WAL that begins there."""
+    """Copies the disk of a server that is frozen or was stopped. Returns the copy, and the branch of the WAL that begins
+    there."""
     cluster.settle()
     stopped = []
     if how == "paused":
@@ -75,7 +77,7 @@ def made(cluster, node, **whose):
 
 
 def run_beside(cluster, node, server, seconds, settings, who):
-    """A server of its own for a while, with load."""
+    """Runs a copy for a while as a server of its own, with load."""
     name = next(name for name in map("e{}".format, itertools.count(1)) if name not in cluster.nodes)
     copied = Node(name, node.maker.number, Branch(name), node.maker.count)
     copied.now_is(**who(name))

@@ -1,4 +1,4 @@
-"""How a plan ends: every server makes IDs again, every row is read, and no log tells of a bug."""
+"""How a plan ends: every primary makes IDs again, every row is read, and no log shows a bug."""
 
 import re
 import time
@@ -9,9 +9,9 @@ from . import LONG
 from .cluster import DATABASES
 from .layouts import CALLS, TAILED
 
-ABOVE = 15  # seconds that a clock is above all that was used
+ABOVE = 15  # seconds by which clocks are set above all used time
 WRONG = re.compile(r"PANIC|panicked|Rust panic|TRAP|\bXX\d\d\d\b.*")
-# PostgreSQL has forgotten the socket of a process that calls exit(), and may have something left to say.
+# A process that calls exit() may have a message left to send, although PostgreSQL has closed its socket.
 UNSENT = re.compile(r"\[(\d+)\] XX000 LOG:  could not send data to client: Bad file descriptor")
 KILLED = re.compile(r"\(PID (\d+)\) was terminated by signal \d+")
 
@@ -36,10 +36,10 @@ def end(cluster):
 
 
 def make_all_kinds(cluster, node, database):
-    """As the clock is above everything that was used, nothing but a busy machine may delay them."""
+    """Makes IDs of every kind. The clock is above all used time, so only a busy machine may delay them."""
     for kind, call in CALLS.items():
         batch = cluster.oracle.begin(node, database, kind, "final")
-        # Where something is wrong already, nobody waits for more of it.
+        # After a failure there is no reason to wait long for another one.
         patience = 1 if cluster.oracle.failures else LONG
         deadline, wait = time.monotonic() + patience, f"SET flake.max_clock_wait = '30s'; SET statement_timeout = '{patience}s'"
         while True:

@@ -1,8 +1,9 @@
-"""Statements that fail, of sessions that may do nothing else: what they have taken part in, they have to leave."""
+"""Statements that fail, in sessions that may do nothing else. Such a session must take back what it has registered in shared
+memory."""
 
 import psycopg
 
-# A client does not hear of the IDs that were made before its statement failed.
+# The client is not told the IDs that a statement made before it failed.
 STATEMENTS = [
     "SELECT flake_next('nothing')", "SELECT flake_next('tagged', 99)", "SELECT flake_next('uniqueid_v3')",
     "SELECT flake_next('narrow')", "SELECT flake_next('narrow')", "SELECT flake_batch('narrow', 3)", "SELECT flake_next('over')",
@@ -13,12 +14,12 @@ STATEMENTS = [
 ]  # fmt: skip
 ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
 ON_STANDBY = "SELECT flake_publish_horizon()"
-# Arguments, arithmetic, the end of a layout, and a configuration of too few IDs.
+# Bad arguments, failed arithmetic, a layout whose time is over, and layouts with too few IDs for this configuration.
 WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
 
 
 class Failing:
-    """A client's statements."""
+    """Runs failing statements in a client's session."""
 
     def __init__(self, client):
         self.client = client
@@ -43,7 +44,8 @@ class Failing:
                 client.oracle.end(batch, client.node)
 
     def has_to_fail(self, statement, batch):
-        """A standby cannot publish, unless it is promoted meanwhile; layouts are too narrow, unless there are fewer nodes now."""
+        """A standby cannot publish a horizon unless it is promoted at that moment. Narrow layouts have too few IDs unless the
+        number of nodes was lowered."""
         node, maker = self.client.node, batch.makers[0]
         if statement == ON_STANDBY:
             return not node.promoting and node.maker is maker

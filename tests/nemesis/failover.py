@@ -1,4 +1,4 @@
-"""A standby takes over, and servers come back as standbys."""
+"""Failovers: a standby is promoted, and former primaries return as standbys."""
 
 import contextlib
 import signal
@@ -15,12 +15,13 @@ from .oracle import Branch
 from .shape import MOST_CONNECTIONS
 from .starts import end, replace, starts
 
-IDLE = 2  # seconds without IDs
-SLOW = 0.15  # how fast clocks crawl
+IDLE = 2  # seconds without IDs, after which a primary counts as idle
+SLOW = 0.15  # how fast crawling clocks go
 
 
 def fail_over(cluster, old, new, way, seconds, cut, restarted, crawls):
-    """All that the old primary has written by now is replayed; all that it writes from here on may be lost."""
+    """Fails over from one server to another. The new primary has replayed all that the old one wrote before; it may lose what
+    the old one writes after that."""
     cluster.settle()
     cluster.part(old)
     branch = synced(cluster, old, new)
@@ -30,7 +31,7 @@ def fail_over(cluster, old, new, way, seconds, cut, restarted, crawls):
 
 @contextlib.contextmanager
 def crawling(cluster, nodes):
-    """Clocks run slowly until the end of a `with`, so that little time passes on a busy machine, too."""
+    """Slows clocks down inside a `with`, so that little time passes by them even on a busy machine."""
     began, ends = {node: (node.clock.now(), time.monotonic()) for node in nodes}, threading.Event()
 
     def crawl():
@@ -51,7 +52,7 @@ def crawling(cluster, nodes):
 
 def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     if cut is not None:
-        stop_receiving(new)
+        new.server.stop_receiving()
         time.sleep(cut)
     if restarted:
         new.server.sql("CHECKPOINT")
@@ -60,7 +61,7 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     if way in ("immediate", "fast"):
         end(old, way)
     elif way == "kill":
-        # Its processes go on until they notice.
+        # The postmaster's children continue until they notice.
         signalled(processes[:1], signal.SIGKILL)
     elif way == "paused":
         cluster.stop_processes(old, old.server.processes(), seconds)
@@ -70,7 +71,7 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
     given, whose = old.above
     new.now_is(branch=branch, recovers=False)
     if whose == (old.maker.memory, old.maker.branch):
-        # The standby has replayed the page of the database that it was called in, whatever its number.
+        # The standby, whatever its number, has replayed the page of the database in which flake_start_above was called.
         new.given, new.above, new.above_in = old.given, (given, (new.maker.memory, new.maker.branch)), "postgres"
     new.promoting = False
     if way in ("goes on", "paused"):
@@ -84,7 +85,7 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
 
 
 def promote(node):
-    """Returns an instant of its clock shortly before the server was promoted."""
+    """Promotes a standby. Returns an instant, by its clock, shortly before the promotion."""
     before, deadline = node.clock.now(), time.monotonic() + LONG
     with node.server.connect() as db:
         db.execute("SELECT pg_promote(false)")
@@ -98,25 +99,18 @@ def promote(node):
 
 
 def synced(cluster, old, new):
-    """The branch that begins with what the standby has replayed."""
+    """Returns the branch that begins where the standby's replay ends now."""
     branch = parting(cluster, old, new)
     new.server.wait_for_replay(old.server)
     return branch
 
 
 def parting(cluster, old, new, copied=""):
-    """A branch of the WAL as it is now."""
+    """Returns a branch that begins at the current end of the WAL."""
     cut, clock = time.monotonic(), old.clock.now()
     made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
     return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
-
-
-def stop_receiving(standby):
-    standby.server.sql("ALTER SYSTEM SET primary_conninfo = ''")
-    standby.server.reload()
-    while standby.server.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"):
-        time.sleep(0.02)
 
 
 def restart_standby(standby):
@@ -129,7 +123,7 @@ def restart_standby(standby):
 
 
 def follow(cluster, node, primary):
-    """pg_rewind takes back what the server has and the primary has not."""
+    """Makes a former primary a standby again: pg_rewind removes what the new primary does not have."""
     cluster.settle()
     if node.up:
         node.up = False
@@ -150,7 +144,7 @@ def follow(cluster, node, primary):
 
 
 def end_prepared(primary):
-    """Not all of them come with pg_rewind (see FORGOTTEN)."""
+    """Ends prepared transactions, because pg_rewind can lose some of them (see FORGOTTEN)."""
     for database in DATABASES:
         with primary.server.connect(dbname=database) as db:
             left = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
@@ -160,14 +154,14 @@ def end_prepared(primary):
 
 
 def restore(cluster, node, before, after):
-    """A base backup is recovered to a point in time, in the place of its original."""
+    """Recovers a base backup to a point in time, and puts it in the place of its original."""
     cluster.settle()
     restored = cluster.make(copy_of=node.server, pg_config=node.server.pg_config, clock=f"{node.clock.offset:+f}")
     time.sleep(before)
     cluster.part(node)
     branch = parting(cluster, node, node)
     node.server.sql("SELECT pg_create_restore_point(%s)", branch.name)
-    node.server.sql("SELECT pg_switch_wal()")  # to have it on disk
+    node.server.sql("SELECT pg_switch_wal()")  # so that the restore point is archived
     time.sleep(after)
     end(node, "immediate")
     restored.write("recovery.signal")

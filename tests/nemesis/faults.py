@@ -1,4 +1,4 @@
-"""Effects of a plan's steps on the servers. Names of functions are those of the steps."""
+"""Carries out the steps of a plan: each function has the name of a step."""
 
 import contextlib
 import os
@@ -22,11 +22,12 @@ from .failover import fail_over, follow, restore
 from .starts import count, lose_mark, relaunch, renumber, restart
 
 __all__ = ["copy", "count", "double", "fail_over", "follow", "lose_mark", "renumber", "restart", "restore", "take_back"]
+MINUTE = 66  # seconds, after which a server leases, and earlier leases are over
 SHORT = 60  # seconds for sessions to notice a signal that nothing keeps from it
 OTHERS = """SELECT count(*) FROM pg_stat_activity
             WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"""
 MAKE = "SELECT flake_next('twitter')"
-# Errors of a server that makes no IDs at present.
+# Errors of a server that cannot make IDs at this time.
 REFUSED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.ReadOnlySqlTransaction)
 
 
@@ -38,15 +39,23 @@ def clock(cluster, node, seconds):
     cluster.set_clock(node, node.clock.offset + seconds)
 
 
+def minute(cluster):
+    """It passes by all clocks of servers at once."""
+    for node in cluster.nodes.values():
+        if node.up:
+            cluster.set_clock(node, node.clock.now() - time.time() + MINUTE)
+            node.server.let_pass(MINUTE)
+
+
 def jitter(cluster, node, steps):
-    """One small step after another."""
+    """Sets the clock several times, by a little each time."""
     for seconds in steps:
         cluster.set_clock(node, node.clock.offset + seconds)
         time.sleep(0.15)
 
 
 def catch_up(cluster, node):
-    """To the highest instant that a clock has shown."""
+    """Sets the clock to the highest instant that any clock has shown."""
     cluster.set_clock(node, cluster.note_clocks() - time.time())
 
 
@@ -58,7 +67,7 @@ def stand_still(cluster, node, seconds):
 
 
 def pause(cluster, node, seconds):
-    """The whole server."""
+    """Stops all processes of the server for a while."""
     cluster.stop_processes(node, node.server.processes(), seconds)
 
 
@@ -75,14 +84,15 @@ def pause_one(cluster, node, seconds):
 
 
 def kill_one(cluster, node):
-    """With SIGKILL: PostgreSQL ends all sessions and starts anew, unless this one has just ended by itself."""
+    """Kills a session with SIGKILL. PostgreSQL then ends all sessions and restarts, unless the session had just exited by
+    itself."""
     cluster.settle()
     for pid in backends(node)[:1]:
         life = node.maker.life
         node.killed.add(pid)
         node.now_is(life=None)
         signalled([pid], signal.SIGKILL)
-        # The postmaster acts on the end of a process before it accepts the next connection.
+        # The postmaster handles the exit of a child before it accepts the next connection.
         wait_until(lambda pid=pid: not pathlib.Path(f"/proc/{pid}").exists())
         wait_for_server(node.server)
         node.disturbed = time.monotonic()
@@ -91,7 +101,7 @@ def kill_one(cluster, node):
 
 
 def kill(cluster, node, seconds):
-    """The postmaster; its children notice."""
+    """Kills the postmaster; its children notice and exit."""
     cluster.settle()
     processes = node.server.processes()
     node.up = False
@@ -107,7 +117,7 @@ def terminate(cluster, node):
 
 
 def reload(cluster, node, number, seconds):
-    """The configuration changes while the server runs, and back before it starts again."""
+    """Changes the node number in the configuration of a running server, and changes it back before the next start."""
     cluster.settle()
     if not opened(node):
         return
@@ -118,7 +128,7 @@ def reload(cluster, node, number, seconds):
 
 @contextlib.contextmanager
 def without_mark(node, seconds):
-    """Something else is in the place of flake.mark, and nothing else happens to the server."""
+    """Moves flake.mark away inside a `with`, so that the caller can put another file there."""
     mark = node.server.dir / "data" / "flake.mark"
     kept = mark.rename(mark.with_suffix(".kept"))
     node.broken_disk = time.monotonic() + seconds
@@ -130,7 +140,7 @@ def without_mark(node, seconds):
 
 
 def fill_disk(cluster, node, seconds):
-    """Nobody can write flake.mark for a while, as on a disk that is full."""
+    """Makes flake.mark read-only for a while, so that writes fail as on a full disk."""
     cluster.settle()
     if opened(node):
         with without_mark(node, seconds) as mark:
@@ -142,7 +152,8 @@ def fill_disk(cluster, node, seconds):
 
 
 def slow_disk(cluster, node, seconds, ends_all):
-    """A session that writes flake.mark does not go on for a while. All others can be ended meanwhile."""
+    """Stops a session in the middle of reading flake.mark, by a pipe in the file's place. All other sessions may be terminated
+    then."""
     cluster.settle()
     if not opened(node):
         return
@@ -161,13 +172,13 @@ def slow_disk(cluster, node, seconds, ends_all):
             cluster.oracle.fail(f"{len(left)} sessions of {node.name} do not end while one writes")
         both_ends = os.open(mark, os.O_RDWR)
         os.write(both_ends, mark.with_suffix(".kept").read_bytes())
-    # Readers of the pipe come to its end when the file is in its place again.
+    # Processes that read the pipe see its end, and the next read finds the file in its place again.
     os.close(both_ends)
     node.stopped.clear()
 
 
 def opened(node):
-    """Whether the server makes IDs, so that its ledger is open and the node's number in force."""
+    """Returns whether the server makes IDs, so that its ledger is open and its node number is in force."""
     with contextlib.suppress(*REFUSED), node.server.connect() as db:
         db.execute("SET statement_timeout = '5s'")
         db.execute(MAKE)
@@ -176,7 +187,7 @@ def opened(node):
 
 
 def accept_clock(cluster, node):
-    """Consumers begin anew, and are warned if they have to."""
+    """Accepts the clock. Consumers must start over, and a WARNING must be raised if IDs can be below earlier horizons."""
     consumer, warnings = node.consumers.get("postgres"), []
     returned = consumer and consumer.horizon_of(node)
     cluster.oracle.accept(node)
@@ -185,12 +196,13 @@ def accept_clock(cluster, node):
         (accepted,), = db.execute("SELECT flake_accept_clock()").fetchall()
         if returned and accepted < returned and not warnings:
             cluster.oracle.fail(f"{node.name} makes IDs from {accepted} on, and does not warn of {returned}")
-    # Somebody may have asked for a horizon in between.
+    # A client may have asked for a horizon in the meantime.
     cluster.oracle.accept(node)
 
 
 def start_above(cluster, node, seconds):
-    """All IDs from then on are above what it returns, and above what it was given also once the clock has been accepted."""
+    """Calls flake_start_above. All later IDs must be above its result, and above its argument even after the clock was
+    accepted."""
     above = """WITH given AS MATERIALIZED (SELECT flake_min(clock_timestamp() + %s * interval '1 s') AS id)
                SELECT flake_timestamp(id), flake_start_above(id, 'twitter') FROM given"""
     with contextlib.suppress(*REFUSED):
@@ -200,34 +212,34 @@ def start_above(cluster, node, seconds):
 
 
 def work(cluster, node, clients, pause):
-    """So many clients are at work, and consumers read so often."""
+    """Sets how many clients work, and how often consumers read."""
     node.clients = clients
     for consumer in node.consumers.values():
         consumer.pause = pause
 
 
 def ahead(cluster, node, seconds):
-    """All clocks of the servers that share a primary."""
+    """Moves the clocks of all servers that share a primary by the same time."""
     for other in cluster.alike(node):
         cluster.set_clock(other, other.clock.offset + seconds)
 
 
 def align(cluster, node):
-    """All clocks of the servers that share a primary are set to the latest of them."""
+    """Sets the clocks of all servers that share a primary to the latest one."""
     latest = max(other.clock.now() for other in cluster.alike(node))
     for other in cluster.alike(node):
         cluster.set_clock(other, latest - time.time())
 
 
 def leave(cluster, node):
-    """All sessions end, and none counts any more."""
+    """Ends all sessions, and checks that the ledger counts none of them any more."""
     cluster.settle()
     work(cluster, node, 0, None)
     for consumer in node.consumers.values():
         with consumer.turn:
             pass
     deadline = time.monotonic() + LONG
-    with node.server.connect() as db:
+    with cluster.leasing, node.server.connect() as db:
         while db.execute(OTHERS).fetchone()[0]:
             if time.monotonic() > deadline:
                 cluster.oracle.fail(f"sessions of {node.name} do not end")
@@ -239,27 +251,27 @@ def leave(cluster, node):
 
 
 def recreate(cluster, node):
-    """The extension is dropped in a database of its own and created again."""
+    """Drops and creates the extension in a database of its own."""
     with node.server.connect() as db:
         db.execute("DROP DATABASE IF EXISTS recreated WITH (FORCE)")
         db.execute("CREATE DATABASE recreated TEMPLATE template0")
     with node.server.connect(dbname="recreated") as db:
         for statement in ["CREATE EXTENSION flake", MAKE, "DROP EXTENSION flake", "CREATE EXTENSION flake", MAKE]:
-            # IDs may have to wait; the extension has to be there, however busy the machine is.
+            # The statements that make IDs may have to wait for the clock. The others must succeed, however busy the machine is.
             db.execute(f"SET statement_timeout = '{3 if statement == MAKE else LONG}s'")
             with contextlib.suppress(psycopg.errors.QueryCanceled, psycopg.errors.ObjectNotInPrerequisiteState):
                 db.execute(statement)
 
 
 def open_up(cluster, node, database):
-    """Where the clock is above all that was used, IDs of all kinds are made."""
+    """Sets the clock above all used time, and makes IDs of every kind."""
     cluster.settle()
     cluster.set_clock(node, cluster.note_clocks() - time.time() + ending.ABOVE)
     ending.make_all_kinds(cluster, node, DATABASES[database])
 
 
 def attempt(cluster, step):
-    """One step. A step that a busy server cannot do in time is a failure of its own."""
+    """Carries out one step. A step that a busy server cannot finish in time is reported as a failure."""
     name, *arguments = step
     arguments = [cluster.nodes.get(argument, argument) if isinstance(argument, str) else argument for argument in arguments]
     try:

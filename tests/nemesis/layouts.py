@@ -1,11 +1,13 @@
-"""The kinds of IDs that clients make, and what of an ID has to be unique: the same key and number must never come again."""
+"""The kinds of IDs that clients make, and which part of an ID must be unique: no pair of a layout's key and a number may
+repeat."""
 
 import dataclasses
 import datetime
 
 from . import WITHOUT
 
-# Layouts of few IDs, which meet again whenever a server comes to the same time; the names of some share their bits.
+# Layouts with few IDs: servers at the same instant soon make the same ones if anything is wrong. Some names share one bit
+# layout.
 SMALL = """"epoch": "2025-01-01T00:00:00Z", "tick": "%s", "sequence": "%s",
            "fields": [{"name": "t", "bits": 41, "role": "timestamp"},
            {"name": "%s", "bits": %d, "role": "worker"}, {"name": "s", "bits": %d, "role": "sequence"}]"""
@@ -16,21 +18,21 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
             {"name": "kind", "bits": 3, "role": "tag"}, {"name": "w", "bits": 7, "role": "worker"},
             {"name": "s", "bits": 12, "role": "sequence"}]"""
 
-# `n` is the number of the row.
+# In these calls, `n` is the number of the row.
 NAMES = ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too", "slow"]
 CALLS = {name: f"flake_next('{name}')" for name in NAMES}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
-# More generators than the ledger has room for.
+# This kind needs more generators than the ledger has room for.
 CALLS |= {"parts": "sno_next(0, 6 + mod(n::integer + (1000 * random())::integer, 12))"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
-# Kinds of the tables that consumers tail: the type of their key, the least key of an instant, and a key that is covered.
+# The kinds in tables that consumers read: the type of the key, the least key of an instant, and a covered key.
 TAILED = {kind: ("bigint", f"flake_min(%s, '{kind}')", f"flake_cover(%s, '{kind}')") for kind in ["twitter", "small"]}
 TAILED |= {"sno": ("sno", "sno_min(%s)", "flake_cover(%s)")}
 TAILED = {kind: how for kind, how in TAILED.items() if kind in CALLS}
-# Of these, the kinds that have many IDs in a tick.
+# The kinds among them with many IDs in a tick.
 PLENTIFUL = [kind for kind in TAILED if kind != "small"] or list(TAILED)
 BATCHED = ["twitter", "small", "base64id", "base64id"]
-# Their sessions have few IDs in a tick that lasts long.
+# Kinds with long ticks and few IDs in each.
 SLOW = {"slow"}
 DIGITS = str.maketrans("23456789abcdefghijklmnopqrstuvwx", "0123456789abcdefghijklmnopqrstuv")
 METABYTE = 0xFF << 32
@@ -38,12 +40,12 @@ METABYTE = 0xFF << 32
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The parts of one kind's IDs: layouts with equal keys make the same IDs."""
+    """How a kind's ID is divided. Kinds with equal keys make the same IDs."""
 
     key: tuple
-    unique: int  # the bits that have to be
-    time: int  # the bits that are the same in all IDs of a tick
-    workers: tuple  # the places of the worker number's bits from the highest down
+    unique: int  # the bits that must be unique
+    time: int  # the bits that are equal in all IDs of a tick
+    workers: tuple  # the positions of the worker's bits, the highest first
     tick: float
     epoch: datetime.datetime
     is_reversed: bool = False
@@ -52,7 +54,7 @@ class Layout:
         return int(text) & self.unique
 
     def end(self, number):
-        """When the tick of an ID ends."""
+        """Returns when the tick of an ID ends."""
         width, lowest = self.time.bit_count(), self.time & -self.time
         ticks = (number & self.time) // lowest
         if self.is_reversed:
@@ -63,7 +65,7 @@ class Layout:
         return self.epoch + (ticks + 1) * datetime.timedelta(seconds=self.tick)
 
     def node(self, number, count):
-        """Whose part of the workers holds an ID."""
+        """Returns the node whose workers include the ID's worker."""
         worker = 0
         for place in self.workers:
             worker = worker << 1 | number >> place & 1
@@ -79,7 +81,8 @@ class Sno(Layout):
 
 
 def of_view(epoch, tick, fields):
-    """A layout as the view flake_layouts shows it. Where the bits of value 0 above the others end makes no difference."""
+    """The layout that a row of flake_layouts describes. Zero bits above the others do not change an ID, so the key leaves them
+    out."""
     shift, parts = sum(field["bits"] for field in fields), {}
     place, time, ignored, fixed = None, 0, 0, 0
     for field in fields:
@@ -102,13 +105,13 @@ def of_view(epoch, tick, fields):
 
 
 def joined(fields):
-    """The places of a number's bits from the highest down, however many fields they are."""
+    """The positions of a number's bits, the highest first, over all fields that hold it."""
     ordered = sorted(fields, key=lambda field: (field[0], -field[1]))
     return tuple(place for _, shift, bits in ordered for place in reversed(range(shift, shift + bits)))
 
 
 def of_server(server):
-    """The layout of each kind."""
+    """Returns the layout of each kind."""
     found = server.sql("SELECT name, epoch, tick, fields FROM flake_layouts WHERE name = ANY (%s)", list(CALLS))
     known = {name: of_view(epoch, tick, fields) for name, epoch, tick, fields in found}
     epoch = datetime.datetime(2010, 1, 1, tzinfo=datetime.UTC)
@@ -119,7 +122,7 @@ def of_server(server):
 def create(server, shape):
     small = {"small": ("20ms", "reset", "a"), "small_too": ("20ms", "rolling", "b"), "slow": ("1s", "reset", "a")}
     definitions = {name: SMALL % (*how, shape.workers, shape.sequence) for name, how in small.items()}
-    # Of too few IDs for all slots, and of ticks that are over.
+    # One layout has too few IDs for all slots, and the time of the other is over.
     narrow = SMALL % ("1ms", "reset", "a", shape.nodes.bit_length() - 1, 3)
     definitions |= {"padded": PADDED, "tagged": TAGGED, "narrow": narrow, "over": narrow.replace("41", "4")}
     for name, definition in definitions.items():

@@ -1,4 +1,4 @@
-"""Every ID that was ever returned, who made it, and what is wrong."""
+"""The oracle: it keeps every returned ID and its maker, and reports duplicates and IDs below horizons."""
 
 import collections
 import dataclasses
@@ -12,27 +12,27 @@ from . import exemptions
 
 @dataclasses.dataclass(eq=False)
 class Branch:
-    """The WAL of one primary. A server that was promoted goes on from its parent's, as it was at the cut."""
+    """The WAL of one primary. A promoted server continues its parent's WAL from the cut on."""
 
     name: str
     parent: "Branch | None" = None
-    cut: float = 0  # when the last WAL that was surely replayed was written, by the steady clock
-    cut_clock: float = 0  # and by the clock of the parent's primary
-    promoted_clock: float = 0  # when the new primary was not one yet, by its clock
+    cut: float = 0  # when the last WAL was written that was surely replayed, by the steady clock
+    cut_clock: float = 0  # the same by the clock of the parent's primary
+    promoted_clock: float = 0  # an instant before the promotion, by the new primary's clock
     idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
-    copied: str = ""  # "beside" or "instead" of the original, where files were copied
+    copied: str = ""  # "beside" or "instead" of the original, if files were copied
 
 
 class Maker(typing.NamedTuple):
     """A server as it was when it made IDs."""
 
     node: str
-    memory: object  # lasts as long as the server continues from its own flake.mark
+    memory: object  # one object for as long as the server uses the same flake.mark
     branch: Branch
     number: int
     count: int
     recovers: bool
-    life: int | None  # counts its starts; unknown while it crashes
+    life: int | None  # the number of its start; None while it crashes
 
 
 @dataclasses.dataclass(eq=False)
@@ -46,7 +46,7 @@ class Batch:
     began: float
     clock: float
     makers: tuple
-    above: datetime.datetime | None  # a horizon that its server has returned before
+    above: datetime.datetime | None  # a horizon that its server returned before
     ended: float = float("inf")
     ended_clock: float = float("inf")
 
@@ -58,7 +58,7 @@ class Batch:
 
 
 class Oracle:
-    """Judges what clients were told."""
+    """Judges the IDs that clients were returned."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -81,7 +81,7 @@ class Oracle:
         self.story.append(f"{time.monotonic() - self.began:7.2f} s: {what}")
 
     def begin(self, node, database, kind, what):
-        """A statement that will make IDs, which may be seen as rows although its client hears nothing."""
+        """Registers a statement that makes IDs. Their rows may appear even if the client is not told the IDs."""
         with self.lock:
             token = len(self.batches)
             maker, clock = node.maker, node.clock.now()
@@ -94,7 +94,7 @@ class Oracle:
             return self.batches[token]
 
     def accept(self, node):
-        """A superuser gives time back, so IDs can be below horizons."""
+        """Forgets horizons before a superuser accepts the clock, because IDs can be below them afterwards."""
         with self.lock:
             node.accepted += 1
             node.above = node.given, node.above[1]
@@ -102,14 +102,14 @@ class Oracle:
                 batch.above = None
 
     def end(self, batch, node):
-        """The statement is over, whatever came of it."""
+        """Records the end of a statement, whether it succeeded or not."""
         batch.ended, batch.ended_clock = time.monotonic(), max(batch.clock, node.clock.highest_since(batch.began))
         if node.maker is not batch.makers[0]:
             batch.makers += (node.maker,)
         self.last_made[node.name, batch.database] = batch.ended
 
     def returned(self, batch, node, layout, texts):
-        """IDs of one statement, each once."""
+        """Checks the IDs that one statement returned."""
         numbers = [layout.number(text) for text in texts]
         with self.lock:
             made = self.made[layout.key]
@@ -128,12 +128,12 @@ class Oracle:
             self.fail(f"an ID twice in one statement: {batch}")
 
     def look_at_ticks(self, layout, ticks, batch):
-        """Where two servers with one number, or a server before and after a start, use the same tick, they make the same IDs
-        as soon as they come to the same slot."""
+        """Checks that two servers with one number, or two starts of a server, do not use the same tick. They would make the
+        same IDs as soon as sessions get the same slot."""
         maker = batch.makers[0]
         used = self.ticks[layout.key, maker.number, maker.count]
         for tick in ticks:
-            # The first batch of each server start in each database.
+            # The first batch of each start of a server in each database.
             first = used.setdefault(tick, {})
             first.setdefault((maker.node, maker.memory, maker.life, batch.database), batch)
             for other in first.values():
@@ -151,13 +151,13 @@ class Oracle:
             self.happened(f"{name}, a tick:\n    {other}\n    {batch}")
 
     def look_at_horizon(self, layout, numbers, batch):
-        """No ID is made below a horizon that was returned."""
+        """Checks that no ID is below a horizon that was returned before."""
         lowest = batch.above and min(map(layout.end, numbers))
         if lowest and lowest <= batch.above:
             self.tell(f"a tick ended at {lowest}, below the horizon {batch.above} from before: {batch}")
 
     def row(self, layout, text, token):
-        """A row, whose ID its client may have seen, or not."""
+        """Checks a row, whose ID the client may or may not have been told."""
         with self.lock:
             self.rows += 1
             batch, number = self.batches[token], layout.number(text)

@@ -1,58 +1,67 @@
-"""The events of a run, drawn from a seed before any happens: steps that fit what the servers are by then."""
+"""The plan: steps that are drawn from a seed before the run. Each step fits the roles that the servers have by then."""
 
 import random
 
 from . import SERVERS, WITHOUT
 from .shape import MOST_CONNECTIONS, SHAPES
 
-# How far a clock is set, in seconds; most steps are small.
+# By how many seconds a clock is set; most steps are small.
 SMALL = [-0.0002, 0.0002, -0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
 LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600]
-COPIES = 4
+COPIES = 3  # the last number is that of the pool
 
 
 class Plan:
-    """Steps, each a name and its arguments. Servers play the parts that the steps give them."""
+    """A list of steps, each a name and arguments. The plan knows which server is the primary by then."""
 
     def __init__(self, seed, length):
         self.random = random.Random(seed)
         self.shape = self.random.choice(SHAPES)
-        # Few servers do more in a second.
+        # With fewer servers, more happens on each of them in a second.
         drawn, = self.random.choices(["abcd", "abc", "ab", "ac", "d"], [3, 1, 3, 1, 3])
         self.servers = SERVERS or drawn
         self.primary, self.standbys, self.down = self.servers[0], [name for name in self.servers if name in "bc"], []
         self.copies = 0
-        # The libraries that the standbys have loaded when they start.
+        # Which libraries the standbys preload at their first start.
         self.preloading = random.Random(f"{seed} preloading").choices(["", "flake"], k=2)
-        # Servers of which nobody asks for horizons are protected by less.
+        # A server on which horizons are asked for has stricter marks, so some servers of a plan have no consumers.
         groups = {"abcd": ["abc", "d"], "d": ["d"]}.get(self.servers, ["abc"])
         self.tailed = [group for group in groups if self.random.random() < 0.6]
-        # Where all clients are in one database, what holds for each database holds for all.
+        # If all clients use one database, the guarantee for each database covers all of them.
         self.databases = random.Random(f"{seed} databases").choice([1, 1, 3])
+        # With lessees, some of whose servers have to run for a minute.
+        self.minutes = random.Random(f"{seed} minutes")
+        self.leases = "leases" not in WITHOUT and self.minutes.random() < 0.4
         self.focus, self.steps = None, []
         for _ in range(length):
             self.steps += self.draw()
 
     def draw(self):
-        other = len(self.other)
+        other, count = len(self.other), 0 if self.leases else 0.7
         kinds = self.weighted({
             self.clock: 8, self.jitter: 5, self.ahead_and_back: 2, self.stand_still: 2, self.accept_clock: 1,
             self.start_above: 1, self.pause: 1, self.pause_one: 3, self.kill_one: 3, self.kill: 2, self.terminate: 2,
-            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: 0.7,
+            self.restart: 5, self.fill_disk: 0.6, self.slow_disk: 2, self.lose_mark: 1, self.renumber: other, self.count: count,
             self.reload: 1, self.open_up: 1, self.recreate: 0.5, self.copy: 0.4, self.double: 0.7, self.take_back: other,
             self.restore: other, self.leave: 12, self.catch_up: 6, self.fail_over: 6 if self.standbys else 0,
             self.follow: (5 if self.standbys else 20) if self.down else 0,
             self.fail_over_and_restart: 3 if self.standbys else 0, self.in_a_row: 3 if self.standbys else 0,
             self.start_above_and_renumber: 3 * other,
         })  # fmt: skip
-        return [*self.work(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
+        return [*self.work(), *self.minute(), *kinds(), ("load", self.random.choice([0.1, 0.2, 0.4, 0.8]))]
 
     def weighted(self, kinds):
         weights = [0 if kind.__name__ in WITHOUT else weight for kind, weight in kinds.items()]
         return self.random.choices(list(kinds), weights)[0]
 
+    def minute(self):
+        """Servers lease a minute after their start, and two seconds after they know that somebody wants to."""
+        if not self.leases or self.minutes.random() < 0.5:
+            return []
+        return [("load", 0.5), ("minute",), ("load", 2.5)]
+
     def work(self):
-        """How busy a server is, now and then another."""
+        """Sometimes changes how many clients work on a server."""
         if self.random.random() < 0.6:
             return []
         return [self.at_work(self.running(), [0, 1, 1, 2, 3])]
@@ -61,7 +70,7 @@ class Plan:
         return "work", name, self.random.choice(clients), self.random.choice([0.05, 0.3, 0.7, 1.5, None])
 
     def leave(self):
-        """All sessions end before something happens, and maybe some come for a moment in between."""
+        """Ends all sessions before a fault, and may let a few connect in between."""
         self.focus = name = self.writing()
         steps = [("leave", name)]
         if self.random.random() < 0.6:
@@ -101,7 +110,7 @@ class Plan:
         return [("jitter", self.running(), self.random.choices(SMALL, k=8))]
 
     def ahead_and_back(self):
-        """IDs that were made ahead are in the past of nobody else's clock."""
+        """Makes IDs ahead of all other clocks, then sets the clock back."""
         name, seconds = self.running(), self.random.choice([1, 2, 4, 6, 60])
         steps = [("clock", name, seconds), ("load", 0.5), ("clock", name, -seconds), ("load", 0.3)]
         if name not in self.standbys and self.random.random() < 0.4:
@@ -161,7 +170,7 @@ class Plan:
         return [("count", self.writing(), self.random.choice([4, 8, 16]))]
 
     def reload(self):
-        """Another's number, which is not in force before the next start."""
+        """Configures another node's number, which must not take effect before the next start."""
         return [("reload", self.writing(), self.random.choice([0, 1, 2]), self.seconds())]
 
     def copy(self):
@@ -180,13 +189,14 @@ class Plan:
         return self.random.choice(["paused", "paused", "immediate", "fast"])
 
     def take_back(self):
-        """In place of the node that has no standby. Where it has ended for good, its files have only moved."""
+        """Puts an earlier copy of the node without standbys in its place. If the node was stopped for good, its files have only
+        been moved."""
         how = self.how_copied()
         seconds = self.random.choice([0.5, 1.5] if how == "paused" else [0, 0, 0.5, 1.5])
         return [("take_back", "d", how, seconds, self.random.choice([0, 0, -0.5, -3]))]
 
     def restore(self):
-        """In place of the node that has no standby."""
+        """Restores the node without standbys."""
         return [("restore", "d", self.seconds(), self.random.choice([0, 0.5, 1.5, 3]))]
 
     def open_up(self):
@@ -196,15 +206,15 @@ class Plan:
         return [("recreate", self.writing())]
 
     def fail_over(self):
-        """The primary ends before the promotion, or goes on for a while, or is paused and then goes on."""
+        """Draws how the old primary ends: before the promotion, a while after it, or paused and continued."""
         old = self.primary
-        # More often than not one that has the same number.
+        # Standbys with the old primary's number are chosen more often.
         new, = self.random.choices(self.standbys, [1 if "c" in (old, name) else 3 for name in self.standbys])
         way = self.random.choice(["immediate", "fast", "goes on", "goes on", "goes on", "paused", "kill"])
         cut = self.random.choice([None, None, 0.3, 1.0])
         restarted, crawls = self.random.random() < 0.3, self.random.random() < 0.6
         self.primary = new
-        # The other standby follows the new primary before anything else happens.
+        # The other standby follows the new primary before the next step.
         others = [name for name in self.standbys if name != new]
         self.standbys, self.down = others, [*self.down, old]
         step = "fail_over", old, new, way, self.random.choice([0.2, 0.7, 1.2, 3, 5]), cut, restarted, crawls
@@ -216,7 +226,7 @@ class Plan:
         return [*clocks, step, *(("follow", name, new) for name in others)]
 
     def fail_over_and_restart(self):
-        """The new primary is restarted in its first two seconds."""
+        """Restarts the new primary within two seconds of its promotion."""
         steps = self.fail_over()
         again = self.random.choice([("restart", self.primary, "fast", 0, {}), ("restart", self.primary, "immediate", 0, {}),
                                     ("kill", self.primary, 0), ("kill_one", self.primary)])  # fmt: skip
@@ -224,7 +234,7 @@ class Plan:
         return [*steps[: at + 1], again, *steps[at + 1 :]]
 
     def in_a_row(self):
-        """One promotion after the other, as soon as servers can be standbys again."""
+        """Promotes several servers in a row, each as soon as it can be a standby."""
         steps = []
         for _ in range(self.random.choice([2, 3])):
             if not self.standbys:
@@ -233,12 +243,12 @@ class Plan:
         return steps
 
     def start_above_and_renumber(self):
-        """What it was told of counts under each number, whatever the clock says."""
+        """Checks that flake_start_above binds the server under every number, even if its clock is set back."""
         seconds, back = self.random.choice([1, 3, 4.5]), self.random.choice([0, -0.5, -3])
         return [("start_above", "d", seconds), ("clock", "d", back), *self.renumber(), ("load", 0.5), *self.renumber()]
 
     def follow(self):
-        """A server that was primary becomes a standby of the present one."""
+        """Makes a former primary a standby of the current one."""
         name = self.down.pop(0)
         self.standbys.append(name)
         return [("follow", name, self.primary)]

@@ -1,5 +1,5 @@
-"""Transactions of random parts: IDs that are made now and inserted later, in savepoints that are rolled back, around errors
-that are caught, while others set clocks, and with questions for horizons in between."""
+"""Programs: transactions of random parts. They make IDs now and insert them later, inside savepoints that are rolled back and
+around errors that are caught, and ask for horizons in between."""
 
 import time
 
@@ -38,14 +38,14 @@ class Program:
         self.end()
 
     def end(self):
-        """Some are prepared, and left to whoever ends them."""
+        """Ends the transaction. Some are prepared, and any client may end them later."""
         client = self.client
         client.prepared += 1
         prepare = f"PREPARE TRANSACTION '{client.seed}_{client.prepared}p'"
         self.does(self.random.choice(["COMMIT"] * 6 + ["ROLLBACK", prepare, prepare]))
 
     def does(self, statement, *parameters):
-        """Returns whether the transaction goes on."""
+        """Runs a statement. Returns whether the transaction is still usable."""
         client = self.client
         batch = client.oracle.begin(client.node, client.database, "twitter", "program")
         with client.within(batch):
@@ -80,7 +80,7 @@ class Program:
         return False
 
     def insert_kept(self):
-        """IDs that this transaction has made before, maybe in a savepoint that was rolled back."""
+        """Inserts IDs that this transaction made earlier, perhaps in a savepoint that was rolled back."""
         kept, self.kept = self.kept, []
         return all(self.does(f"INSERT INTO tailed_{kind} VALUES (%s, %s)", text, token) for kind, token, text in kept)
 
@@ -96,7 +96,7 @@ class Program:
         return self.does(f"ROLLBACK TO s{to}")
 
     def error(self):
-        """IDs, and an error in the middle, which takes the transaction back to a savepoint."""
+        """Makes IDs in a statement that fails, then rolls back to a savepoint."""
         made = CALLS[self.kind()]
         if not self.savepoint():
             return False
@@ -125,7 +125,7 @@ class Program:
         return True
 
     def ask(self):
-        """A horizon, if anybody asks for any; seldom where consumers do."""
+        """Asks for a horizon if the database has a consumer, and less often if that reads often."""
         client = self.client
         consumer = client.node.consumers.get(client.database)
         if consumer is None or client.node.maker.recovers or self.random.random() > (consumer.pause or 0.3):

@@ -1,4 +1,4 @@
-"""Answers of servers instead of IDs, how long each refusal lasted, and whether the guarantee allows it."""
+"""Refusals: errors instead of IDs, how long each lasted, and whether the guarantee allows it."""
 
 import collections
 import datetime
@@ -8,29 +8,29 @@ import typing
 
 import psycopg
 
-# How far above all clocks IDs may begin: what is granted, and two seconds for each takeover, of which several follow each other.
+# How many seconds above all clocks IDs may have to begin: the granted time, and two seconds for each of several takeovers.
 AHEAD = 15
-# Errors for a client of a server that is killed, restarted, stopped or full.
+# Errors that a client gets from a server that is killed, restarted, stopped or full.
 OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300"}
 FULL = {"53100", "42501", "58030"}
-# Two-phase commit of another client's, cursors of a transaction that failed, and what a server refuses of a client's options.
+# Errors of prepared transactions of other clients, of cursors in a failed transaction, and of options that the server refuses.
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
 UNTIL = re.compile(r"has reached (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\+00")
-# The other reasons for which a server may say 55000: see src/error/variants.rs. The first one ends with the tick.
+# Other details of SQLSTATE 55000, see src/error/variants.rs. The first one lasts until the end of the tick.
 USED_UP = "has no more IDs in the current tick"
-CANCELLED = "57014"  # by the client: on a busy machine a statement may last. ending.py has a limit for servers that hang.
+CANCELLED = "57014"  # raised by our own cancels; ending.py finds servers that hang
 
 
 class Shut(typing.NamedTuple):
-    """Since when a server makes no IDs of a kind, although nothing has happened to it."""
+    """The time from which a server has refused IDs of a kind although nothing has happened to it."""
 
     undisturbed: tuple
     clock: float
-    limit: float  # by its clock
+    limit: float  # how long it may refuse, by its own clock
 
 
 class Refusals:
-    """Counts them, and how long each has lasted by the server's own clock."""
+    """Counts refusals, and how long each has lasted by the server's own clock."""
 
     def __init__(self, cluster):
         self.cluster, self.oracle = cluster, cluster.oracle
@@ -43,7 +43,7 @@ class Refusals:
         self.judge(node, error, "a connection")
 
     def judge(self, node, error, what):
-        """An answer that nothing explains is a failure."""
+        """Reports an error that no fault explains."""
         state = error.sqlstate
         self.counts[state or "connection lost"] += 1
         full = state in FULL and time.monotonic() - node.broken_disk < 10
@@ -80,7 +80,7 @@ class Refusals:
             self.oracle.fail(f"refused for no reason of the guarantee: {batch}: {error}")
 
     def look_at_time(self, node, batch, error, key):
-        """A server to which nothing happens makes IDs as soon as its clock is above all that was used, whatever it says."""
+        """Checks that a server makes IDs as soon as its clock is above all used time, if nothing else happens to it."""
         clock, tick = node.clock.now(), self.cluster.layouts[batch.kind].tick
         undisturbed = node.maker, node.clock.steps, node.disturbed, node.broken_disk, node.stopped.is_set()
         shut = self.shut.get(key)

@@ -1,4 +1,4 @@
-"""Runs plans, one after another, until the time is over."""
+"""Plays plans, one after another, until the time is over."""
 
 import time
 
@@ -7,6 +7,7 @@ from conftest import made_servers
 from . import ending, faults
 from .cluster import Cluster
 from .consumers import consumers
+from .lessees import lessees
 from .oracle import Oracle
 from .plan import Plan
 from .refusals import Refusals
@@ -15,12 +16,12 @@ from .workload import load_on
 
 
 def play(seed, steps, report):
-    """One plan on servers of its own."""
+    """Plays one plan on servers of its own."""
     began, oracle, plan = time.monotonic(), Oracle(), Plan(seed, steps)
     with made_servers() as make:
         cluster = Cluster(make, oracle, plan)
         cluster.refusals = Refusals(cluster)
-        with consumers(cluster, plan.tailed), load_on(cluster, list(cluster.nodes.values()), seed):
+        with consumers(cluster, plan.tailed), lessees(cluster, plan, seed), load_on(cluster, list(cluster.nodes.values()), seed):
             for step in plan.steps:
                 oracle.begins(step)
                 faults.attempt(cluster, step)
@@ -33,7 +34,8 @@ def play(seed, steps, report):
 
 
 def run(seed, seconds, steps):
-    """At least one plan, of seed, seed.1, seed.2 and so on. Where it is interrupted, the plans before count."""
+    """Plays the plans seed, seed.1, seed.2 and so on, at least one. If the run is interrupted, the report has the plans
+    before."""
     report, began, number = Report(), time.monotonic(), 0
     while True:
         name = f"{seed}.{number}" if number else seed

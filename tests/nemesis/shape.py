@@ -1,10 +1,10 @@
-"""How many nodes divide the IDs, and how many connections the other node has: its slots are many or few."""
+"""The shapes of deployments: how many nodes divide the IDs, and how many slots the other node has."""
 
 import typing
 
 
 class Shape(typing.NamedTuple):
-    """The numbers of a deployment, and the bits of layouts of few IDs, of which each slot of each node has one at least."""
+    """The numbers of a deployment, and the field widths of small layouts that still have an ID for each slot of each node."""
 
     nodes: int
     connections: int
@@ -12,6 +12,6 @@ class Shape(typing.NamedTuple):
     sequence: int
 
 
-# The second is what a division by all slots of all nodes, each with its own number of connections, rounds by much.
+# In the second shape, the division into parts and slots leaves large remainders.
 SHAPES = [Shape(8, 9, 4, 6), Shape(128, 246, 7, 12)]
-MOST_CONNECTIONS = 12  # of servers that have standbys, whose number never decreases
+MOST_CONNECTIONS = 12  # of servers with standbys, where the setting must not decrease

@@ -1,4 +1,4 @@
-"""Servers start again, with other settings and clocks that were set meanwhile."""
+"""Restarts of servers, with other settings, and with clocks that were set while the server was down."""
 
 import time
 
@@ -9,7 +9,7 @@ def starts(node):
 
 
 def relaunch(cluster, node, seconds=0, settings=(), **what):
-    """Its clock is set by so many seconds before."""
+    """Starts a server again, after its clock was set by some seconds."""
     if seconds:
         cluster.set_clock(node, node.clock.offset + seconds)
     starts(node)
@@ -26,7 +26,7 @@ def restart(cluster, node, mode, seconds, settings, **what):
 
 
 def renumber(cluster, node, number):
-    """Another number, which was nobody else's."""
+    """Restarts the server under another number that no other server uses."""
     number %= node.maker.count
     restart(cluster, node, "fast", 0, {"flake.node_id": number}, number=number)
 
@@ -50,6 +50,6 @@ def end(node, mode):
 
 
 def replace(node, server):
-    """Another server goes on as this node."""
+    """Puts another server in the place of this node."""
     node.past.append(node.server)
     node.server = server

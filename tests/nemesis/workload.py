@@ -1,4 +1,4 @@
-"""Clients that make IDs in every way, come back after they were thrown out, and tell the oracle what they got."""
+"""Clients that make IDs in every way, reconnect after errors, and report every ID to the oracle."""
 
 import contextlib
 import functools
@@ -14,29 +14,29 @@ from .failing import Failing
 from .layouts import BATCHED, CALLS, PLENTIFUL, SLOW, TAILED
 from .program import Program
 
-MOST_CLIENTS = 3  # of a server
+MOST_CLIENTS = 3  # for each server
 PUBLISH = "SELECT flake_publish_horizon()"
-PATIENCE = 3  # seconds, after which a statement is cancelled
+PATIENCE = 3  # seconds after which a statement is canceled
 HOSTILE = ["-c flake.node_id=1", "-c flake.node_count=1 -c flake.node_id=0", "-c flake.node_count=1024", "-c flake.node_id=x"]
-# Settings that sessions may have; most have none.
+# Settings that some sessions have.
 ORDINARY = ["synchronous_commit=off", "default_transaction_isolation=repeatable\\ read"]
 ROWS = "generate_series(1, %s) n"
 
 
 class Client:
-    """One after another, statements of a random kind on one server."""
+    """Runs statements of random kinds on one server, one at a time."""
 
     def __init__(self, cluster, node, seed, rank):
         self.cluster, self.oracle, self.node, self.rank = cluster, cluster.oracle, node, rank
         self.random = random.Random(seed)
         self.db, self.database, self.since, self.asked = None, None, None, 0.0
         self.prepared, self.patience = 0, PATIENCE
-        self.pool = []  # IDs that some later transaction inserts
+        self.pool = []  # IDs for later transactions to insert
         self.seed = seed.replace("/", "_")
 
     @property
     def works(self):
-        """A standby has one client, which it refuses or not."""
+        """Whether this client works now. A standby gets one client, whose statements it refuses until it is promoted."""
         return self.node.up and self.rank < (min(self.node.clients, 1) if self.node.maker.recovers else self.node.clients)
 
     def run(self, ends):
@@ -70,7 +70,7 @@ class Client:
 
     @contextlib.contextmanager
     def connected(self):
-        """As somebody whose settings are hostile, sometimes."""
+        """Connects, sometimes as a role with hostile settings or with hostile options."""
         self.database = self.random.choice(self.cluster.databases)
         options = {"dbname": self.database, "user": self.random.choice(["postgres", "postgres", "hostile"])}
         if "hostile" not in WITHOUT and self.random.random() < 0.2:
@@ -80,20 +80,21 @@ class Client:
         self.maker = self.node.maker
         connect = functools.partial(psycopg.connect, host=str(self.node.server.dir), autocommit=True, connect_timeout=30)
         with contextlib.ExitStack() as others:
-            # Connections that come and go before it have it take any of the slots.
+            # Short-lived connections before this one shift which slot it gets.
             for _ in range(self.random.choice([0, 0, 0, 0, 1, 3])):
                 others.enter_context(connect(user="postgres", dbname=self.database))
             db = connect(**options)
         with db:
             wait = self.random.choice(["0", "100ms", "1s", "2s"])
             db.execute(f"SET flake.max_clock_wait = '{wait}'")
-            # Cancels from here, as the alarm of a statement_timeout reads the clock, and libfaketime's clock allocates memory.
+            # The client cancels the statement itself: the alarm of a statement_timeout reads the clock, and libfaketime
+            # allocates memory there.
             self.patience = self.random.choice([PATIENCE] * 7 + [0.02])
             yield db
 
     @contextlib.contextmanager
     def watched(self):
-        """Tells the watch that a statement runs."""
+        """Tells the watch that a statement is running."""
         self.since, self.asked = time.monotonic(), 0.0
         try:
             yield
@@ -101,12 +102,12 @@ class Client:
             self.since = None
 
     def making(self, kind, what):
-        """Tells the oracle of a batch."""
+        """Registers a batch with the oracle."""
         return self.within(self.oracle.begin(self.node, self.database, kind, what))
 
     @contextlib.contextmanager
     def within(self, batch):
-        """After an error, the transaction is over, and the block of the `with` is left."""
+        """Runs a statement of a batch. An error rolls the transaction back and leaves the `with` block."""
         steps = self.node.clock.steps
         try:
             with self.watched():
@@ -149,14 +150,14 @@ class Client:
             self.returned(batch, self.db.execute(f"SELECT ({CALLS[kind]})::text FROM {ROWS}", (count,)).fetchall())
 
     def batch(self, kind, count):
-        """Many make the session run ahead of the clock, within its tick."""
+        """Makes many IDs, so that the session runs ahead of the clock within its tick."""
         kind = self.random.choice([kind for kind in BATCHED if kind in CALLS])
         count = self.random.choice([count, count, 2000])
         with self.making(kind, "batch") as batch:
             self.returned(batch, self.db.execute(f"SELECT flake_batch('{kind}', %s)::text", (count,)).fetchall())
 
     def cursor(self, kind, count):
-        """Fetches some rows now and some later, or after the transaction has ended."""
+        """Fetches some rows now and some later, perhaps after the transaction has ended."""
         hold = self.random.choice(["", "WITH HOLD"])
         with self.making(kind, f"cursor {hold}") as batch, self.db.transaction():
             self.db.execute(f"DECLARE made CURSOR {hold} FOR SELECT ({CALLS[kind]})::text FROM generate_series(1, {2 * count}) n")
@@ -168,7 +169,7 @@ class Client:
                 self.db.execute("CLOSE made")
 
     def inserted(self, batch, count):
-        """Into a table that is tailed, if there is one."""
+        """Inserts IDs into the kind's tailed table, or into the table of all others."""
         made = CALLS[batch.kind]
         if batch.kind in TAILED:
             insert = f"INSERT INTO tailed_{batch.kind} SELECT {made}, %s FROM {ROWS} RETURNING id::text"
@@ -182,18 +183,18 @@ class Client:
             self.inserted(batch, count)
 
     def burst(self, kind, count):
-        """As many rows as consumers may have to read at once."""
+        """Inserts more rows than a consumer usually reads at once."""
         self.insert(self.random.choice(PLENTIFUL), 1000)
 
     def roll_back(self, kind, count):
-        """IDs of what was rolled back count, of a savepoint as well."""
+        """IDs of rolled-back transactions and savepoints count as well."""
         with self.making(kind, "rolled back") as batch:
             self.db.execute("BEGIN; SAVEPOINT before")
             self.inserted(batch, count)
             self.db.execute(self.random.choice(["ROLLBACK TO before; COMMIT", "ROLLBACK"]))
 
     def prepare(self, kind, count):
-        """Some are left over, for whoever comes later."""
+        """Prepares a transaction. Some stay prepared until another client ends them."""
         self.prepared += 1
         name = f"{self.seed}_{self.prepared}"
         with self.making(kind, "two-phase commit") as batch:
@@ -207,14 +208,14 @@ class Client:
                     self.db.execute(f"{self.random.choice(['COMMIT', 'ROLLBACK'])} PREPARED '{gid}'")
 
     def block(self, kind, count):
-        """PL/pgSQL that commits in between; only the rows say which IDs it made."""
+        """Makes IDs in PL/pgSQL that commits in between. Only the rows show which IDs it made."""
         with self.making(kind, "block") as batch:
             self.db.execute(f"""DO $$ BEGIN FOR n IN 1..{count} LOOP
                 INSERT INTO kept VALUES ({batch.token}, '{kind}', {CALLS[kind]});
                 IF n % 3 = 0 THEN COMMIT; END IF; END LOOP; END $$""")
 
     def outbox(self, kind, count):
-        """Several kinds in one transaction, with a while in between."""
+        """Makes several kinds of IDs in one transaction, with pauses in between."""
         self.db.execute("BEGIN")
         for kind in self.random.choices(list(CALLS), k=self.random.choice([1, 2, 3])):
             kind = self.random.choice([kind, *TAILED])
@@ -224,7 +225,7 @@ class Client:
         self.db.execute("COMMIT")
 
     def cover(self, kind, count):
-        """IDs of another transaction, unless horizons may have passed them."""
+        """Makes IDs that another transaction inserts with flake_cover, unless a horizon has passed them by then."""
         kind = self.random.choice(list(TAILED))
         with self.making(kind, "cover") as batch:
             ids = self.db.execute(f"SELECT {CALLS[kind]} FROM {ROWS}", (count,)).fetchall()
@@ -235,7 +236,7 @@ class Client:
             self.cover_from_pool()
 
     def cover_from_pool(self):
-        """Maybe those of an earlier session, before the server has started or been promoted."""
+        """Inserts pooled IDs, perhaps from before a restart or a promotion."""
         self.random.shuffle(self.pool)
         kind, token, ids = self.pool.pop()
         key, _, covered = TAILED[kind]
@@ -244,17 +245,17 @@ class Client:
             self.db.execute(insert, (token, ids))
 
     def publish(self, kind, count):
-        """A horizon, which counts also where the transaction is rolled back."""
+        """Publishes a horizon, which stays published even if the transaction is rolled back."""
         with self.making("twitter", "publish"):
             self.db.execute(self.random.choice([PUBLISH, f"BEGIN; {PUBLISH}; ROLLBACK"]))
             self.node.published += 1
 
     def commit(self, kind, count):
-        """Of a transaction without IDs, whose time says nothing of theirs."""
+        """Commits a transaction without IDs."""
         self.db.execute("SELECT pg_current_xact_id()")
 
     def exit(self, kind, count):
-        """Ends by libc's exit()."""
+        """Ends the session by libc's exit()."""
         self.next(kind, count)
         library = self.cluster.exit_libraries[self.node.server.pg_config]
         self.db.execute(f"CREATE OR REPLACE FUNCTION pg_temp.leave(integer) RETURNS void STRICT LANGUAGE c "
@@ -264,7 +265,7 @@ class Client:
 
 
 class Watch:
-    """Cancels statements that last, and fails where a server does not answer."""
+    """Cancels statements that run for too long, and fails if a server does not respond."""
 
     def __init__(self, cluster, clients):
         self.cluster, self.clients, self.cancels = cluster, clients, Cancels()
@@ -290,9 +291,9 @@ class Watch:
 
 @contextlib.contextmanager
 def load_on(cluster, nodes, seed):
-    """Clients of each server, as many as work there at present, until the end of a `with`."""
+    """Runs clients on each server for the duration of a `with`; a `work` step decides how many of them are active."""
     clients = [Client(cluster, node, f"{seed}/{node.name}{n}", n) for node in nodes for n in range(MOST_CLIENTS)]
-    # A statement that lasts can be cancelled until all clients have ended.
+    # The watch stops after the clients, so that it can cancel their last statements.
     ends, unwatched = threading.Event(), threading.Event()
     threads = [threading.Thread(target=client.run, args=(ends,)) for client in clients]
     watch = threading.Thread(target=Watch(cluster, clients).run, args=(unwatched,))

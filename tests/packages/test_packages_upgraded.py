@@ -111,7 +111,7 @@ def upgrade(cluster, everybody, package, restart):
     cluster.assert_well(to)
 
 
-def test_upgrade():
+def test_packages_are_upgraded_without_a_lost_or_repeated_id():
     cluster = Cluster()
     readers = Readers(Database("early", *cluster.machines, attributes="standby"), READ)
     with Everybody(cluster.databases, readers) as everybody:

@@ -40,11 +40,11 @@ def broken(page, root):
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES, *ROOT.glob("*.md")}), ids=named)
-def test_in_the_repository(page):
+def test_links_lead_somewhere_in_the_repository(page):
     assert list(broken(page, ROOT)) == []
 
 
-def test_on_a_web_page():
+def test_links_lead_somewhere_on_a_web_page():
     """Each page is a document of HTML, beside the other files; the address of one is the base of its links."""
     pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
     files = {f"/{named(file)}" for top in ("docs", "examples") for file in (ROOT / top).rglob("*") if file.is_file()}
@@ -64,7 +64,7 @@ def test_anchors_are_the_same_everywhere(page):
     assert [name for name in anchors if "--" in name] == []
 
 
-def test_in_packages(tmp_path):
+def test_links_lead_somewhere_in_packages(tmp_path):
     subprocess.run(["scripts/package", "documentation", tmp_path], cwd=ROOT, check=True)
     pages = [*tmp_path.glob("*.md"), *tmp_path.glob("docs/**/*.md")]
     assert {str(page.relative_to(tmp_path)) for page in pages} >= {named(page) for page in PAGES}
@@ -77,7 +77,7 @@ def test_the_index_leads_to_every_page():
     assert sorted(map(named, pages - listed)) == [named(INDEX)]
 
 
-def test_llms_txt():
+def test_llms_txt_lists_every_page():
     """The index by the convention of llmstxt.org: a title, a quotation, sections of links with notes; FLAKE_ACCEPT writes it."""
     index, file = INDEX.read_text(), ROOT / "llms.txt"
     title, quotation, *sections = re.split(r"\n\n(?=> |## )", index.strip())

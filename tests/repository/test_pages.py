@@ -18,7 +18,7 @@ GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 LINKED = re.compile(r"\]\(((?:\.\./)+examples/[^)]*\.\w+)\)")
 
 
-def test_make_targets():
+def test_targets_of_make_that_are_named_exist():
     commands = [
         line.split("#")[0].split()
         for page in PAGES for language, block in blocks(page) if language == "sh" for line in block.splitlines()
@@ -67,5 +67,5 @@ def test_code_of_clients_is_from_the_examples():
     assert programs - {file for files in linked.values() for file in files} == set()
 
 
-def test_slips_and_what_notices_them_are_there():
+def test_slips_and_the_tests_that_notice_them_exist():
     assert list(mutants.faults()) == []

@@ -12,10 +12,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 import prose
 
 HABITS = tomllib.loads((ROOT / "tests/prose.toml").read_text())["habit"]
+QUOTES = '"' * 3
+QUOTES = '"' * 3
 SOURCES = {
     "page.md": "The list\nof which\n\n```sql\n-- of which\n```\n\n* That\n* of which\n",
     "code.rs": "/// The list\n/// of which\nlet of_which = 1;\n// That\n//\n// of which\n",
-    "code.py": 'text = "of which"\n"""The list\nof which"""\nx = 1\n# That\n\n# of which\n',
+    "code.py": f'text = "of which"\n{QUOTES}The list\nof which{QUOTES}\nx = 1\n# That\n\n# of which\n',
     "code.sql": "-- The list\n-- of which\nSELECT 'of which';\n-- That\n\n-- of which\n",
     "script": "#!/bin/sh\n# The list\n# of which\necho of which\n# That\n\n# of which\n",
 }
@@ -27,7 +29,7 @@ def test_each_habit_is_found(habit):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_sentences_continue_on_the_next_line_and_code_is_no_prose(tmp_path, name):
+def test_sentences_continue_on_the_next_line_and_code_is_not_prose(tmp_path, name):
     path = tmp_path / name
     path.write_text(SOURCES[name])
     texts = [text.lstrip("* ") for _, text in prose.paragraphs(path) if text]

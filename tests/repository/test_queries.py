@@ -26,7 +26,8 @@ def unqualified(query):
     query = re.sub(r"--.*|'[^']*'", "''", query)
     own = ELSEWHERE.union(*re.findall(r"(\w+)(?:\([\w, ]*\))? AS \(|\) (?:AS |WITH ORDINALITY )?(\w+)", query))
     query = re.sub(r"OPERATOR\((pg_catalog|\{\w+\})\.[^)]+\)|\bSET \w+ =", ",", query)
-    names = re.findall(r"(?<![\w.}])([a-z_]\w*)\(|::([a-z_]\w*)(?![\w.])|\b(?:FROM|JOIN|UPDATE|INTO) ([a-z_]\w*)(?![\w.(])", query)
+    relations = r"\b(?:FROM|JOIN|UPDATE|INTO) ([a-z_]\w*)(?![\w.(])"
+    names = re.findall(rf"(?<![\w.}}])([a-z_]\w*)\(|::([a-z_]\w*)(?![\w.])|{relations}", query)
     operators = re.findall(r"[\w)\]}] +([-+*/<>=~!@#%^&|?]+) +[\w(\[{$']", query)
     return {name for found in names for name in found if name} - own | set(operators)
 

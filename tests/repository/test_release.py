@@ -51,7 +51,7 @@ def copy(tmp_path):
     return Copy(tmp_path / "copy")
 
 
-def test_no_frozen_script_takes_the_place_of_the_one_that_is_built(copy):
+def test_a_built_script_takes_precedence_over_a_frozen_one(copy):
     """Where the objects of a version have changed since it was frozen, tests run on those that it has now. The compiler is one
     that compiles nothing."""
     copy.release("cut")

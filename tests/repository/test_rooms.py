@@ -83,7 +83,7 @@ def test_imports_go_down_the_list(crate):
     assert not [arrow for arrow in sorted(rooms) if order.index(arrow[0]) > order.index(arrow[1])]
 
 
-def test_no_circle(crate):
+def test_no_files_import_each_other_in_a_circle(crate):
     remaining = set(crate.arrows)
     # Arrows to files that import nothing any more, or from files that nothing imports, belong to no circle.
     while kept := {a for a in remaining if a[1] in {name for name, _ in remaining} and a[0] in {name for _, name in remaining}}:

@@ -24,7 +24,7 @@ def functions(path):
 
 
 @pytest.mark.parametrize("folder", ["src", "tests", "bench"])
-def test_they_are_short(folder):
+def test_files_and_functions_are_short(folder):
     files = [path for path in FILES if path.is_relative_to(ROOT / folder)]
     assert files
     assert [(str(path.relative_to(ROOT)), lines) for path in files if (lines := path.read_text().count("\n")) > 400] == []

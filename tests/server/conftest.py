@@ -149,6 +149,12 @@ class Server:
     def promote(self):
         self._cluster("promote")
 
+    def stop_receiving(self):
+        """This standby gets nothing that its primary writes from here on."""
+        self.sql("ALTER SYSTEM SET primary_conninfo = ''")
+        self.reload()
+        wait_until(lambda: not self.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"))
+
     def rewind(self, primary):
         self._cluster("rewind", primary.dir)
         # This server has to replay the WAL of pg_rewind's own queries, which a primary whose clock stands still does not flush.

@@ -88,7 +88,7 @@ def all_rows(nodes):
 
 
 @pytest.mark.matrix
-def test_three_nodes(own_servers):
+def test_consumers_of_three_nodes_lose_no_row(own_servers):
     nodes = three_nodes(own_servers)
     store = recipe(HEADING)[1]
     consumers = [Consumer(server, python(HEADING, "read_from_all_nodes")) for server in nodes]

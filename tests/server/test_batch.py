@@ -22,7 +22,7 @@ def peak_memory(db):
     "SELECT count(*), count(*) FILTER (WHERE id <= before) "
     "FROM (SELECT id, lag(id) OVER () AS before FROM (SELECT {} AS id) i) s",
 ], ids=["from", "select"])  # fmt: skip
-def test_memory_stays_flat(server, query):
+def test_a_large_batch_takes_no_more_memory(server, query):
     with server.connect() as db:
         db.execute("SET max_parallel_workers_per_gather = 0; SET jit = off; SET work_mem = '1MB'")
         assert db.execute(query.format("flake_batch('twitter', 1000)")).fetchone() == (1000, 0)
@@ -31,7 +31,7 @@ def test_memory_stays_flat(server, query):
         assert peak_memory(db) - before < 8, "ten million IDs take 80 MB"
 
 
-def test_many_sessions(server):
+def test_batches_of_many_sessions_never_share_an_id(server):
     server.sql("CREATE UNLOGGED TABLE batched (id bigint PRIMARY KEY)")
     script = """
         INSERT INTO batched SELECT flake_batch('twitter', 500);
@@ -84,7 +84,7 @@ def test_a_batch_waits_for_tick_after_tick(servers):
         wait_until(nearly_all_are_used)
 
 
-def test_cancel(servers):
+def test_a_batch_can_be_canceled_while_it_waits_and_while_it_runs(servers):
     """With a clock that stands still, in the middle of waiting; with one that goes, in the middle of making."""
     stands, goes = "2026-06-01 12:00:00", "@2026-06-01 12:00:10"
     server = servers(clock=stands)
@@ -96,7 +96,7 @@ def test_cancel(servers):
         assert server.value("SELECT count(DISTINCT id) FROM flake_batch('twitter', 1000) id") == 1000
 
 
-def test_no_batch_in_recovery(servers):
+def test_a_batch_is_refused_in_recovery(servers):
     primary = servers()
     standby = servers(standby_of=primary)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):

@@ -58,7 +58,7 @@ def assert_no_place_is_empty(page):
 
 
 @pytest.mark.matrix
-def test_all_parts(small, tmp_path):
+def test_all_parts_of_the_benchmarks_run(small, tmp_path):
     import consumers
     import contestants
     import filters

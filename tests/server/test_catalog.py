@@ -38,7 +38,7 @@ def notices(db):
     return found
 
 
-def test_an_older_snapshot(server, database):
+def test_a_layout_is_found_by_an_older_snapshot(server, database):
     """Layouts are read from the newest catalog, even if the transaction sees older tables."""
     with server.connect(dbname=database) as db, server.connect(dbname=database) as other:
         create(other, "gone", like="si")
@@ -51,7 +51,7 @@ def test_an_older_snapshot(server, database):
 
 
 @pytest.mark.parametrize("database", ["", "ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C'"], indirect=True)
-def test_servers_that_are_no_layouts(server, database):
+def test_servers_that_are_not_layouts_do_not_hide_others(server, database):
     """One whose VERSION is wrong, one without, one whose name is not ASCII: the others are shown and used."""
     with server.connect(dbname=database) as db:
         seen = notices(db)
@@ -75,7 +75,7 @@ def test_servers_that_are_no_layouts(server, database):
         assert db.execute("SELECT count(*) FROM flake_check() WHERE ok IS NULL").fetchone() is not None
 
 
-def test_a_built_in_layout_of_the_same_name(server, database):
+def test_a_custom_layout_with_a_built_in_name_is_not_used(server, database):
     """All have been there since the first release, so a custom one was renamed or made by hand. tests/libraries has a library for
     which all are later ones."""
     with server.connect(dbname=database) as db:
@@ -119,7 +119,7 @@ def test_definitions_are_stored_whole(server, database):
 @pytest.mark.parametrize(("type", "column", "call"), [
     ("flake_parts", "worker", "flake_decode(1)"), ("sno_parts", "metabyte", "flake_decode('2222222222222222'::sno)"),
 ])  # fmt: skip
-def test_a_row_type_that_was_altered(server, database, type, column, call):
+def test_an_altered_row_type_is_an_error(server, database, type, column, call):
     with server.connect(dbname=database) as db:
         for alter in [f"ALTER ATTRIBUTE {column} TYPE text", "ADD ATTRIBUTE more text", f"DROP ATTRIBUTE {column}",
                       f"DROP ATTRIBUTE {column}, ADD ATTRIBUTE {column} bigint"]:  # fmt: skip
@@ -177,7 +177,7 @@ SHADOWED = [
 ]  # fmt: skip
 
 
-def test_names_that_others_have_taken(server, database):
+def test_names_on_the_callers_search_path_are_not_called(server, database):
     """Functions and operators before pg_catalog in the caller's search_path are not called."""
     with server.connect(dbname=database) as db:
         db.execute(SHADOWS)
@@ -192,7 +192,7 @@ def test_names_that_others_have_taken(server, database):
             assert pytest.raises(psycopg.Error, db.execute, call).value.sqlstate in ("22023", "2BP01")
 
 
-def test_thousands_of_layouts(server, database):
+def test_thousands_of_layouts_are_found_and_take_little_memory(server, database):
     """Everything that grows with their number stays small, and each is found."""
     with server.connect(dbname=database) as db:
         db.execute("""

@@ -57,7 +57,7 @@ def test_a_server_that_is_well_and_asking_changes_nothing(node_1_of_4):
             assert wrong(db) == []
 
 
-def test_whatever_the_search_path_finds(server):
+def test_the_result_does_not_depend_on_the_search_path(server):
     with server.connect() as db:
         db.execute("CREATE SCHEMA evil; CREATE DOMAIN evil.text AS int; CREATE TABLE evil.pg_attrdef ()")
         db.execute("CREATE FUNCTION evil.count(oid) RETURNS bigint LANGUAGE sql RETURN 1 / 0")
@@ -69,7 +69,7 @@ def test_whatever_the_search_path_finds(server):
         assert wrong(db) == []
 
 
-def test_in_a_database_of_another_encoding(server):
+def test_it_works_in_a_database_of_another_encoding(server):
     server.sql("CREATE DATABASE latin1 ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     with server.connect(dbname="latin1") as db:
         db.execute("CREATE EXTENSION flake")
@@ -78,7 +78,7 @@ def test_in_a_database_of_another_encoding(server):
         assert findings(db)["end of layouts"][1].startswith("si ends in ")
 
 
-def test_a_role_that_sees_little(servers):
+def test_a_role_that_sees_little_gets_the_same_result(servers):
     """Nothing that it cannot see is needed."""
     server = servers("wal_level=logical")
     server.sql("CREATE ROLE nobody LOGIN; CREATE TABLE secret (id bigint DEFAULT flake_next('si'))")
@@ -92,7 +92,7 @@ def test_a_role_that_sees_little(servers):
     assert seen["end of layouts"][1].startswith("si ends in ")
 
 
-def test_the_default_number(servers):
+def test_the_default_number_is_wrong_if_other_servers_make_ids(servers):
     """It is enough for a primary and its standbys, as docs/how-to/high-availability.md says, unless these make IDs too."""
     primary = servers("wal_level=logical")
     primary.sql("CREATE ROLE nobody LOGIN")
@@ -119,7 +119,7 @@ def test_the_default_number(servers):
         assert server.sql("SELECT DISTINCT ok FROM flake_check()") == [(True,)]
 
 
-def test_settings_that_are_not_in_force(node_1_of_4):
+def test_settings_that_wait_for_a_restart_are_named(node_1_of_4):
     server = node_1_of_4
     server.restart()
     server.sql("SELECT flake_next('twitter')")
@@ -146,7 +146,7 @@ def test_settings_that_are_not_in_force(node_1_of_4):
         db.execute("DROP TABLE used")
 
 
-def test_settings_that_were_never_valid(servers):
+def test_settings_that_were_never_valid_are_named(servers):
     server = servers("flake.node_id=7", "flake.node_count=7")
     with server.connect() as db:
         assert wrong(db) == ["node number", "settings", "shares"]
@@ -157,7 +157,7 @@ def test_settings_that_were_never_valid(servers):
 
 
 @pytest.mark.parametrize("who", [{"options": "-c flake.node_id=0"}, {"user": "shadowed"}], ids=["client", "role"])
-def test_a_session_that_is_told_something_else(node_1_of_4, who):
+def test_a_session_whose_settings_hide_the_servers_cannot_tell(node_1_of_4, who):
     server = node_1_of_4
     server.sql("DROP ROLE IF EXISTS shadowed; CREATE ROLE shadowed LOGIN; ALTER ROLE shadowed SET flake.node_id = 0")
     server.restart()
@@ -173,7 +173,7 @@ def test_a_session_that_is_told_something_else(node_1_of_4, who):
         server.sql("SELECT flake_next('twitter')")
 
 
-def test_shares(servers):
+def test_layouts_without_a_share_for_each_session_are_named(servers):
     server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
     with server.connect() as db:
         ok, detail, hint = findings(db)["shares"]
@@ -198,7 +198,7 @@ def test_shares(servers):
     assert check(server, "shares")[0]
 
 
-def test_less_than_one_id_in_16_microseconds(servers):
+def test_a_used_layout_with_less_than_one_id_in_16_microseconds_is_named(servers):
     """In a layout that is used: it counts what a session has, which the numbers of nodes and of connections decide."""
     server = servers("max_connections=100")
     rate_of = "SELECT session_ids_per_second FROM flake_layouts WHERE name = '{}'"
@@ -228,7 +228,7 @@ def test_less_than_one_id_in_16_microseconds(servers):
     assert server.value("SELECT count(*) FROM flake_layouts WHERE session_ids_per_second IS NOT NULL AND NOT generates") == 0
 
 
-def test_a_layout_whose_definition_was_changed(servers):
+def test_a_layout_whose_definition_was_changed_is_named(servers):
     server = servers()
     with server.connect() as db:
         db.execute("SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
@@ -241,7 +241,7 @@ def test_a_layout_whose_definition_was_changed(servers):
         assert hint.startswith("Undo the change")
 
 
-def test_end_of_layouts(servers):
+def test_layouts_that_end_soon_are_named(servers):
     server = servers()
     with server.connect() as db:
         db.execute("SET timezone = 'UTC'")
@@ -269,7 +269,7 @@ def test_end_of_layouts(servers):
         assert findings(db)["end of layouts"][0]
 
 
-def test_a_clock_that_was_ahead(servers):
+def test_time_that_a_clock_ahead_has_used_is_named(servers):
     server = servers(clock="+3600")
     with server.connect() as db:
         db.execute("SELECT flake_next('twitter')")
@@ -287,7 +287,7 @@ def test_a_clock_that_was_ahead(servers):
         assert wrong(db) == []
 
 
-def test_a_last_value_that_was_set_back(servers):
+def test_a_last_value_that_was_set_back_is_named_until_the_next_ids(servers):
     """Of the two, pg_upgrade takes along the greater one. The next IDs write both."""
     server = servers()
     server.sql("SELECT flake_next('twitter')")
@@ -300,7 +300,7 @@ def test_a_last_value_that_was_set_back(servers):
     assert server.sql("SELECT last_value FROM flake_mark") == server.sql("SELECT last_value FROM flake_mark_until")
 
 
-def test_a_library_of_another_version(servers):
+def test_a_library_of_another_version_is_named(servers):
     server = servers()
     put_other_version(server)
     with server.connect() as db:
@@ -312,7 +312,7 @@ def test_a_library_of_another_version(servers):
     assert check(server, "library")[0]
 
 
-def test_no_control_block(servers):
+def test_a_missing_control_block_is_named(servers):
     server = servers()
     server.restart()
     server.sql(f"CREATE FUNCTION take_shared_memory() RETURNS void LANGUAGE c AS '{server.compile('greedy', GREEDY)}'")

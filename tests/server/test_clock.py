@@ -139,7 +139,7 @@ def test_statement_timeout_ends_a_wait(waiting_for_days):
     assert len(ids(db, 10)) == 10
 
 
-def test_terminated_while_waiting(server, waiting_for_days):
+def test_a_waiting_session_can_be_terminated(server, waiting_for_days):
     db = waiting_for_days
 
     def terminate():
@@ -166,7 +166,7 @@ def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, t
     assert late == [(200_000, 0, 0)]
 
 
-def test_a_clock_before_the_epoch(advanced):
+def test_a_clock_before_the_epoch_is_named_in_the_error(advanced):
     """Of a server that starts before its clock is synchronized. It says so, not that the time is out of range."""
     advanced.sql("CREATE TABLE t (id bigint DEFAULT flake_next('snowflake'))")
     with advanced.connect(options="-c timezone=UTC") as db:

@@ -61,7 +61,7 @@ def test_no_id_of_sessions_for_one_transaction_is_made_twice(server, layout):
     check(server, layout, 3200 * RECONNECTING)
 
 
-def test_one_node_of_1024(servers):
+def test_one_node_of_1024_makes_no_id_twice(servers):
     server = servers("flake.node_count=1024", "flake.node_id=67")
     make_table(server, "twitter")
     server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)

@@ -63,7 +63,7 @@ KINDS = {
 
 @pytest.mark.parametrize("rows", [0, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_converted_and_undone(db, kind, rows):
+def test_a_conversion_can_be_undone(db, kind, rows):
     db.execute("CREATE DOMAIN positive AS bigint")
     db.execute(f"CREATE TABLE t ({KINDS[kind]}, x int)")
     if kind != "a domain":
@@ -83,7 +83,7 @@ def test_converted_and_undone(db, kind, rows):
 
 @pytest.mark.parametrize("kind", ["serial", "identity", "identity by default", "downwards"])
 @pytest.mark.parametrize("last", ["setval('{}', 50, false)", "setval('{}', 50)", "nextval('{}')", "1"])
-def test_a_sequence_goes_on(db, kind, last):
+def test_an_undone_conversion_continues_the_sequence(db, kind, last):
     for table in ["t", "same"]:
         db.execute(f"CREATE TABLE {table} ({KINDS[kind]})")
         sequence = db.execute(f"SELECT pg_get_serial_sequence('{table}', 'id')").fetchone()[0]
@@ -116,7 +116,7 @@ def test_an_identity_column_continues(db, last, is_called, options, next):
     assert db.execute("SELECT last_value, is_called FROM t_id_seq").fetchone() == (next, False)
 
 
-def test_a_key_without_a_default(db):
+def test_a_key_without_a_default_is_converted(db):
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (-5), (900)")
     first, undo = convert(db)
     assert insert(db) >= first
@@ -133,7 +133,7 @@ PARTITIONED = """
 
 
 @pytest.mark.parametrize("kind", ["serial", "identity", "identity by default"])
-def test_partitions(db, kind):
+def test_all_partitions_get_the_default(db, kind):
     """All of them get the default, so that it counts for rows that are inserted there too."""
     db.execute(PARTITIONED.format(KINDS[kind]))
     [insert(db) for _ in range(10)]
@@ -145,7 +145,7 @@ def test_partitions(db, kind):
     assert insert(db) < first
 
 
-def test_inheritance(db):
+def test_children_of_a_table_get_the_default(db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)")
     [insert(db, table) for table in ["t", "child", "child"]]
     before = described(db)
@@ -155,7 +155,7 @@ def test_inheritance(db):
     assert described(db) == before
 
 
-def test_a_key_of_a_child_counts(db):
+def test_a_key_of_a_child_must_be_below_the_first_id(db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)")
     db.execute("INSERT INTO child VALUES (4000000000000000000)")
     refused(db, "55000", "Its greatest ID is 4000000000000000000, and the next ID", "instagram")
@@ -220,7 +220,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("setup, expected", [pytest.param(row[0], row[1:], id=row[0][:70]) for row in REFUSED])
-def test_refused(db, setup, expected):
+def test_keys_that_cannot_become_ids_are_refused(db, setup, expected):
     db.execute(setup)
     before = described(db)
     refused(db, *expected)
@@ -229,7 +229,7 @@ def test_refused(db, setup, expected):
 
 @pytest.mark.parametrize("kind, is_meant", [
     ("int", True), ("smallint", True), ("narrow", True), ("bigint", False), ("text", False)])  # fmt: skip
-def test_columns_that_look_like_references(db, kind, is_meant):
+def test_columns_that_look_like_references_are_named(db, kind, is_meant):
     """PostgreSQL does not know that they refer to the key, so they do not keep it from being converted."""
     db.execute(f"""
         CREATE DOMAIN narrow AS int4; CREATE TABLE orders (id bigserial PRIMARY KEY, order_id bigint);
@@ -244,13 +244,13 @@ def test_columns_that_look_like_references(db, kind, is_meant):
     assert shown == ([named] if is_meant else [])
 
 
-def test_foreign_tables(db):
+def test_foreign_tables_are_refused(db):
     db.execute("CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER other FOREIGN DATA WRAPPER nothing")
     db.execute("CREATE FOREIGN TABLE t (id bigint) SERVER other")
     refused(db, "42809", "It is a foreign table.", "converts tables")
 
 
-def test_no_such_table(db):
+def test_a_missing_table_is_an_error(db):
     pytest.raises(psycopg.errors.UndefinedTable, convert, db)
     refused(db, "42809", "It does not exist.", "converts tables", table="0")
 
@@ -263,7 +263,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("layout, sqlstate, detail, hint", LAYOUTS)
-def test_layouts_that_cannot_go_on(db, layout, sqlstate, detail, hint):
+def test_layouts_whose_ids_would_be_below_the_keys_are_refused(db, layout, sqlstate, detail, hint):
     with contextlib.suppress(psycopg.errors.DuplicateObject):
         db.execute("""SELECT flake_create_layout('tagged', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "t", "role": "timestamp", "bits": 41}, {"name": "w", "role": "worker", "bits": 6},
@@ -273,14 +273,14 @@ def test_layouts_that_cannot_go_on(db, layout, sqlstate, detail, hint):
 
 
 @pytest.mark.parametrize("layout, message", [("yitter", "cannot make IDs"), ("twiter", "does not exist")])
-def test_layouts_that_make_no_ids(db, layout, message):
+def test_layouts_that_make_no_ids_are_refused(db, layout, message):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY)")
     error = pytest.raises(psycopg.errors.InvalidParameterValue, convert, db, layout=layout).value
     assert message in error.diag.message_primary
 
 
 @pytest.mark.parametrize("layout", ["si", "snowflake", "instagram", "own", "base64id"])
-def test_other_layouts(db, layout):
+def test_other_layouts_convert_too(db, layout):
     with contextlib.suppress(psycopg.errors.DuplicateObject):
         db.execute("""SELECT flake_create_layout('own', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')""")
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY)")
@@ -290,7 +290,7 @@ def test_other_layouts(db, layout):
     assert db.execute("SELECT flake_timestamp(%s, %s) > now() - interval '1 min'", (first, layout)).fetchone() == (True,)
 
 
-def test_twice(db):
+def test_a_second_conversion_changes_the_layout(db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY)")
     convert(db)
     refused(db, "55000", "calls flake already", "DROP DEFAULT first")
@@ -300,7 +300,7 @@ def test_twice(db):
     assert insert(db, "u") == 1
 
 
-def test_after_what_helps(db):
+def test_the_remedies_of_the_errors_help(db):
     """flake_start_above, for keys that are a few seconds ahead."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '2 s'))")
     error = pytest.raises(psycopg.Error, convert, db).value
@@ -309,7 +309,7 @@ def test_after_what_helps(db):
     assert first > db.execute("SELECT max(id) FROM t").fetchone()[0]
 
 
-def test_it_takes_a_timeout_and_new_snapshots(db):
+def test_it_needs_a_lock_timeout_and_new_snapshots(db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); SET lock_timeout = 0")
     refused(db, "55000", "lock_timeout is 0", "SET LOCAL lock_timeout")
     db.execute("SET lock_timeout = '2s'")
@@ -319,7 +319,7 @@ def test_it_takes_a_timeout_and_new_snapshots(db):
         db.execute("ROLLBACK")
 
 
-def test_who_may(server, db):
+def test_only_the_owner_may_convert(server, db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); GRANT ALL ON t TO PUBLIC")
     db.execute("CREATE ROLE other LOGIN; CREATE ROLE member LOGIN; CREATE ROLE owner; GRANT owner TO member")
     schema, = db.execute("SELECT current_schema").fetchone()
@@ -347,7 +347,7 @@ def test_rows_that_a_policy_hides_are_not_overlooked(server, db):
         assert hidden.execute("SHOW row_security").fetchone() == ("on",)
 
 
-def test_what_is_in_front_of_the_catalog(db):
+def test_names_in_front_of_the_catalog_are_not_used(db):
     """Nobody's own tables, functions and operators are used instead of PostgreSQL's, nor their names changed."""
     db.execute("""CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE pg_class (); CREATE TABLE pg_constraint ();
         CREATE FUNCTION max(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1/0::bigint';
@@ -360,7 +360,7 @@ def test_what_is_in_front_of_the_catalog(db):
     assert db.execute("SHOW search_path").fetchone() == (f"{schema}, public, pg_catalog",)
 
 
-def test_odd_names(db):
+def test_odd_names_are_quoted(db):
     name, column = "\"a.\"\"b'c \u00e9\"", '"i d"'
     db.execute(f"CREATE TABLE {name} ({column} bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
     before = described(db)
@@ -372,7 +372,7 @@ def test_odd_names(db):
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_other_encodings(server, encoding):
+def test_names_in_other_encodings_are_kept(server, encoding):
     database = f"in_{encoding.lower()}"
     server.sql(f"CREATE DATABASE {database} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
     with server.connect(dbname=database, client_encoding=encoding if encoding == "LATIN1" else "UTF8") as db:

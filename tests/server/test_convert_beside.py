@@ -21,7 +21,7 @@ def db(server):
         yield db
 
 
-def test_behind_a_long_query(server, db):
+def test_it_gives_up_behind_a_long_query(server, db):
     """Sessions that wait behind it continue after lock_timeout, and the table is as before."""
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10)")
     db.execute("SET lock_timeout = '1s'")
@@ -54,7 +54,7 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
         refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
 
 
-def test_a_key_that_comes_while_it_waits_for_the_lock(server, db):
+def test_it_finds_a_key_that_comes_while_it_waits_for_the_lock(server, db):
     """It looks again, so that no key is above the first ID."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
     schema, = db.execute("SELECT current_schema").fetchone()
@@ -69,7 +69,7 @@ def test_a_key_that_comes_while_it_waits_for_the_lock(server, db):
             refused(db, "55000", "Its greatest ID is 4000000000000000000", "instagram")
 
 
-def test_two_at_once(server, db):
+def test_two_at_once_wait_for_each_other(server, db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); SET lock_timeout = '30s'")
     schema, = db.execute("SELECT current_schema").fetchone()
     with server.connect() as other:
@@ -84,7 +84,7 @@ def test_two_at_once(server, db):
             refused(db, "55000", "calls flake already", "DROP DEFAULT first")
 
 
-def test_while_others_insert(server, db):
+def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
     """Each row has the number of the sequence or an ID, and those that were made after the switch are all above its first ID."""
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
     schema, = db.execute("SELECT current_schema").fetchone()
@@ -111,7 +111,7 @@ def test_while_others_insert(server, db):
     assert rows[:2] == (sum(made), 0) and rows[2] > 200
 
 
-def test_ids_for_rows_that_exist(server, db):
+def test_existing_rows_get_ids_of_their_time(server, db):
     """By the query of the page, twice alike, while others insert: none exists twice, and each is in the tick of its row."""
     db.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp())")
     # Some ticks have many rows.
@@ -147,7 +147,7 @@ def test_ids_for_rows_that_exist(server, db):
     assert total == different > count
 
 
-def test_on_a_standby(own_servers):
+def test_a_standby_refuses(own_servers):
     primary = own_servers()
     primary.sql("CREATE TABLE t (id bigserial PRIMARY KEY)")
     standby = own_servers(standby_of=primary)

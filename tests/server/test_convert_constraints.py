@@ -12,7 +12,7 @@ def db(server):
         yield db
 
 
-def test_constraints_that_allow_the_ids(db):
+def test_constraints_of_the_key_must_allow_the_ids(db):
     """Of those that are of other columns too, nothing can be said before there is a row."""
     db.execute("""
         CREATE DOMAIN positive AS bigint CHECK (VALUE > 0);
@@ -22,7 +22,7 @@ def test_constraints_that_allow_the_ids(db):
     assert insert(db) >= first
 
 
-def test_constraints_that_call_what_somebody_has_written(db):
+def test_constraints_that_call_functions_of_users_are_not_evaluated(db):
     """They may do anything, and may need the search_path of who inserts rows."""
     db.execute("""
         CREATE TABLE limits (most bigint); INSERT INTO limits VALUES (9223372036854775807); CREATE TABLE calls ();

@@ -36,7 +36,7 @@ def db(server, session):
 
 @every_session
 @pytest.mark.parametrize("kind, at", [("timestamptz", "created_at AS at"), ("timestamp", WITHOUT_ZONE)])
-def test_the_times_of_rows(db, session, kind, at):
+def test_rows_get_ids_of_their_times(db, session, kind, at):
     """Compared as texts of UTC for each type of the column, because both zones of the session would be wrong alike."""
     assert WITHOUT_ZONE in PAGE.read_text()
     db.execute(f'''CREATE TABLE "Posts" (id bigserial PRIMARY KEY, created_at {kind} NOT NULL);
@@ -52,7 +52,7 @@ def test_the_times_of_rows(db, session, kind, at):
 
 
 @every_session
-def test_a_late_row(db, session):
+def test_a_late_row_gets_a_free_id_of_its_time(db, session):
     """It has the time of its row, and another ID where the first one is taken."""
     db.execute(session.named(f"""CREATE TABLE orders (id bigint PRIMARY KEY, item text, created_at timestamptz);
         {statement("A late row", "CREATE FUNCTION insert_late")}"""))
@@ -68,7 +68,7 @@ def test_a_late_row(db, session):
 
 
 @every_session
-def test_down_to_another_layout(db, session):
+def test_keys_can_be_moved_to_a_narrower_layout(db, session):
     """Rows of twitter get keys of si: of the same time, in the same order, and not rounded by JavaScript."""
     db.execute("CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     db.execute("INSERT INTO notes SELECT FROM generate_series(1, 5000)")
@@ -84,7 +84,7 @@ def test_down_to_another_layout(db, session):
 
 
 @every_session
-def test_the_key_that_is_rounded(db, session):
+def test_a_key_that_a_client_rounds_finds_no_row(db, session):
     """A program that keeps 53 bits does not delete the row that the page inserts, and the page's query shows it."""
     insert, = (block for block in pages.recipe(PAGE, "Look at these before") if "OVERRIDING" in block)
     db.execute(session.named(insert.replace("CREATE EXTENSION flake;", "")))
@@ -96,7 +96,7 @@ def test_the_key_that_is_rounded(db, session):
 
 
 @every_session
-def test_columns_with_keys(db, session):
+def test_the_query_finds_columns_that_contain_keys(db, session):
     """By their values, also among keys of other tables; none that has a foreign key or other values."""
     db.execute(session.named(statement("Look at these before", "CREATE FUNCTION columns_with_keys")))
     db.execute('''CREATE TABLE "Keys" ("The id" bigint PRIMARY KEY);

@@ -41,7 +41,7 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
     "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')",
     "flake_cover(sno_min(now() + '1 min'))",
 ])  # fmt: skip
-def test_it_is_ahead_of_the_clock(server, writer, tailer, call):
+def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
     """Read by a layout that has not made it, an ID would hold a horizon that has passed it."""
     server.sql("""SELECT flake_create_layout('like_unix', '{"like": "twitter", "epoch": "1970-01-01T00:00:00Z"}')
                   WHERE NOT EXISTS (SELECT FROM flake_layouts WHERE name = 'like_unix')""")
@@ -53,7 +53,7 @@ def test_it_is_ahead_of_the_clock(server, writer, tailer, call):
     writer.execute("COMMIT")
 
 
-def test_it_is_an_expression(writer, tailer):
+def test_it_returns_the_id(writer, tailer):
     id = make(writer)
     writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
     assert holds(tailer, id)
@@ -64,7 +64,7 @@ def test_it_is_an_expression(writer, tailer):
 
 
 @pytest.mark.parametrize("make, kind, passes", [("flake_next('twitter')", "bigint", passes), ("sno_next()", "sno", passes_sno)])
-def test_too_late(writer, tailer, make, kind, passes):
+def test_an_id_below_a_horizon_is_refused(writer, tailer, make, kind, passes):
     id = one(writer, f"SELECT {make}")
     assert passes(tailer, id)
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
@@ -77,7 +77,7 @@ def test_too_late(writer, tailer, make, kind, passes):
     assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
-def test_a_refusal_leaves_nothing_that_holds(writer, tailer):
+def test_a_refused_id_does_not_hold_the_horizon(writer, tailer):
     id = make(writer)
     assert passes(tailer, id)
     before = horizon(tailer)
@@ -91,7 +91,7 @@ def test_a_refusal_leaves_nothing_that_holds(writer, tailer):
     assert horizon(tailer) >= before
 
 
-def test_sno(writer, tailer):
+def test_a_covered_sno_holds_it(writer, tailer):
     id = one(writer, "SELECT sno_next()::text")
     writer.execute("BEGIN")
     assert one(writer, f"SELECT flake_cover('{id}'::sno)::text") == id
@@ -100,7 +100,7 @@ def test_sno(writer, tailer):
     assert passes_sno(tailer, id)
 
 
-def test_an_earlier_one_than_the_transaction_has_made(writer, tailer):
+def test_an_earlier_id_than_the_transactions_own_holds_it(writer, tailer):
     pool = [row[0] for row in writer.execute("SELECT flake_batch('twitter', 10)").fetchall()]
     writer.execute("BEGIN")
     own = make(writer)
@@ -112,7 +112,7 @@ def test_an_earlier_one_than_the_transaction_has_made(writer, tailer):
     assert passes(tailer, own)
 
 
-def test_a_savepoint_that_is_rolled_back(writer, tailer):
+def test_a_savepoint_that_is_rolled_back_still_holds_it(writer, tailer):
     id = make(writer)
     writer.execute("BEGIN; SAVEPOINT s")
     writer.execute("SELECT flake_cover(%s)", (id,))
@@ -122,7 +122,7 @@ def test_a_savepoint_that_is_rolled_back(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_prepared(writer, tailer):
+def test_a_prepared_transaction_still_holds_it(writer, tailer):
     id = make(writer)
     writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id})); PREPARE TRANSACTION 'covered'")
     assert holds(tailer, id)
@@ -130,7 +130,7 @@ def test_prepared(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_a_cursor_that_outlives_its_transaction(writer, tailer):
+def test_a_cursor_that_outlives_its_transaction_covers_all_its_ids(writer, tailer):
     """WITH HOLD makes its IDs at the end of the transaction at the latest."""
     writer.execute("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT")
     id = one(writer, "FETCH 1 FROM ids")
@@ -143,7 +143,7 @@ def test_a_cursor_that_outlives_its_transaction(writer, tailer):
         writer.execute(f"INSERT INTO outbox VALUES (flake_cover({late}))")
 
 
-def test_a_procedure_that_keeps_an_id_over_a_commit(writer, tailer):
+def test_a_procedure_covers_an_id_again_after_a_commit(writer, tailer):
     writer.execute("""CREATE PROCEDURE keep(INOUT id bigint) LANGUAGE plpgsql AS $$ BEGIN
                           id := flake_next('twitter'); COMMIT; PERFORM flake_cover(id); INSERT INTO outbox VALUES (id);
                           PERFORM set_config('kept.id', id::text, false); PERFORM pg_advisory_lock_shared(1);
@@ -152,7 +152,7 @@ def test_a_procedure_that_keeps_an_id_over_a_commit(writer, tailer):
     assert passes(tailer, int(one(writer, "SELECT current_setting('kept.id')")))
 
 
-def test_ticks_of_a_second(own_servers):
+def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers):
     """The clock stands where the horizon was asked in the tick of an ID, before it, and after it."""
     server = own_servers(clock=running(-7200))
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")

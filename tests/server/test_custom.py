@@ -44,7 +44,7 @@ def test_the_next_statement_of_another_session_sees_it(two_sessions):
         two.execute("SELECT flake_next('mine')")
 
 
-def test_what_is_not_committed_is_not_seen(two_sessions):
+def test_a_layout_that_is_not_committed_is_not_seen(two_sessions):
     one, two = two_sessions
     one.execute("BEGIN")
     create(one, "mine")
@@ -57,7 +57,7 @@ def test_what_is_not_committed_is_not_seen(two_sessions):
             epoch(db, "mine")
 
 
-def test_prepared_statements_follow(two_sessions):
+def test_prepared_statements_follow_a_changed_layout(two_sessions):
     one, two = two_sessions
     create(one, "mine")
     two.execute("SET plan_cache_mode = force_generic_plan; PREPARE at(bigint, text) AS SELECT flake_timestamp($1, $2)")
@@ -67,7 +67,7 @@ def test_prepared_statements_follow(two_sessions):
     assert two.execute("EXECUTE at(0, 'mine')").fetchone()[0].year == 2024
 
 
-def test_the_same_name_in_two_databases(server):
+def test_one_name_stands_for_two_layouts_in_two_databases(server):
     for database, like, year in [("one", "twitter", 2010), ("two", "si", 2021)]:
         server.sql(f"CREATE DATABASE {database}")
         with server.connect(dbname=database) as db:
@@ -81,7 +81,7 @@ def test_the_same_name_in_two_databases(server):
         assert epoch(two, "mine") == 2021
 
 
-def test_many_sessions_and_two_names_for_the_same_bits(server):
+def test_two_names_for_the_same_bits_never_make_the_same_id(server):
     with server.connect() as db:
         create(db, "first", epoch="2024-01-01T00:00:00Z")
         create(db, "second", epoch="2024-01-01T00:00:00Z", text="base58")
@@ -120,7 +120,7 @@ def test_a_layout_that_may_make_the_ids_of_another_one_is_reported(two_sessions)
     assert len(warnings) == 1
 
 
-def test_another_name_does_not_make_what_a_layout_may_not(two_sessions):
+def test_another_name_for_its_bits_does_not_lift_the_limits_of_a_layout(two_sessions):
     """A layout that flake only reads, and one that has ended, beside others of the same bits."""
     db, _ = two_sessions
     create(db, "copy", like="pgedge")
@@ -140,7 +140,7 @@ def test_another_name_does_not_make_what_a_layout_may_not(two_sessions):
                 db.execute("SELECT flake_next('ended')")
 
 
-def test_a_tick_that_lasts_long_is_not_waited_for(two_sessions):
+def test_a_session_does_not_wait_for_the_end_of_a_long_tick(two_sessions):
     db, _ = two_sessions
     create(db, "years", tick="1000000000s", epoch="2020-01-01T00:00:00Z")
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="too far away") as error:

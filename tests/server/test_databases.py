@@ -31,7 +31,7 @@ def session_of_each(server):
         yield {"postgres": one, "other": other}
 
 
-def test_their_ids_differ(server):
+def test_databases_of_a_server_make_different_ids(server):
     """At the same instants, and in slots that the other database's sessions have used."""
     made = Made()
     for seconds in [0, 2]:
@@ -63,7 +63,7 @@ def test_start_above_waits_for_open_transactions(own_servers, database):
 
 
 @either
-def test_ids_start_above(own_servers, database):
+def test_ids_of_all_databases_start_above(own_servers, database):
     server = own_servers()
     server.sql("CREATE DATABASE other TEMPLATE postgres")
     with session_of_each(server) as dbs:
@@ -76,7 +76,7 @@ def test_ids_start_above(own_servers, database):
 
 
 @either
-def test_a_clock_is_accepted(server, database):
+def test_an_accepted_clock_counts_in_all_databases(server, database):
     """Sessions of both continue, with IDs that neither has made, and no horizon is above them."""
     made = Made()
     with session_of_each(server) as dbs:
@@ -100,7 +100,7 @@ def test_a_clock_is_accepted(server, database):
                 assert horizon(tailer) <= ids[name]
 
 
-def test_statistics_and_findings(own_servers):
+def test_statistics_and_findings_are_the_same_in_all_databases(own_servers):
     """They are the same in each database of a server."""
     server = own_servers("flake.node_id=1", "flake.node_count=4")
     server.sql("CREATE DATABASE other TEMPLATE postgres")

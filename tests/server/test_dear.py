@@ -44,7 +44,7 @@ def make(db, statement, times, length):
     db.execute(f"DO $$ BEGIN FOR n IN 1..{times} LOOP EXECUTE format('{statement}', n, repeat('a', {length})); END LOOP; END $$")
 
 
-def test_long_expressions_of_others(server):
+def test_long_expressions_of_others_are_not_read(server):
     server.sql("SELECT flake_create_layout('mine', '{\"like\": \"twitter\"}')")
     with server.connect(user="joe") as joe:
         make(joe, "CREATE TEMP TABLE big%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 8, LONG)
@@ -57,7 +57,7 @@ def test_long_expressions_of_others(server):
         assert "(perhaps; its expression is too long to read)" in error.diag.message_detail
 
 
-def test_many_expressions_of_others(server):
+def test_many_expressions_of_others_are_not_all_read(server):
     """Each of them is short enough. Usual tables have much shorter ones, which are read before them."""
     server.sql("CREATE TABLE small (id integer DEFAULT flake_next('twitter'))")
     with server.connect(user="joe") as joe:
@@ -71,7 +71,7 @@ def test_many_expressions_of_others(server):
     server.sql("DROP TABLE small")
 
 
-def test_a_default_of_a_child(server):
+def test_a_default_of_a_child_is_not_called(server):
     """Its default does not show the layout of its IDs, and is not called to find that out."""
     server.sql("""
         CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));

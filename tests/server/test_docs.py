@@ -41,7 +41,7 @@ def expected_outputs(page):
 
 
 @pytest.mark.parametrize("page", IN_A_SESSION, ids=named)
-def test_sql(servers, page):
+def test_sql_prints_what_the_pages_show(servers, page):
     pairs = list(expected_outputs(page))
     assert pairs, "a page whose examples are not executed"
     texts = sum(language == "text" for language, _ in blocks(page))
@@ -63,7 +63,7 @@ def pasted(server, blocks):
 
 @other_sessions
 @pytest.mark.parametrize("page", IN_EVERY_SESSION, ids=named)
-def test_sql_in_other_sessions(server, page, session):
+def test_sql_prints_the_same_in_other_sessions(server, page, session):
     """Blocks for owners of tables print the same there."""
     pairs = list(expected_outputs(page))
     outputs = pasted(session.of(server), [session.named(sql) for sql, _ in pairs])
@@ -87,7 +87,7 @@ def test_new_errors_are_accepted_only_where_that_is_said(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_settings(servers, page):
+def test_the_settings_of_the_pages_are_accepted(servers, page):
     for settings in ini(page):
         assert servers(*settings).value("SELECT flake_next('twitter')") > 0
 
@@ -145,7 +145,7 @@ def test_every_layout_is_documented_and_tested(server):
     assert set(LIKE.values()) <= set(LAYOUTS)
 
 
-def test_what_a_report_of_a_wrong_id_has(server):
+def test_the_queries_for_a_report_of_a_wrong_id_run(server):
     """By the queries of the page."""
     queries, = recipe(ROOT / "SECURITY.md", "A wrong ID")
     with server.connect() as db:

@@ -127,7 +127,7 @@ Datum hold_wal(PG_FUNCTION_ARGS)
 WAITS = "SELECT pid FROM pg_stat_activity WHERE pid = %s AND wait_event = 'WALWrite'"
 
 
-def test_the_mark_of_the_database_is_on_disk_before(own_servers):
+def test_the_mark_of_the_database_is_on_disk_before_an_id(own_servers):
     """Whichever session has written it, none makes an ID before."""
     server, made = server_at_0(own_servers), Made()
     server.sql(f"CREATE FUNCTION hold_wal() RETURNS void LANGUAGE c AS '{server.compile('hold', HOLD)}'")

@@ -74,7 +74,7 @@ def dear(spans):
     "flake_during(id, dear_span(7))", "flake_during(id, dear_span(7), dear_layout(7))",
     "flake_during(id, dear_span(7)) AND flake_during(id, dear_span(8))",
 ])  # fmt: skip
-def test_a_dear_function_is_not_called_for_each_row(spans, dear, condition):
+def test_an_expensive_function_is_not_called_for_each_row(spans, dear, condition):
     """The planner estimates the number of rows by calls of its own."""
     query = f"SELECT count(*) FROM ids WHERE {condition}"
     text = plan(spans, query)
@@ -84,13 +84,13 @@ def test_a_dear_function_is_not_called_for_each_row(spans, dear, condition):
     assert 2 <= len(dear) // condition.count("dear") <= 6
 
 
-def test_a_dear_function_of_an_outer_row(spans, dear):
+def test_an_expensive_function_of_an_outer_row_is_not_called_twice(spans, dear):
     query = """SELECT n, (SELECT count(*) FROM ids WHERE flake_during(id, dear_span(s.n))) FROM spans s WHERE n < 3 ORDER BY n"""
     assert "Index Cond: ((id >= flake_first(" in plan(spans, query)
     assert spans.execute(query).fetchall() == [(n, 71) for n in range(3)]
 
 
-def test_what_no_row_changes_stays_a_call(spans, dear):
+def test_a_call_without_a_column_stays_a_call(spans, dear):
     assert "One-Time Filter: flake_during(" in plan(spans, "SELECT FROM ids WHERE flake_during(1, dear_span(7))")
     spans.execute("PREPARE fixed(bigint) AS SELECT FROM ids WHERE flake_during($1, dear_span(7))")
     spans.execute("SET plan_cache_mode = force_generic_plan")
@@ -99,7 +99,7 @@ def test_what_no_row_changes_stays_a_call(spans, dear):
 
 
 @pytest.mark.parametrize("span", ["dear_span(u.n)", "dear_span(7)"])
-def test_below_union_all(spans, dear, span):
+def test_it_is_a_range_below_union_all(spans, dear, span):
     """In each branch, a column is a constant, which the planner learns late."""
     query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
                 WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
@@ -109,7 +109,7 @@ def test_below_union_all(spans, dear, span):
 
 
 @pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
-def test_below_exists(spans, dear, more):
+def test_it_is_a_range_below_exists(spans, dear, more):
     """The planner plans it twice, and simplifies it a third time between."""
     exists = "EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7)))"
     query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
@@ -123,7 +123,7 @@ def test_below_exists(spans, dear, more):
     "tstzrange(clock_timestamp() - interval '1 hour', NULL)", "(SELECT span FROM spans WHERE random() < 2 LIMIT 1)",
     "(SELECT span FROM spans WHERE spans.n = ids.id % 191)", "(SELECT span FROM spans WHERE n = 7)",
 ], ids=["volatile", "volatile sub-query", "sub-query for each row", "sub-query"])  # fmt: skip
-def test_what_stays_a_call(spans, span):
+def test_calls_that_a_range_would_change_stay_calls(spans, span):
     text = plan(spans, f"SELECT * FROM ids WHERE flake_during(id, {span})")
     assert "Filter: flake_during(id, " in text and "Index Cond" not in text, text
 
@@ -157,7 +157,7 @@ def test_a_call_returns_what_the_range_does(spans):
 
 
 @pytest.mark.matrix
-def test_the_same_rows_as_by_the_time_inside(many):
+def test_it_returns_the_rows_whose_time_is_in_the_span(many):
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
@@ -211,7 +211,7 @@ def both(db, query):
     return found[0]
 
 
-def test_below_another_sub_query(few):
+def test_a_range_below_another_sub_query_finds_its_parameters(few):
     """Where an operator with a sub-query calls the function, its parameters belong to that sub-query."""
     few.execute("""CREATE FUNCTION dear(span tstzrange) RETURNS tstzrange STABLE LANGUAGE plpgsql AS 'BEGIN RETURN span; END'""")
     for function in "flake_during", "asked":
@@ -240,7 +240,7 @@ def test_below_another_sub_query(few):
         assert [few.execute(query.format(sign)).fetchall() for sign in "!?"] == [rows, rows], query
 
 
-def test_grouped_in_several_ways(few):
+def test_it_can_be_grouped_in_several_ways(few):
     arguments = "(id, '[2024-01-01Z,2025-01-01Z)')"
     call = f"{{during}}{arguments}"
     both(few, f"SELECT {call} a, NOT {call} b, count(*) FROM ids GROUP BY ROLLUP ({call}) ORDER BY 1, 2, 3")
@@ -250,7 +250,7 @@ def test_grouped_in_several_ways(few):
     assert "flake_during" not in plan(few, f"SELECT n FROM ids WHERE flake_during{arguments} GROUP BY ROLLUP (n)")
 
 
-def test_what_is_never_called_is_no_error(few):
+def test_a_call_that_is_never_executed_raises_no_error(few):
     """Without an ID, or without a row, nobody asks whether there is such a layout."""
     span = "'[2024-01-01Z,2025-01-01Z)'"
     assert both(few, f"SELECT count(*) FROM ids WHERE {{during}}(id, {span}, layout)") == [(4,)]
@@ -262,7 +262,7 @@ def test_what_is_never_called_is_no_error(few):
             few.execute(f"SELECT flake_during(1, {span}, '{layout}')")
 
 
-def test_who_may_not_call_it(few):
+def test_a_role_without_execute_cannot_call_it(few):
     """A REVOKE counts for what the planner makes of the call, too."""
     few.execute("""
         CREATE ROLE caller; GRANT USAGE ON SCHEMA few TO caller; GRANT SELECT ON ids TO caller;

@@ -44,7 +44,7 @@ def demo(cwd=ROOT, umask=-1, **environment):
 
 
 @pytest.mark.parametrize("environment", HOSTILE.values(), ids=HOSTILE)
-def test_run(environment):
+def test_make_runs_in_any_environment(environment):
     with demo(**environment) as (output, server):
         assert "Index Cond: ((id >= '" in output
         query = subprocess.run(
@@ -54,14 +54,14 @@ def test_run(environment):
         assert "ERROR:  22003: ID -1 is not possible" in query.stderr and "backtrace" not in query.stderr.lower()
 
 
-def test_a_private_umask():
+def test_a_private_umask_leaves_files_readable():
     with demo(umask=0o077) as (output, _):
         assert "Index Cond: ((id >= '" in output
 
 
 @pytest.mark.matrix
 @pytest.mark.skipif(os.environ.get("FLAKE_BUILT") == "yes", reason="the matrix builds nothing; .ci/run builds such a checkout")
-def test_a_checkout_in_a_path_with_a_space():
+def test_a_checkout_may_lie_in_a_path_with_a_space():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake test ") as base:
         os.chmod(base, 0o755)
         files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
@@ -147,7 +147,7 @@ def test_the_toolchain_comes_by_itself(tmp_path):
     assert (tmp_path / "asked").read_text().startswith(f"toolchain install {toolchain} --profile minimal")
 
 
-def test_a_pg_config_without_a_server(tmp_path):
+def test_a_pg_config_without_a_server_gets_one(tmp_path):
     """As libpq-dev has it: a server is installed with what is missing."""
     (tmp_path / "bin").mkdir()
     path = without("pg_config", "apt-get", "sudo", directory=tmp_path / "bin")
@@ -162,7 +162,7 @@ def test_a_pg_config_without_a_server(tmp_path):
     assert "postgresql-server-dev-15 postgresql-15" in ran.stdout + ran.stderr
 
 
-def test_a_build_that_fails(tmp_path):
+def test_a_build_that_fails_installs_nothing(tmp_path):
     """What was built before is not taken for it, beside the scripts of this version."""
     (tmp_path / "cargo").write_text(f'#!/bin/sh\n[ "$1" != build ] || exit 101\nexec "{shutil.which("cargo")}" "$@"\n')
     (tmp_path / "cargo").chmod(0o755)

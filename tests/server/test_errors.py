@@ -243,7 +243,7 @@ def test_a_clock_outside_of_a_layouts_time_is_an_error(servers, clock, layout, e
         assert db.execute(f"SELECT {call} IS NOT NULL").fetchone() == (True,)
 
 
-def test_a_generator_that_lives_past_the_last_tick(servers):
+def test_a_generator_that_lives_past_the_last_tick_raises_an_error(servers):
     server = servers(clock="@2080-07-10 17:20:00")
     with server.connect() as db:
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
@@ -266,7 +266,7 @@ def test_a_standby_makes_ids_once_it_is_promoted(servers):
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
-def test_names_in_databases_of_other_encodings(server, encoding):
+def test_names_in_databases_of_other_encodings_are_shown(server, encoding):
     server.sql(f"CREATE DATABASE {encoding} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     with server.connect(dbname=encoding.lower()) as db:
         db.execute("CREATE EXTENSION flake")
@@ -292,7 +292,7 @@ def test_names_in_databases_of_other_encodings(server, encoding):
 
 
 @pytest.mark.parametrize("settings", [[], ["shared_preload_libraries=flake"]])
-def test_no_backtraces(servers, settings):
+def test_errors_have_no_backtraces(servers, settings):
     """Clients have no use for Rust's, whatever the server's environment says."""
     server = servers(*settings)
     server.environment["SERVER_ENV"] = "RUST_BACKTRACE=full"
@@ -312,7 +312,7 @@ def test_no_backtraces(servers, settings):
         assert error.message_detail is None
 
 
-def test_a_cancellation_that_comes_with_a_warning(servers):
+def test_a_cancellation_that_comes_with_a_warning_ends_the_statement_only(servers):
     """PostgreSQL looks for one after each message. It ends the statement, and the session continues."""
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("SELECT flake_next('twitter')")
@@ -324,7 +324,7 @@ def test_a_cancellation_that_comes_with_a_warning(servers):
             db.execute(f"SELECT {call}")
 
 
-def test_a_cancellation_while_the_library_is_loaded(servers):
+def test_a_cancellation_while_the_library_is_loaded_leaves_it_usable(servers):
     """It warns of a setting that a client has set to what it cannot be. The input function of an array's elements is looked up
     when a value is read."""
     server = servers()

@@ -14,7 +14,7 @@ from waiting import wait_until
 WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_type = 'Extension'"
 
 
-def test_sessions_that_end_while_they_ask_for_time(own_servers):
+def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers):
     """They say nothing of their IDs; whoever gets their slots uses no time that was granted by then."""
     server, made = server_at_0(own_servers), Made()
 
@@ -41,7 +41,7 @@ LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_t
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
-def test_sessions_that_end_while_the_owner_of_their_database_locks_the_page(own_servers, call):
+def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers, call):
     """Nothing was granted to them, neither to those that have a generator nor to those that begin: who gets their slots does not
     wait, in other databases neither."""
     server = server_at_0(own_servers)
@@ -69,7 +69,7 @@ def test_sessions_that_end_while_the_owner_of_their_database_locks_the_page(own_
 
 
 @pytest.mark.parametrize("leaves", ["before", "meanwhile"])
-def test_a_crash_after_a_session_has_left(own_servers, leaves):
+def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves):
     """Its note says from when on time is free, and covers no session that continues or begins after it."""
     server, made = server_at_0(own_servers), Made()
     if leaves == "before":
@@ -90,7 +90,7 @@ def test_a_crash_after_a_session_has_left(own_servers, leaves):
     pass_through(server, made, 1.5)
 
 
-def test_a_restart_is_waited_for_by_the_impatient(own_servers):
+def test_sessions_wait_for_a_restart_whatever_their_patience(own_servers):
     """Time that was granted before the crash ends in three seconds, which is not for the clock to explain."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as db:

@@ -115,7 +115,7 @@ def test_each_database_keeps_its_own_mark(own_servers):
     pass_through(standby, made, 0, 60, dbname="other")
 
 
-def test_a_database_without_ids_makes_the_first_ones(own_servers):
+def test_a_database_with_ids_waits_after_another_one_has_made_the_first(own_servers):
     """It opens the ledger, and the database with IDs comes later."""
     primary, made = server_at_0(own_servers), Made()
     primary.sql("CREATE DATABASE other")

@@ -27,7 +27,7 @@ def faked(servers):
     return server
 
 
-def test_many_sessions_in_one_frozen_tick(faked):
+def test_many_sessions_in_one_frozen_tick_make_no_id_twice(faked):
     """200 connections one after another and 32 at once; nobody has to wait while the slot's share lasts."""
     made = Made()
     faked.set_clock("2031-01-01 00:00:00")
@@ -69,7 +69,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("round", range(SOAK))
 @pytest.mark.parametrize("fault", FAULTS)
-def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
+def test_a_crash_or_restart_under_load_makes_no_id_twice_although_the_clock_is_set(faked, fault, round):
     """Set back by ten seconds and by an hour, ahead and back: the clients continue as soon as they may."""
     made = Made()
     with Load(faked, made) as load:
@@ -81,7 +81,7 @@ def test_crash_or_restart_under_load_with_the_clock_set(faked, fault, round):
     assert load.thrown_out > 0
 
 
-def test_set_back_between_sessions(faked):
+def test_a_session_after_a_step_back_waits_or_toggles(faked):
     """The next session finds out, whichever slot it has. With sno it continues in the past, once."""
     made = Made()
     faked.set_clock("+7200")
@@ -172,7 +172,7 @@ def test_the_clock_is_reported_once(faked):
     assert waits > 0 and longest.total_seconds() < 50
 
 
-def test_sessions_in_the_slots_of_other_processes(faked):
+def test_sessions_in_the_slots_of_other_processes_make_no_id_twice(faked):
     """Sessions of the replication protocol have slots above the clients' slots, as background workers do."""
     faked.set_clock("2031-01-01 00:00:00")
     made = Made()
@@ -187,7 +187,7 @@ def test_sessions_in_the_slots_of_other_processes(faked):
         [db.close() for db in together]
 
 
-def test_extension_dropped_and_created_under_load(server):
+def test_an_extension_that_is_recreated_under_load_makes_no_id_twice(server):
     server.sql("CREATE DATABASE dropping")
     made = Made()
     expected = (*EXPECTED, psycopg.errors.UndefinedFunction, psycopg.errors.InternalError)
@@ -208,7 +208,7 @@ def test_extension_dropped_and_created_under_load(server):
 
 
 
-def test_backends_that_end_by_exit(servers):
+def test_backends_that_end_by_exit_make_no_id_twice(servers):
     """Libraries may call libc's exit(). PostgreSQL's callbacks run then too, but after the destructors of this thread."""
     server = servers("max_connections=6", "superuser_reserved_connections=0", "max_wal_senders=0", clock="+0")
     server.sql(f"CREATE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{server.compile('exit', EXIT)}'")

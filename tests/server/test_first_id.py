@@ -17,7 +17,7 @@ MOST = 100_000 if os.environ["FLAKE_PROFILE"] == "release" else 115_000
 @pytest.mark.matrix
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind, which counts instructions")
 @pytest.mark.parametrize("who", ["alone", "beside"])
-def test_instructions(counted, who):
+def test_a_first_id_takes_about_as_many_instructions_as_nextval(counted, who):
     """About as many as of nextval() in the same server."""
     assert counted[who]["flake_next"] <= MOST, counted
 

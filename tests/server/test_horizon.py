@@ -44,7 +44,7 @@ def test_a_transaction_holds_it_until_it_ends(writer, tailer, end):
 
 
 @pytest.mark.parametrize("layout", ORDERED)
-def test_in_every_layout(writer, tailer, layout):
+def test_ids_of_every_layout_hold_it(writer, tailer, layout):
     writer.execute("BEGIN")
     id = one(writer, "SELECT flake_next(%s)", layout)
     assert holds(tailer, id, layout)
@@ -52,9 +52,9 @@ def test_in_every_layout(writer, tailer, layout):
     assert passes(tailer, id, layout)
 
 
-def test_in_a_layout_of_ones_own(server, writer, tailer):
+def test_ids_of_a_custom_layout_hold_it(server, writer, tailer):
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
-    test_in_every_layout(writer, tailer, "of_seconds")
+    test_ids_of_every_layout_hold_it(writer, tailer, "of_seconds")
 
 
 def test_a_transaction_with_a_sno_holds_it(writer, tailer):
@@ -130,7 +130,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
 @pytest.mark.parametrize("asked", ["early", "late"])
 @pytest.mark.parametrize("begun", ["before", "after"])
 @pytest.mark.parametrize("later", [0, 3000])
-def test_what_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
+def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
     """Also when many other transactions have used its slot since."""
     writer.execute("BEGIN")
     if begun == "before":
@@ -175,7 +175,7 @@ ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id
 
 @pytest.mark.parametrize("level, asked", [("REPEATABLE READ", "before"), ("SERIALIZABLE", "never")])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, action, level, asked):
+def test_the_newer_snapshot_of_a_foreign_keys_action_does_not_raise_it(server, writer, tailer, action, level, asked):
     """The horizon that it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
     server.sql("INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (1, '-infinity')")
@@ -193,7 +193,7 @@ def test_the_newer_snapshot_of_a_foreign_keys_action(server, writer, tailer, act
     assert passes(tailer, id)
 
 
-def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tailer):
+def test_a_session_that_exited_after_the_snapshot_holds_it(server, tailer):
     """Its slot belongs to others since."""
     with server.session() as writer:
         writer.execute("BEGIN")
@@ -206,7 +206,7 @@ def test_what_ended_after_the_snapshot_of_a_session_that_has_exited(server, tail
     assert holds(tailer, id)
 
 
-def test_what_ends_after_a_serializable_snapshot_holds_it(writer, tailer):
+def test_a_transaction_that_ends_after_a_serializable_snapshot_holds_it(writer, tailer):
     take_snapshot(tailer, "SERIALIZABLE")
     id = insert(writer)
     assert holds(tailer, id)
@@ -214,7 +214,7 @@ def test_what_ends_after_a_serializable_snapshot_holds_it(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_what_ends_after_an_imported_snapshot_holds_it(server, writer, tailer):
+def test_a_transaction_that_ends_after_an_imported_snapshot_holds_it(server, writer, tailer):
     take_snapshot(tailer)
     exported = one(tailer, "SELECT pg_export_snapshot()")
     id = insert(writer)
@@ -253,7 +253,7 @@ def test_a_read_only_transaction_holds_it(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_other_databases_do_not_count(server, tailer):
+def test_other_databases_do_not_hold_it(server, tailer):
     server.sql("CREATE DATABASE other")
     with server.connect(dbname="other") as writer, server.connect(dbname="other") as there:
         writer.execute("CREATE EXTENSION flake")
@@ -265,7 +265,7 @@ def test_other_databases_do_not_count(server, tailer):
         assert there.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid, None)]
 
 
-def test_who_holds_it(server, writer, tailer):
+def test_the_view_shows_who_holds_it(server, writer, tailer):
     with server.connect() as other:
         for session in writer, other:
             session.execute("BEGIN")
@@ -279,7 +279,7 @@ def test_who_holds_it(server, writer, tailer):
         assert tailer.execute("SELECT * FROM flake_open_transactions").fetchall() == []
 
 
-def test_every_role_may_ask(server, writer, tailer):
+def test_every_role_may_ask_for_it(server, writer, tailer):
     server.sql("CREATE ROLE stranger")
     writer.execute("BEGIN")
     id = insert(writer)
@@ -288,7 +288,7 @@ def test_every_role_may_ask(server, writer, tailer):
     assert tailer.execute("SELECT pid FROM flake_open_transactions").fetchall() == [(writer.info.backend_pid,)]
 
 
-def test_since_when_is_for_those_who_see_it_in_pg_stat_activity(server):
+def test_only_roles_that_see_the_activity_see_since_when(server):
     """A role sees when the transactions of other roles began if it has their privileges, or is a member of pg_read_all_stats."""
     server.sql("""CREATE ROLE writes LOGIN; CREATE ROLE sees; CREATE ROLE manages; CREATE ROLE watches;
                   GRANT INSERT, SELECT ON outbox TO writes; GRANT writes TO manages; GRANT pg_monitor TO watches""")

@@ -8,7 +8,7 @@ from standing_clock import at, attempt, attempts, fail_over, make, make_in_all, 
 from waiting import LONG, wait_until
 
 
-def test_the_first_that_is_asked(own_servers):
+def test_a_first_horizon_on_a_server_binds_later_ids(own_servers):
     """Nobody has made an ID on this server."""
     server = own_servers()
     assert server.value("SELECT flake_horizon() BETWEEN now() - interval '1 min' AND clock_timestamp()")
@@ -22,7 +22,7 @@ def test_the_first_that_is_asked(own_servers):
 
 
 @pytest.mark.parametrize("ids", ["IDs before", "no IDs before"])
-def test_the_clock_is_set_back(own_servers, ids):
+def test_sessions_wait_for_a_horizon_after_the_clock_is_set_back(own_servers, ids):
     """Sessions with IDs and sessions without wait for it, of every kind."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as lasting:
@@ -53,7 +53,7 @@ def test_sno_toggles_where_no_horizon_was_asked(own_servers):
         make(db, made)
 
 
-def test_a_transaction_goes_on_below_the_clock_that_others_saw(own_servers):
+def test_a_transaction_that_holds_it_continues_below_a_later_clock(own_servers):
     """It holds the horizon, so it may make IDs there; nobody else may."""
     server, made = server_at_0(own_servers), Made()
     server.sql(OUTBOX)
@@ -73,7 +73,7 @@ def test_a_transaction_goes_on_below_the_clock_that_others_saw(own_servers):
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the session's first sno", "another one"])
-def test_the_clock_is_set_back_in_a_transaction(own_servers, first):
+def test_a_sno_after_a_step_back_in_a_transaction_holds_it(own_servers, first):
     """The sno that it makes then lies below all that it has made, so it holds the horizon there."""
     server = server_at_0(own_servers)
     server.set_clock(at(10))
@@ -94,7 +94,7 @@ def test_the_clock_is_set_back_in_a_transaction(own_servers, first):
 
 
 @pytest.mark.parametrize("mode, ids", [("fast", "IDs before"), ("immediate", "no IDs before")])
-def test_a_restart_with_the_clock_behind(own_servers, mode, ids):
+def test_no_id_is_below_it_after_a_restart_with_the_clock_behind(own_servers, mode, ids):
     server, made = server_at_0(own_servers), Made()
     server.set_clock(at(10))
     if ids == "IDs before":
@@ -104,7 +104,7 @@ def test_a_restart_with_the_clock_behind(own_servers, mode, ids):
     goes_on(server, announced, 5, 9.999, 10)
 
 
-def test_a_restart_of_a_server_on_which_the_horizon_was_asked_for_long(own_servers):
+def test_no_id_is_below_it_after_a_long_time_of_asking_and_a_restart(own_servers):
     """The time that it covers is asked for as for IDs, again and again."""
     server = server_at_0(own_servers)
     with server.connect() as db:
@@ -117,7 +117,7 @@ def test_a_restart_of_a_server_on_which_the_horizon_was_asked_for_long(own_serve
 
 @pytest.mark.parametrize("number", ["same number", "another number"])
 @pytest.mark.parametrize("behind", [3, 3600])
-def test_failover(own_servers, number, behind):
+def test_no_id_is_below_it_after_a_failover(own_servers, number, behind):
     """The horizon was asked on the primary, which has made no ID since, and the standby's clock is behind."""
     own = ["flake.node_id=1"] if number == "another number" else []
     primary = server_at_0(own_servers, "flake.node_count=2")
@@ -128,7 +128,7 @@ def test_failover(own_servers, number, behind):
     goes_on(standby, announced, -behind, 0, 59, 60)
 
 
-def test_failover_of_another_database(own_servers):
+def test_each_database_keeps_its_own_horizon_over_a_failover(own_servers):
     """Each keeps its own horizon in the WAL."""
     primary = server_at_0(own_servers)
     primary.sql("CREATE DATABASE other TEMPLATE postgres")
@@ -140,7 +140,7 @@ def test_failover_of_another_database(own_servers):
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_accepting_the_clock_goes_below_and_says_so(own_servers, restarted):
+def test_accepting_the_clock_goes_below_it_and_says_so(own_servers, restarted):
     """Rows that tailers have passed by then are lost to them; from then on the horizon is right again."""
     server, made, said = server_at_0(own_servers), Made(), []
     server.sql(OUTBOX)

@@ -35,7 +35,7 @@ def load(server, faults=()):
     return found.rows, len(found.records)
 
 
-def test_what_is_lost_without_it(server):
+def test_without_it_readers_lose_rows(server):
     """A transaction that is slower than another one has lower IDs, and is seen later."""
     server.sql(OUTBOX)
     with server.connect() as slow, server.connect() as tailer:
@@ -50,7 +50,7 @@ def test_what_is_lost_without_it(server):
         assert (one(tailer, naive, high), one(tailer, below, 0)) == (None, [low, high])
 
 
-def test_load(servers):
+def test_readers_below_it_lose_no_row_under_load(servers):
     server = servers(*SETTINGS)
     tailing.prepare(server)
     rows, horizons = load(server)
@@ -62,7 +62,7 @@ def test_load(servers):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("round", range(ROUNDS))
-def test_clock_steps(own_servers, round):
+def test_readers_below_it_lose_no_row_when_the_clock_steps(own_servers, round):
     server = own_servers(*SETTINGS, clock="+0")
     tailing.prepare(server)
     steps = ["+0.3", "-0.2", "+4", "+3.5", "+5", "+2", "+9"]
@@ -71,7 +71,7 @@ def test_clock_steps(own_servers, round):
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("round", range(ROUNDS))
-def test_crashes_and_restarts(own_servers, round):
+def test_readers_below_it_lose_no_row_after_crashes_and_restarts(own_servers, round):
     """The clock is set meanwhile. Rows that a tailer has read must outlive a crash, so commits wait for the disk."""
     server = own_servers(*SETTINGS, "synchronous_commit=on", clock="+0")
     tailing.prepare(server)

@@ -20,7 +20,7 @@ def server(own_servers):
 
 
 @pytest.mark.parametrize("call", [INSERT, HORIZON, "SELECT flake_cover(flake_min(clock_timestamp()), 'twitter')"])
-def test_no_memory_for_a_session(server, call):
+def test_a_session_without_memory_makes_no_ids_and_returns_no_horizon(server, call):
     with server.connect() as db:
         with no_memory(server):
             pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, call).match(NO_MEMORY)

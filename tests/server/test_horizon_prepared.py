@@ -34,7 +34,7 @@ def prepare(db, gid):
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_it_is_held_until_the_end(writer, tailer, end):
+def test_a_prepared_transaction_holds_it_until_its_end(writer, tailer, end):
     id = prepare(writer, "mine")
     assert holds(tailer, id)
     # Others follow in its slot, and in the others when its session has exited.
@@ -51,7 +51,7 @@ def test_it_is_held_until_the_end(writer, tailer, end):
 
 @pytest.mark.parametrize("later", [0, 300])
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_what_ended_after_the_snapshot_holds_it(server, writer, tailer, end, later):
+def test_a_prepared_transaction_that_ended_after_the_snapshot_holds_it(server, writer, tailer, end, later):
     id = prepare(writer, "mine")
     take_snapshot(tailer)
     writer.execute(f"{end} PREPARED 'mine'")
@@ -62,7 +62,7 @@ def test_what_ended_after_the_snapshot_holds_it(server, writer, tailer, end, lat
     assert passes(tailer, id)
 
 
-def test_prepared_and_ended_after_the_snapshot(writer, tailer):
+def test_a_transaction_prepared_and_ended_after_the_snapshot_holds_it(writer, tailer):
     take_snapshot(tailer)
     id = prepare(writer, "mine")
     writer.execute("COMMIT PREPARED 'mine'")
@@ -72,7 +72,7 @@ def test_prepared_and_ended_after_the_snapshot(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_savepoints(writer, tailer):
+def test_savepoints_of_a_prepared_transaction_hold_it(writer, tailer):
     writer.execute("BEGIN; SAVEPOINT s")
     id = one(writer, "SELECT flake_next('twitter')")
     writer.execute(f"ROLLBACK TO s; INSERT INTO outbox VALUES ({id})")
@@ -82,7 +82,7 @@ def test_savepoints(writer, tailer):
     assert passes(tailer, id)
 
 
-def test_one_that_cannot_be_prepared_lets_go(server, writer, tailer):
+def test_a_transaction_that_cannot_be_prepared_lets_go(server, writer, tailer):
     ids = [prepare(writer, f"full {number}") for number in range(MOST)]
     writer.execute("BEGIN")
     more = insert(writer)
@@ -98,7 +98,7 @@ def test_one_that_cannot_be_prepared_lets_go(server, writer, tailer):
     assert passes(tailer, max(more, again))
 
 
-def test_many_one_after_another(writer, tailer):
+def test_many_prepared_transactions_in_a_row_hold_it(writer, tailer):
     """More than there can be at once, some of them for a snapshot that sees none of them ended."""
     for number in range(20 * MOST):
         last = prepare(writer, f"many {number}")
@@ -116,7 +116,7 @@ def test_many_one_after_another(writer, tailer):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_many_of_another_database(server, tailer, first):
+def test_many_prepared_transactions_of_another_database_do_not_hold_it(server, tailer, first):
     """Meanwhile a transaction with a number and without an ID is open, so none of them is forgotten."""
     server.sql("DROP DATABASE IF EXISTS other")
     server.sql("CREATE DATABASE other")
@@ -132,7 +132,7 @@ def test_many_of_another_database(server, tailer, first):
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_many_of_this_database(server, writer, tailer, end):
+def test_ended_ones_among_many_prepared_transactions_do_not_hold_it(server, writer, tailer, end):
     """Transactions that have ended hold nothing although none of them is forgotten, and the others are never merged."""
     with server.connect() as idle:
         idle.execute("BEGIN; SELECT pg_current_xact_id()")
@@ -148,7 +148,7 @@ def test_many_of_this_database(server, writer, tailer, end):
 
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 @pytest.mark.parametrize("checkpoint", [True, False])
-def test_restarts(own_servers, mode, checkpoint):
+def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, checkpoint):
     """PostgreSQL reads it from the WAL or from pg_twophase. The first session then need not have an ID."""
     # A transaction of autovacuum that commits while the first one asks would be an error.
     server = own_servers("max_prepared_transactions=10", "autovacuum=off")
@@ -179,7 +179,7 @@ def test_restarts(own_servers, mode, checkpoint):
         assert passes(tailer, ids[1])
 
 
-def test_a_standby_that_is_promoted(own_servers):
+def test_a_prepared_transaction_holds_it_after_a_promotion(own_servers):
     """The transaction has come to it with the WAL."""
     primary = own_servers("max_prepared_transactions=10", "autovacuum=off", "flake.node_count=2")
     primary.sql(OUTBOX)

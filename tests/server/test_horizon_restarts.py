@@ -34,7 +34,7 @@ def refused(db):
 
 
 @MODES
-def test_ids_from_before_are_not_covered(server, mode):
+def test_ids_from_before_a_restart_are_refused(server, mode):
     with server.connect() as db:
         ids = db.execute("SELECT flake_next('twitter')::text, sno_next()::text").fetchone()
         # A tick of sno is longer than one of twitter, and ends later.
@@ -50,7 +50,7 @@ def test_ids_from_before_are_not_covered(server, mode):
 
 
 @MODES
-def test_cover_is_the_first_call_after_a_restart(server, mode):
+def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode):
     """Nobody has asked for a horizon, so no announcement is known that would refuse it."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
@@ -64,7 +64,7 @@ def test_cover_is_the_first_call_after_a_restart(server, mode):
             db.execute("SELECT flake_cover(flake_next('twitter'))")
 
 
-def test_cover_is_the_first_call_after_the_file_was_lost(server):
+def test_a_first_call_of_cover_after_the_file_was_lost_refuses_ids_below_it(server):
     """Only the page knows of the horizon."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
@@ -86,7 +86,7 @@ def restarted(server):
         yield id, old, new
 
 
-def test_a_snapshot_that_is_older_than_what_was_learned(restarted):
+def test_a_snapshot_from_before_a_prepared_transaction_was_learned_of_gets_an_error(restarted):
     """The first session that asks learns of the transaction after it has committed, and others have older snapshots."""
     id, old, new = restarted
     new.execute("COMMIT PREPARED 'left'")
@@ -96,7 +96,7 @@ def test_a_snapshot_that_is_older_than_what_was_learned(restarted):
     assert passes(old, id)
 
 
-def test_a_retry_in_the_same_snapshot(restarted):
+def test_a_retry_in_the_same_snapshot_gets_the_error_again(restarted):
     id, old, new = restarted
     new.execute("COMMIT PREPARED 'left'")
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_a_retry_in_the_same_snapshot(restarted):
     assert passes(old, id)
 
 
-def test_a_snapshot_that_is_older_than_the_end_of_what_was_learned(restarted):
+def test_a_snapshot_from_before_the_end_of_a_learned_transaction_is_held(restarted):
     id, old, new = restarted
     assert holds(new, id)
     new.execute("COMMIT PREPARED 'left'")
@@ -115,7 +115,7 @@ def test_a_snapshot_that_is_older_than_the_end_of_what_was_learned(restarted):
     assert passes(new, id)
 
 
-def test_prepared_in_another_database(server):
+def test_a_transaction_prepared_in_another_database_does_not_hold_it(server):
     server.sql("CREATE DATABASE other")
     server.sql("CREATE EXTENSION IF NOT EXISTS flake")
     with server.connect(dbname="other") as db:

@@ -47,7 +47,7 @@ def below(standby, primary):
     return standby.value(BELOW)
 
 
-def test_what_was_published_is_returned(own_servers):
+def test_a_standby_returns_what_was_published(own_servers):
     """Nothing is before. Then it is what the primary has returned, also where a transaction is open that was before."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, primary.connect() as open:
@@ -102,7 +102,7 @@ def test_it_is_published_at_once_in_any_transaction(own_servers, how):
             assert below(standby, primary) == [first, own]
 
 
-def test_an_older_snapshot_is_not_told_what_it_does_not_see(own_servers):
+def test_an_older_snapshot_gets_an_older_horizon(own_servers):
     """Its rows came after; it is told an earlier one, also after many others were published since."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, standby.connect() as old, standby.connect() as older:
@@ -123,7 +123,7 @@ def test_an_older_snapshot_is_not_told_what_it_does_not_see(own_servers):
             one(older, BELOW)
 
 
-def test_many_subtransactions(own_servers):
+def test_many_subtransactions_lose_no_row(own_servers):
     """More than a snapshot lists."""
     primary, standby = with_standby(own_servers)
     savepoints = "; ".join(f"SAVEPOINT s{n}; INSERT INTO outbox DEFAULT VALUES" for n in range(150))
@@ -140,7 +140,7 @@ def test_many_subtransactions(own_servers):
         assert one(old, BELOW) == [first]
 
 
-def test_a_commit_that_waits_for_a_synchronous_standby(own_servers):
+def test_a_commit_that_waits_for_a_synchronous_standby_holds_it(own_servers):
     """The standby shows it before the primary does, which counts it as running."""
     primary, standby = with_standby(own_servers)
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
@@ -160,7 +160,7 @@ def test_a_commit_that_waits_for_a_synchronous_standby(own_servers):
         assert len(below(standby, primary)) == 2
 
 
-def test_a_snapshot_that_outlives_the_promotion(own_servers):
+def test_a_snapshot_that_outlives_the_promotion_keeps_its_horizon(own_servers):
     """Rows that are committed afterwards are not below its horizon, even if that is published then."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, standby.connect() as old:
@@ -184,7 +184,7 @@ def test_a_snapshot_that_outlives_the_promotion(own_servers):
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
-def test_no_id_below_what_a_standby_has_returned(own_servers, number):
+def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, number):
     """Its clock is behind the old primary's."""
     primary = own_servers("flake.node_count=2", clock=running(10))
     primary.sql(OUTBOX)
@@ -203,7 +203,7 @@ def test_no_id_below_what_a_standby_has_returned(own_servers, number):
 
 
 @pytest.mark.parametrize("ahead", [1, 3600])
-def test_what_was_taken_back_is_not_returned(own_servers, ahead):
+def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
     """In another database than the one in which the clock is accepted, too."""
     primary = own_servers(clock=running(0))
     primary.sql("CREATE DATABASE other")
@@ -230,7 +230,7 @@ def test_what_was_taken_back_is_not_returned(own_servers, ahead):
         assert [insert(db) >= low[n] for n, db in enumerate(dbs)] == [True, True]
 
 
-def test_somebody_publishes_all_the_time(own_servers):
+def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
     """A role without any right: a snapshot from before finds one all the same, and nothing grows."""
     primary, standby = with_standby(own_servers)
     primary.sql("CREATE ROLE nobody LOGIN")
@@ -347,7 +347,7 @@ def load(primary, standbys, faults):
 
 
 @pytest.mark.matrix
-def test_load(own_servers):
+def test_readers_on_a_standby_lose_no_row_under_load(own_servers):
     """Replay is paused, servers crash and restart, and in the end a standby takes over: those that read below the horizon miss
     nothing. The losses of the others are chance."""
     primary = own_servers(PREPARES, "max_wal_size=4GB")

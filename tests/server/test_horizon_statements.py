@@ -43,19 +43,19 @@ ASKING = {
 
 
 @pytest.mark.parametrize("query", ASKING)
-def test_one_horizon_in_a_statement(db, query):
+def test_a_statement_has_one_horizon(db, query):
     rows = db.execute(ASKING[query]).fetchall()
     assert len(rows) >= 3 and len(set(rows)) == 1
 
 
-def test_one_horizon_in_a_cursor(db):
+def test_a_cursor_has_one_horizon(db):
     db.execute("BEGIN; DECLARE asks CURSOR FOR SELECT flake_horizon() FROM parts")
     first = one(db, "FETCH 1 FROM asks")
     wait_until(lambda: one(db, "SELECT flake_horizon()") > first)
     assert set(db.execute("FETCH ALL FROM asks").fetchall()) == {(first,)}
 
 
-def test_another_horizon_for_each_statement(server, db):
+def test_each_statement_has_a_horizon_of_its_own(server, db):
     """Also in a function, whose statements see what was committed before them."""
     with server.connect() as writer:
         writer.execute("BEGIN")
@@ -79,7 +79,7 @@ def test_rows_that_the_snapshot_does_not_have_are_above_the_horizon(server, db):
 
 
 @pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
-def test_prepared_statements(server, db, plans):
+def test_a_prepared_statement_asks_at_each_execution(server, db, plans):
     """The horizon is asked whenever a plan is executed, and the primary key serves it."""
     db.execute(f"SET plan_cache_mode = {plans}; SET enable_seqscan = off")
     db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_horizon())")
@@ -91,7 +91,7 @@ def test_prepared_statements(server, db, plans):
     assert "Filter" not in plan
 
 
-def test_workers_do_not_ask(db):
+def test_parallel_workers_do_not_ask_for_a_horizon(db):
     """PostgreSQL does not let them, unless a function of somebody else's says that it may."""
     db.execute(PARALLEL)
     query = "SELECT count(*) FROM wide WHERE {} IS NOT NULL"
@@ -100,7 +100,7 @@ def test_workers_do_not_ask(db):
         db.execute(query.format("ask_anywhere()"))
 
 
-def test_workers_do_not_cover(db):
+def test_parallel_workers_do_not_cover_ids(db):
     """Their hold would end with their part of the transaction."""
     db.execute(PARALLEL)
     db.execute("""CREATE FUNCTION cover_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
@@ -117,7 +117,7 @@ MAKING = {
 
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
-def test_workers_make_no_ids(server, db, call):
+def test_parallel_workers_make_no_ids(server, db, call):
     """The leader does not know of them, and would not hold horizons at them."""
     db.execute(f"{PARALLEL}; BEGIN")
     db.execute(f"""CREATE FUNCTION call_anywhere() RETURNS text VOLATILE PARALLEL SAFE
@@ -132,7 +132,7 @@ def test_workers_make_no_ids(server, db, call):
 
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
-def test_the_leader_of_workers_makes_ids(db, call):
+def test_the_leader_of_parallel_workers_makes_ids(db, call):
     """A function that is parallel restricted is called above Gather, while workers scan."""
     db.execute(f"{PARALLEL}; SET max_parallel_workers_per_gather = 2; BEGIN")
     db.execute(f"""CREATE FUNCTION call_in_leader() RETURNS text VOLATILE PARALLEL RESTRICTED
@@ -144,7 +144,7 @@ def test_the_leader_of_workers_makes_ids(db, call):
     db.execute("ROLLBACK")
 
 
-def test_a_transaction_whose_workers_failed_goes_on(server, db):
+def test_a_transaction_whose_workers_failed_continues(server, db):
     with server.connect() as leader:
         leader.execute(f"{PARALLEL}; BEGIN")
         id = insert(leader)
@@ -158,7 +158,7 @@ def test_a_transaction_whose_workers_failed_goes_on(server, db):
         assert passes(db, last)
 
 
-def test_the_fields_of_a_snapshot_that_hold_a_note():
+def test_the_fields_of_a_snapshot_that_hold_a_note_are_unused():
     """src/postgres/snapshot.rs writes it where PostgreSQL has what is of other kinds of snapshots only, by its own words."""
     header = (pg_config("--includedir-server") / "utils/snapshot.h").read_text()
     comments = {field: comment for comment, field in re.findall(r"/\*((?:(?!\*/).)*)\*/\s*[\w\s]*[\s*](\w+);", header, re.S)}

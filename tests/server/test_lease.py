@@ -1,4 +1,4 @@
-"""flake_lease: applications get workers of the pool for a while."""
+"""flake_lease: applications lease workers of the pool for a while."""
 
 import psycopg
 import pytest
@@ -7,14 +7,14 @@ from psycopg.rows import namedtuple_row
 from waiting import wait_until
 
 SETTINGS = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
-# How long no lease is granted after a start, and how long a mark needs to come across, in seconds.
+# Seconds without leases after a start, and seconds that a mark needs to reach standbys.
 START, ACROSS = 65, 3
 STATE = psycopg.errors.ObjectNotInPrerequisiteState
 
 
 @pytest.fixture
 def server(own_servers):
-    """A server that has been up for long."""
+    """A server that started long enough ago to grant leases."""
     server = own_servers(*SETTINGS, steady=True)
     lease(server)
     server.let_pass(START)
@@ -69,6 +69,22 @@ def test_a_lease_is_renewed_once(server):
     assert error.value.diag.message_hint == "Ask for a new lease, without a worker."
 
 
+def test_a_renewal_writes_nothing(server):
+    """Except one in five seconds, by which the pool reaches further."""
+
+    def written():
+        return server.value("SELECT pg_current_wal_insert_lsn()"), (server.dir / "data" / "flake.mark").stat().st_mtime_ns
+
+    one = lease(server)
+    for _ in range(10):
+        before = written()
+        for _ in range(5):
+            one = renew(server, one)
+        if written() == before:
+            return
+    pytest.fail("renewals write")
+
+
 def test_two_lessees_have_different_workers(server):
     assert len({lease(server).worker for _ in range(20)}) == 20
 
@@ -83,7 +99,7 @@ def test_after_a_restart_no_lease_is_granted_for_a_minute(own_servers):
     server.restart(mode="immediate")
     assert lease(server).wait > 50_000_000
     server.let_pass(START)
-    # The clock has not passed what was granted to the pool before.
+    # The clock has not yet passed the time that was granted to the pool before the restart.
     assert lease(server).wait > 50_000_000
     server.set_clock("+75")
     assert lease(server).wait <= 2_000_000
@@ -110,6 +126,9 @@ def test_a_server_makes_no_ids_of_its_own_pool(own_servers):
         with pytest.raises(STATE) as error:
             server.sql(query)
         assert error.value.diag.message_primary == "flake.lease_node is the number of this server"
+    assert server.sql("SELECT ok, detail FROM flake_check() WHERE name = 'leases'") == [
+        (False, "flake.node_id and flake.lease_node are both 1: applications make IDs of that number.")
+    ]
 
 
 def test_a_database_has_half_of_the_pool(server):
@@ -124,7 +143,7 @@ def test_a_database_has_half_of_the_pool(server):
 
 
 @pytest.mark.parametrize("layout", ["sonyflake", "mastodon", "uniqueid"])
-def test_layouts_that_no_application_can_compose(server, layout):
+def test_layouts_that_no_application_can_compose_are_refused(server, layout):
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         lease(server, layout=layout)
 
@@ -172,7 +191,7 @@ def test_the_view_shows_leases_of_a_database_that_was_dropped(server):
     assert server.sql("SELECT worker, database FROM flake_leases") == [(one.worker, None)]
 
 
-def test_another_number_counts_from_the_next_start(own_servers):
+def test_another_number_is_refused_until_the_next_start(own_servers):
     """Until then its workers would be leased under the mark of the first one."""
     server = own_servers("flake.node_count=4", "flake.node_id=0", "flake.lease_node=1")
     lease(server)
@@ -185,23 +204,7 @@ def test_another_number_counts_from_the_next_start(own_servers):
     assert error.value.diag.message_detail == "Since the server started, workers of node 1 have been leased."
 
 
-def test_an_accepted_clock_counts_for_leases(own_servers):
-    server = own_servers(*SETTINGS, clock="+0", steady=True)
-    for clock, seconds in ("+0", START), ("+0", ACROSS), ("+3600", ACROSS):
-        server.set_clock(clock)
-        lease(server)
-        server.let_pass(seconds)
-    assert lease(server).wait == 0
-    # Past what was granted to the pool before the clock was ahead.
-    server.set_clock("+100")
-    assert lease(server).wait > 3_400_000_000
-    server.sql("SELECT flake_accept_clock()")
-    assert lease(server).wait <= 2_000_000
-    server.let_pass(ACROSS)
-    assert lease(server).wait == 0
-
-
-def test_a_layout_that_has_ended(server):
+def test_a_layout_that_has_ended_is_not_leased(server):
     server.sql("""SELECT flake_create_layout('over', '{"epoch": "1980-01-01T00:00:00Z", "tick": "1ms", "fields": [
         {"name": "time", "role": "timestamp", "bits": 38}, {"name": "worker", "role": "worker", "bits": 3},
         {"name": "sequence", "role": "sequence", "bits": 12}]}')""")
@@ -213,7 +216,7 @@ def test_a_layout_that_has_ended(server):
     assert said[0] == said[1]
 
 
-def test_without_the_setting(own_servers):
+def test_without_the_setting_no_lease_is_granted(own_servers):
     server = own_servers()
     with pytest.raises(STATE) as error:
         lease(server)

@@ -19,7 +19,7 @@ def without_library(server):
         yield db
 
 
-def test_the_library_was_removed(without_library):
+def test_without_the_library_tables_can_be_read_and_the_extension_dropped(without_library):
     """Defaults and views fail, tables can be read, and the extension can be dropped in the way of docs/how-to/leave.md."""
     db = without_library
     for statement in ["INSERT INTO orders DEFAULT VALUES", "SELECT * FROM times"]:
@@ -33,7 +33,7 @@ def test_the_library_was_removed(without_library):
     assert db.execute("INSERT INTO orders DEFAULT VALUES RETURNING id").fetchone() == (last + 1,)
 
 
-def test_cascade_takes_all_of_it(own_servers):
+def test_drop_cascade_drops_all_of_it(own_servers):
     server = own_servers()
     server.sql("CREATE TABLE orders (id bigint NOT NULL DEFAULT flake_next('twitter'), s sno DEFAULT sno_next())")
     server.sql("DROP EXTENSION flake CASCADE")
@@ -44,7 +44,7 @@ def test_cascade_takes_all_of_it(own_servers):
 
 
 @every_session
-def test_statements_for_all_tables(own_servers, session):
+def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, session):
     """The page's query prints statements after which nothing depends on the extension, and keys count on."""
     server = own_servers()
     server = server if session.is_plain else session.of(server, extension=True)

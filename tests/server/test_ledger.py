@@ -35,7 +35,7 @@ def no_slot_memory(db, made):
     return error.message_primary.startswith("could not find shared memory for this session: could not")
 
 
-def test_no_memory_for_a_slot(servers):
+def test_a_session_without_memory_for_its_slot_gets_an_error(servers):
     """An error before time is used; the next call tries again."""
     server, made = servers("dynamic_shared_memory_type=mmap"), Made()
     for _ in range(2):
@@ -67,7 +67,7 @@ Datum take_shared_memory(PG_FUNCTION_ARGS)
 """
 
 
-def test_no_memory_for_the_control_block(servers):
+def test_a_session_without_the_control_block_makes_no_ids(servers):
     """A session that others could not know of makes no IDs, and says what would help."""
     server = servers()
     server.restart()
@@ -114,7 +114,7 @@ def put_other_version(server, share_rule=SHARE_RULE):
     server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
 
 
-def test_a_ledger_of_another_version(servers):
+def test_a_session_beside_a_ledger_of_another_version_makes_other_ids(servers):
     """An upgrade in a running server: the new library finds what the old one has made."""
     server, made = servers(), Made()
     put_other_version(server)
@@ -128,7 +128,7 @@ def test_a_ledger_of_another_version(servers):
         made.wait_for_more(100)
 
 
-def test_a_ledger_of_a_version_that_shares_otherwise(servers):
+def test_a_session_beside_a_version_that_shares_otherwise_gets_an_error(servers):
     """Its sessions could have the same workers as this version's."""
     server, made = servers(), Made()
     put_other_version(server, share_rule=99)
@@ -144,7 +144,7 @@ def test_a_ledger_of_a_version_that_shares_otherwise(servers):
         made.make(db, 10)
 
 
-def test_more_layouts_than_a_slot_keeps_traces_of(server):
+def test_more_layouts_than_a_slot_has_entries_for_make_no_id_twice(server):
     names = [name for name, in server.sql(GENERATING)]
     assert len(names) > 8
     calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]
@@ -158,7 +158,7 @@ def test_more_layouts_than_a_slot_keeps_traces_of(server):
         assert len(set(ids)) == 60, call
 
 
-def test_a_thousand_connections(servers):
+def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
     """Every layout works, or says on the first call that the configuration leaves nothing."""
     server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
     answers = {}

@@ -85,7 +85,7 @@ def test_a_database_owner_can_install_it(server):
 
 
 @pytest.mark.parametrize("login, role", [("postgres", "none"), ("boss", "none"), ("postgres", "boss"), ("member", "boss")])
-def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, login, role):
+def test_a_role_that_creates_or_upgrades_it_stays_what_it_was(own_servers, login, role):
     """In the same transaction, too, in which the script was the superuser of initdb. A setting by that name is not believed."""
     server = own_servers(extension=False)
     server.sql("""CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE member LOGIN IN ROLE boss; CREATE ROLE keeper;
@@ -108,13 +108,13 @@ def test_who_creates_or_upgrades_it_goes_on_as_before(own_servers, login, role):
             db.commit()
 
 
-def test_a_database_without_plpgsql(server):
+def test_it_works_in_a_database_without_plpgsql(server):
     server.sql("CREATE DATABASE bare")
     with server.connect(dbname="bare") as db:
         db.execute("DROP EXTENSION plpgsql; CREATE EXTENSION flake")
 
 
-def test_superusers_move_it(server):
+def test_only_superusers_move_it(server):
     """As with every trusted extension: its objects belong to a superuser."""
     server.sql("CREATE ROLE mover LOGIN")
     server.sql("CREATE DATABASE moved OWNER mover")
@@ -126,7 +126,7 @@ def test_superusers_move_it(server):
         db.execute("ALTER EXTENSION flake SET SCHEMA ids; SELECT ids.flake_next('twitter')")
 
 
-def test_an_owner_who_is_no_superuser_makes_and_restores_layouts(server):
+def test_an_owner_without_superuser_makes_and_restores_layouts(server):
     server.sql("CREATE ROLE keeper LOGIN")
     for database in ["kept", "kept_again"]:
         server.sql(f"CREATE DATABASE {database} OWNER keeper")

@@ -18,7 +18,7 @@ def make(*arguments, **environment):
     ).stdout
 
 
-def test_run_again_and_stop():
+def test_run_can_be_repeated_and_stopped():
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake-test-") as base:
         os.chmod(base, 0o755)
         demo = os.path.join(base, "demo")
@@ -36,7 +36,7 @@ def test_run_again_and_stop():
         assert not os.path.exists(demo)
 
 
-def test_install_and_uninstall(tmp_path):
+def test_uninstall_removes_what_install_has_installed(tmp_path):
     make("install", f"DESTDIR={tmp_path}")
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     scripts = {f"flake--{VERSION}.sql", *(path.name for path in (ROOT / "sql").glob("flake--*.sql"))}
@@ -46,7 +46,7 @@ def test_install_and_uninstall(tmp_path):
 
 
 @pytest.mark.matrix
-def test_installcheck_on_a_running_server(server):
+def test_installcheck_runs_on_a_running_server(server):
     named = {key: value for key, value in server.client_environment.items() if key.startswith("PG")}
     output = make("installcheck", **named)
     tests = len(list((ROOT / "tests/regress/sql").glob("*.sql")))

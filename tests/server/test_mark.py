@@ -129,7 +129,7 @@ def test_a_last_value_far_ahead_is_ignored(own_servers):
     insert(server, made)
 
 
-def test_its_last_value_can_be_set_elsewhere(own_servers):
+def test_its_last_value_can_be_set_by_setval(own_servers):
     """Also in a database in which no ID was made: pg_upgrade, and replication since PostgreSQL 19, set it as setval does."""
     server = own_servers()
     for sequence in ["flake_mark", "flake_mark_until"]:

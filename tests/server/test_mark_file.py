@@ -50,7 +50,7 @@ def make_until_written(server, db, made):
     wait_until(written)
 
 
-def test_a_file_that_cannot_be_written(servers):
+def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
     """IDs are made until the mark, then there is an error, and they are made again when the file can be written."""
     server, made = servers(), Made()
     with server.connect() as db:
@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_written(servers):
         made.make(db, 10)
 
 
-def test_how_often_the_file_is_written(own_servers):
+def test_the_file_is_written_about_every_two_seconds(own_servers):
     """About every two seconds; what a session that is alone writes when it begins and exits does not count as a record."""
     server = own_servers()
     file = server.dir / "data" / "flake.mark"
@@ -144,7 +144,7 @@ def stuck_writer(server):
         yield writer
 
 
-def test_a_disk_that_is_stuck(servers):
+def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
     """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
     server = servers()
     with stuck_writer(server) as writer:
@@ -157,7 +157,7 @@ def test_a_disk_that_is_stuck(servers):
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
-def test_who_is_cancelled_at_first_does_not_take_part(servers, call):
+def test_a_session_canceled_at_its_first_id_is_not_counted(servers, call):
     """A session counts once it has succeeded, and once."""
     server, sessions = servers(), "SELECT sessions FROM flake_stats"
     with server.session() as db:
@@ -171,7 +171,7 @@ def test_who_is_cancelled_at_first_does_not_take_part(servers, call):
     assert server.value(sessions) == 0
 
 
-def test_a_file_that_cannot_be_read(servers):
+def test_a_file_that_cannot_be_read_is_an_error(servers):
     server, made = servers(), Made()
     with server.session() as db:
         made.make(db, 10)
@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_read(servers):
         assert db.execute(told).fetchone()[0]
 
 
-def test_a_file_that_is_cut_off_in_a_running_server(own_servers):
+def test_a_file_that_is_cut_off_in_a_running_server_is_an_error(own_servers):
     """The missing part may be the newer record; a session that leaves does not make the file a whole one."""
     server, made = own_servers(), Made()
     with server.session() as db:

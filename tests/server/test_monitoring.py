@@ -62,7 +62,7 @@ def test_a_member_of_pg_monitor_reads_them(server):
         assert read(db, "flake_stats")["sessions",] == 1
 
 
-def test_what_alerts_are_about(server):
+def test_a_healthy_server_raises_no_alert_and_an_ill_one_does(server):
     with server.connect(user="monitor") as db, server.connect(user="app") as app:
         read(db, "flake_makes_ids")
         app.execute("BEGIN; SELECT flake_next('twitter')")
@@ -105,7 +105,7 @@ def test_alerts_are_about_what_is_read():
 
 
 @pytest.mark.parametrize("alert", RAISED)
-def test_alerts(tmp_path, alert):
+def test_promtool_accepts_the_alerts(tmp_path, alert):
     """By Prometheus' own tool."""
     if not shutil.which("promtool"):
         pytest.skip("promtool, of Debian's package prometheus, is not installed")
@@ -120,7 +120,7 @@ def test_alerts(tmp_path, alert):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_exporter(server):
+def test_the_exporter_serves_the_metrics(server):
     """Debian's, with the file as it is, but for the server and the interval."""
     exporter = shutil.which("prometheus-sql-exporter")
     if not exporter:

@@ -20,7 +20,7 @@ SEEDS = [os.environ.get("FLAKE_NEMESIS_SEED") or str(random.SystemRandom().randr
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nemesis(seed):
+def test_no_id_is_made_twice_under_all_faults_at_once(seed):
     """A run that fails prints the seed of the plan, which FLAKE_NEMESIS_SEED plays again."""
     report = run(seed, float(SECONDS or 0), STEPS)
     print(report, flush=True)

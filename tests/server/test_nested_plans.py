@@ -99,7 +99,7 @@ FIXED, OF_ROW, LATER = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span", "
 @pytest.mark.parametrize("inner", [
     {"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"},
 ], ids=["fixed", "row"])  # fmt: skip
-def test_they_do_not_double(server, call, plain, arguments, last, inner, setting):
+def test_nested_calls_do_not_double_the_plan(server, call, plain, arguments, last, inner, setting):
     """A level that is written twice would make 16 levels 65,536 times as large."""
     for depth in 16, 300:
         took = []
@@ -111,7 +111,7 @@ def test_they_do_not_double(server, call, plain, arguments, last, inner, setting
 
 
 @pytest.mark.parametrize("grouped", ["g", "g, " + " || ".join(["g::text"] * 2000)], ids=["by a column", "by a long text"])
-def test_many_calls_beside_grouping_sets(server, grouped):
+def test_many_calls_beside_grouping_sets_are_planned_fast(server, grouped):
     condition = " OR ".join(f"flake_during(g + {n}, '[2025-01-01Z,2025-01-02Z)')" for n in range(1000))
     query = f"""SELECT g, count(*) FILTER (WHERE {condition}) FROM (VALUES (1::bigint)) v(g)
                 GROUP BY GROUPING SETS (({grouped}), ())"""
@@ -129,7 +129,7 @@ def test_planning_can_be_stopped(server):
 
 
 @pytest.mark.matrix
-def test_random_nests(server):
+def test_randomly_nested_calls_return_the_same_rows(server):
     seed = int(os.environ.get("FLAKE_SEED", time.time_ns()))
     print("FLAKE_SEED =", seed)
     chance = random.Random(seed)

@@ -104,7 +104,7 @@ def test_what_a_client_sets_does_not_count(server):
         assert db.execute("SELECT flake_node(last_worker())").fetchone() == (3,)
 
 
-def test_an_impossible_pair_is_an_error(server):
+def test_an_impossible_node_number_is_an_error(server):
     server.restart("flake.node_count=1")
     error = pytest.raises(psycopg.errors.InvalidParameterValue, server.sql, "SELECT flake_node(1)").value.diag
     assert "flake.node_id is 1, but flake.node_count is 1" in error.message_detail
@@ -134,7 +134,7 @@ def test_parallel_workers_know_the_same(server):
     assert found_by_workers(server) == (3, 3)
 
 
-def test_parallel_workers_where_the_settings_have_been_removed(servers):
+def test_parallel_workers_know_settings_that_were_removed(servers):
     """The boot values come from the configuration then, because only it can set what a preloaded library has defined."""
     server = servers("shared_preload_libraries=flake", "flake.node_count=4", "flake.node_id=1")
     server.sql(LAST_WORKER)
@@ -162,7 +162,7 @@ def test_a_standby_has_its_own_number_of_nodes(servers):
         assert db.execute(f"SELECT flake_node({WORKER.format(300)})").fetchone() == (1,)
 
 
-def test_it_is_no_property_of_an_id_alone(server):
+def test_it_cannot_be_indexed(server):
     """An index would keep what the number of nodes was, so there can be none."""
     server.sql("DROP TABLE IF EXISTS kept; CREATE TABLE kept (id bigint)")
     with pytest.raises(psycopg.errors.InvalidObjectDefinition):

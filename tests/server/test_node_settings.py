@@ -57,14 +57,14 @@ def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(serve
         assert db.execute(WORKERS).fetchone() == (1,)
 
 
-def test_a_session_that_sets_it_before_the_library_is_loaded(server_of_node_1):
+def test_a_session_that_sets_it_before_the_library_is_loaded_is_refused(server_of_node_1):
     server_of_node_1.restart()
     with server_of_node_1.connect(user="nobody") as db:
         db.execute("SET flake.node_id = 0")
         assert db.execute(WORKERS).fetchone() == (1,)
 
 
-def test_parallel_workers(server_of_node_1):
+def test_parallel_workers_follow_the_settings_of_their_leader(server_of_node_1):
     """They start with the leader's settings; it hands on no setting that another one shadows. They do not take the
     boot value for the server's."""
     server = server_of_node_1
@@ -121,7 +121,7 @@ def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
 
 
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
-def test_a_setting_that_is_removed_from_the_file(servers, preload):
+def test_a_setting_that_is_removed_from_the_file_stays_until_a_restart(servers, preload):
     server = servers("flake.node_id=5", f"shared_preload_libraries={preload}")
     server.restart()
     with server.connect() as db:
@@ -136,7 +136,7 @@ def test_a_setting_that_is_removed_from_the_file(servers, preload):
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
-def test_preloaded_a_client_is_refused(servers):
+def test_a_client_is_refused_if_the_library_is_preloaded(servers):
     server = servers(*NODE_1_OF_2, "shared_preload_libraries=flake")
     with pytest.raises(psycopg.OperationalError, match=r"flake\.node_id"):
         server.connect(options="-c flake.node_id=0")

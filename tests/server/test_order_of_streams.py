@@ -25,7 +25,7 @@ def test_the_stream_is_locked_before_the_id_is_made(own_servers, session):
     assert server.sql(TURNED) == [(4000 * SECONDS, 0)]
 
 
-def test_how_exact_the_order_is(server):
+def test_the_order_is_as_exact_as_the_page_says(server):
     """A step is as long as the page says, by the layout's bits and the server's slots."""
     page = PAGE.read_text()
     slots = server.value("SELECT current_setting('max_connections')::int")

@@ -74,7 +74,7 @@ def other(own_servers):
 
 
 @pytest.mark.parametrize("order", ["the other first", "flake first"])
-def test_loaded_by_a_session(other, order):
+def test_another_extension_loaded_by_a_session_is_called_too(other, order):
     server, library = other
     with server.connect() as db:
         for name in [library, "flake"] if order == "the other first" else ["flake", library]:
@@ -83,7 +83,7 @@ def test_loaded_by_a_session(other, order):
 
 
 @pytest.mark.parametrize("order", ["the other first", "flake first"])
-def test_preloaded(other, order):
+def test_another_preloaded_extension_is_called_too(other, order):
     server, library = other
     names = [str(library), "flake"] if order == "the other first" else ["flake", str(library)]
     server.restart(f"shared_preload_libraries={','.join(names)}")
@@ -101,7 +101,7 @@ def need(name):
 
 
 @pytest.mark.parametrize("order", ["{},flake", "flake,{}"])
-def test_hypopg(own_servers, order):
+def test_an_index_of_hypopg_serves_a_filter_by_time(own_servers, order):
     """An index that does not exist is planned for a filter by time."""
     need("hypopg")
     server = own_servers(f"shared_preload_libraries={order.format('hypopg')}")
@@ -115,7 +115,7 @@ def test_hypopg(own_servers, order):
 
 
 @pytest.mark.parametrize("order", ["{},flake", "flake,{}"])
-def test_pg_hint_plan(own_servers, order):
+def test_a_hint_of_pg_hint_plan_is_followed(own_servers, order):
     """A hint is obeyed for a filter by time."""
     need("pg_hint_plan")
     server = own_servers(f"shared_preload_libraries={order.format('pg_hint_plan')}")

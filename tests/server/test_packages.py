@@ -17,7 +17,7 @@ from conftest import ROOT
 from next_release import VERSION
 
 
-def test_metadata_of_pgxn():
+def test_the_metadata_of_pgxn_is_valid():
     """The keys that PGXN's meta spec 1.0.0 requires, and the types of all."""
     meta = json.loads((ROOT / "META.json").read_text())
     term = re.compile(r"[^\s/\\\x00-\x1f]{2,}")
@@ -48,7 +48,7 @@ def test_metadata_of_pgxn():
     assert all(isinstance(address, str if kind == "homepage" else dict) for kind, address in resources.items())
 
 
-def test_what_the_library_is_made_of():
+def test_the_list_of_crates_is_complete():
     """Its list is a CycloneDX 1.5 document, and has each crate with its license and the checksum of Cargo.lock."""
     bom = json.loads(subprocess.check_output([sys.executable, "packaging/sbom.py", "bom", "15"], cwd=ROOT))
     assert (bom["bomFormat"], bom["specVersion"], bom["version"]) == ("CycloneDX", "1.5", 1)
@@ -97,7 +97,7 @@ def test_debian_reads_the_licenses():
     assert {name for line in crates for name in line.split("|")[-1].split(" and ")} == LICENSES
 
 
-def test_licenses_of_the_crates():
+def test_the_licenses_of_the_crates_are_named_and_allowed():
     """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names the
     licenses that CNCF's projects have to ask about."""
     text = copyright()
@@ -181,7 +181,7 @@ BLOCKED = ["a b/lib", "a b/share/extension"]
 
 
 @pytest.mark.parametrize("lacks", LACKS)
-def test_a_tarball_that_lacks_a_file(tarball, tmp_path, lacks):
+def test_a_tarball_that_lacks_a_file_is_not_installed(tarball, tmp_path, lacks):
     """Such as one that was cut off. Nothing says that it is installed."""
     if (tmp_path / lacks).is_dir():
         shutil.rmtree(tmp_path / lacks)
@@ -193,14 +193,14 @@ def test_a_tarball_that_lacks_a_file(tarball, tmp_path, lacks):
 
 
 @pytest.mark.parametrize("name", BLOCKED)
-def test_a_tarball_where_a_directory_cannot_be_made(tarball, tmp_path, name):
+def test_a_tarball_is_not_installed_where_a_directory_cannot_be_made(tarball, tmp_path, name):
     blocked(tmp_path, name)
     done = install(tarball, pg_config(tmp_path, "15.1"))
     assert done.returncode != 0 and done.stderr and not [*(tmp_path / "a b").rglob("flake*")]
 
 
 @pytest.mark.parametrize("name", ["lib/flake.so", "share/extension/flake.control"])
-def test_a_tarball_where_a_file_cannot_be_copied(tarball, tmp_path, name):
+def test_a_tarball_is_not_installed_where_a_file_cannot_be_copied(tarball, tmp_path, name):
     """A directory has the name that the new file has before it replaces an old one."""
     new = tmp_path / "a b" / name
     new.with_name(f".{new.name}.new").mkdir(parents=True)
@@ -276,7 +276,7 @@ def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
     assert not [*(tmp_path / "target/dist").iterdir()]
 
 
-def test_what_make_package_says(tmp_path):
+def test_make_package_names_what_is_missing_and_its_parts(tmp_path):
     """It names what is missing, and its parts."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     (tmp_path / "scripts/setup").write_text("#!/bin/sh\n")

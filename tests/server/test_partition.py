@@ -38,7 +38,7 @@ def name_of(table, month):
 
 
 @every_session
-def test_months(db, session):
+def test_partitions_of_months_are_made_once(db, session):
     """Each begins and ends at midnight of UTC, and a second call for one does nothing; a name that is taken is an error."""
     for table in TABLES:
         for month, then in ["02", "03"], ["03", "04"], ["10", "11"], ["12", "01"]:
@@ -54,7 +54,7 @@ def test_months(db, session):
 
 
 @every_session
-def test_retention(db, session):
+def test_retention_drops_partitions_that_have_ended_for_all_consumers(db, session):
     """Partitions that end by the ID are dropped, of one table only, and none where a consumer has not begun."""
     for table in TABLES:
         for month in "01", "02", "03":

@@ -14,7 +14,7 @@ PARTITIONS = """
 
 
 @pytest.mark.parametrize("time", ["00:30:00", "01:42:50", "12:00:00", "23:59:50"])
-def test_days(own_servers, time):
+def test_pg_partman_makes_partitions_of_days(own_servers, time):
     server = own_servers(clock=f"@2026-10-31 {time}")
     version = server.sql("SELECT default_version FROM pg_available_extensions WHERE name = 'pg_partman'")
     if not version:

@@ -226,7 +226,7 @@ def run(db, query, mode, table):
     return texts, plan
 
 
-def test_equal_results(db):
+def test_random_queries_return_the_same_rows_by_every_plan(db):
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)

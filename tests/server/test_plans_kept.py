@@ -87,7 +87,7 @@ def revoke(db, name):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_role_that_may_not_call_the_filter(db, name, form):
+def test_a_kept_plan_notices_that_a_role_may_not_call_the_filter(db, name, form):
     assert keep(db, FILTERS[name], form)[0] > 0
     revoke(db, name)
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f"function {name}"), db.transaction():
@@ -96,7 +96,7 @@ def test_a_role_that_may_not_call_the_filter(db, name, form):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_that_somebody_replaces(db, name, form):
+def test_a_kept_plan_notices_a_replaced_filter(db, name, form):
     """The new one is not flake's, and no row is in its range."""
     assert keep(db, FILTERS[name], form)[0] > 0
     value = "false" if name.endswith("during") else "timestamptz '-infinity'"
@@ -108,7 +108,7 @@ def test_a_filter_that_somebody_replaces(db, name, form):
 @instants
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ENDS)
-def test_a_role_that_may_not_call_an_end(db, name, form, instant):
+def test_a_kept_plan_notices_that_a_role_may_not_call_an_end(db, name, form, instant):
     """The filter stays one, with the same rows."""
     rows = keep(db, ENDS[name].format(instant), form)
     assert 0 < rows[0] < 1417
@@ -119,7 +119,7 @@ def test_a_role_that_may_not_call_an_end(db, name, form, instant):
 
 @instants
 @pytest.mark.parametrize("name", ENDS)
-def test_an_end_that_somebody_replaces(db, name, instant):
+def test_a_kept_plan_notices_a_replaced_end(db, name, instant):
     """The plan has the new one, although only its result was in the old one. No row is in the range that it makes."""
     assert keep(db, ENDS[name].format(instant))[0] > 0
     least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)

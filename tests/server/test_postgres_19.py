@@ -65,7 +65,7 @@ def test_subscribers_of_all_sequences_need_the_extension(own_servers):
     subscribe(publisher, subscriber, "sequences")
 
 
-def test_repack_while_rows_are_taken(own_servers):
+def test_flake_take_loses_no_row_during_repack(own_servers):
     """It is not MVCC-safe: flake_take returns each row, a query by hand whose snapshot is older than its lock misses them."""
     server = own_servers(*LOGICAL)
     server.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n int)")
@@ -139,7 +139,7 @@ def test_a_standby_waits_for_a_horizon(own_servers):
         assert db.execute("SELECT flake_min(flake_horizon(), 'twitter') > %s", (id,)).fetchone() == (True,)
 
 
-def test_new_forms_of_statements(own_servers):
+def test_new_forms_of_statements_make_ids(own_servers):
     server = own_servers()
     server.sql("CREATE TABLE t (k text PRIMARY KEY, id bigint DEFAULT flake_next('twitter'), s sno DEFAULT sno_next())")
     with server.connect() as db:
@@ -154,7 +154,7 @@ def test_new_forms_of_statements(own_servers):
         assert db.execute("SELECT k, s::text FROM t WHERE k > 'a' ORDER BY k").fetchall() == [("b", row[1]), ("c", None)]
 
 
-def test_advice_for_plans_beside_filters_by_time(own_servers):
+def test_plan_advice_and_filters_by_time_work_together(own_servers):
     """Another extension in the hook by which filters are replaced, loaded before and after this one."""
     server = own_servers()
     server.sql("CREATE TABLE t AS SELECT flake_next('twitter') AS id FROM generate_series(1, 1000); CREATE INDEX t_id ON t (id)")

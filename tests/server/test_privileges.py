@@ -119,7 +119,7 @@ def may(db, call):
 
 @pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("role", ROLES)
-def test_who_may_call_what(server, role, database):
+def test_each_role_may_call_what_the_tables_say(server, role, database):
     wrong = []
     with server.connect(dbname=database, user=role, autocommit=False) as db:
         for call, *expected in CALLS:
@@ -146,7 +146,7 @@ def wrongly_granted(objects):
     return [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
 
 
-def test_what_public_may(server):
+def test_public_may_do_what_the_tables_say(server):
     for database in DATABASES:
         with server.connect(dbname=database) as db:
             objects = db.execute(OBJECTS).fetchall()
@@ -154,7 +154,7 @@ def test_what_public_may(server):
         assert not wrongly_granted(objects), database
 
 
-def test_the_messages_say_who_may(server):
+def test_the_error_messages_say_who_may_call(server):
     with server.connect(dbname="kept", user="stranger") as db:
         for call, message, detail in [
             ("flake_create_layout('a', '{}')", "must be owner of extension flake to call flake_create_layout", 'role "keeper"'),
@@ -191,7 +191,7 @@ def test_layouts_belong_to_the_owner_of_the_extension(server):
         db.execute("SELECT flake_drop_layout('deputys')")
 
 
-def test_an_error_leaves_the_caller_who_he_was(server):
+def test_an_error_restores_the_callers_role(server):
     with server.connect(dbname="kept", user="deputy") as db:
         for failing in ["flake_create_layout('old', '{\"like\": \"si\"}')", "flake_drop_layout('none')"]:
             db.execute("BEGIN; SAVEPOINT s")
@@ -213,7 +213,7 @@ def test_an_error_leaves_the_caller_who_he_was(server):
         server.connect(dbname="kept").execute("GRANT USAGE ON FOREIGN DATA WRAPPER flake_layout TO PUBLIC")
 
 
-def test_the_wrapper_in_a_database_with_citus(server):
+def test_in_a_database_with_citus_public_has_no_right_on_the_wrapper(server):
     """PUBLIC has no right on them, because Citus would take it for a role. Here Citus is only a name: see tests/engines."""
     server.sql("CREATE DATABASE sharded")
     with server.connect(dbname="sharded") as db:
@@ -224,7 +224,7 @@ def test_the_wrapper_in_a_database_with_citus(server):
 
 
 @pytest.mark.parametrize("role", ["keeper", "postgres"])
-def test_grants_on_everything(server, role):
+def test_grants_on_everything_succeed_and_give_nothing_restricted(server, role):
     """They succeed, and give nobody what is restricted."""
     server.sql("CREATE ROLE app LOGIN")
     try:
@@ -267,7 +267,7 @@ def test_default_privileges_change_nothing(server):
                 assert (call, may(db, call)) == (call, by_stranger)
 
 
-def test_who_may_set_the_sequence_moves_no_mark(own_servers):
+def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
     """A superuser can grant nextval and setval on flake_mark; the mark lies in a page of its own, which these do not touch."""
     server = own_servers(clock="+0")
     file = server.dir / "data" / "flake.mark"
@@ -312,7 +312,7 @@ def dumped_and_restored(server, database, role, owner=None):
     return copy
 
 
-def test_a_dump_of_an_owner_who_is_no_superuser(server):
+def test_a_dump_of_an_owner_without_superuser_restores(server):
     """It restores with its owners, by him and by a superuser; layouts belong to him."""
     server.sql("CREATE ROLE first LOGIN")
     make_database(server, "original", by="first", text="base62")
@@ -326,7 +326,7 @@ def test_a_dump_of_an_owner_who_is_no_superuser(server):
             db.execute("DROP TABLE t; SELECT flake_drop_layout('mine')")
 
 
-def test_another_owner(server):
+def test_a_new_owner_continues_where_the_old_one_stopped(server):
     """After REASSIGN OWNED the new owner continues where the old one stopped, and dumps restore."""
     server.sql("CREATE ROLE leaver LOGIN; CREATE ROLE heir LOGIN")
     make_database(server, "inherited", by="leaver")
@@ -339,7 +339,7 @@ def test_another_owner(server):
         dumped_and_restored(server, "inherited", role, owner="heir")
 
 
-def test_the_owners_things_are_dropped(server):
+def test_drop_owned_drops_layouts_and_the_extension(server):
     """DROP OWNED takes layouts, and the extension, which belong to the role."""
     server.sql("CREATE ROLE goer LOGIN")
     make_database(server, "gone", by="goer")
@@ -349,7 +349,7 @@ def test_the_owners_things_are_dropped(server):
         db.execute("CREATE EXTENSION IF NOT EXISTS flake; SELECT flake_create_layout('mine', '{\"like\": \"si\"}')")
 
 
-def test_a_superuser_who_created_the_extension_leaves(server):
+def test_a_superuser_who_created_the_extension_can_be_dropped(server):
     server.sql("CREATE ROLE admin LOGIN SUPERUSER; CREATE ROLE admin2 LOGIN SUPERUSER")
     make_database(server, "administered", by="admin", owner="postgres")
     with server.connect(dbname="administered") as db:

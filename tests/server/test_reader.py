@@ -40,11 +40,11 @@ def layouts(extension):
     return extension.execute("SELECT name, bits FROM flake_layouts").fetchall()
 
 
-def test_its_table_is_that_of_the_extension(server):
+def test_its_table_is_the_extensions(server):
     reader.check(server)
 
 
-def test_it_reads_the_same(both):
+def test_it_reads_ids_as_the_extension_does(both):
     extension, _ = both
     found = 0
     for name, bits in layouts(extension):
@@ -90,7 +90,7 @@ def test_it_has_the_same_ranges(both):
             assert one == other, (name, id, span)
 
 
-def test_what_is_null_or_unknown(both):
+def test_null_and_unknown_layouts_give_null_or_an_error(both):
     for call in [
         "flake_timestamp(NULL)", "flake_decode(1, NULL)", "flake_during(NULL, '(,)')", "flake_during(1, NULL)",
         "flake_during(1, '(,)', NULL)", "flake_min(NULL)", "flake_timestamp(1, 'nonsense')",
@@ -108,7 +108,7 @@ def test_ranges_use_the_index(both):
     assert any("Index Cond: ((id >= '2006515713438646272'::bigint)" in line for line, in plan), plan
 
 
-def test_generated_columns(both):
+def test_it_serves_generated_columns(both):
     _, plain = both
     plain.execute("""CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED);
                      INSERT INTO t VALUES (1541815603606036480)""")

@@ -81,7 +81,7 @@ def layouts(db):
 
 
 @pytest.mark.parametrize("object", WRONG)
-def test_what_reads_by_another_layout(db, object):
+def test_columns_read_by_another_layout_are_named(db, object):
     db.execute(WRONG[object])
     by = "si" if "'si'" in WRONG[object] else "twitter"
     ok, detail, hint = layouts(db)
@@ -96,14 +96,14 @@ def test_what_reads_by_another_layout(db, object):
 
 
 @pytest.mark.parametrize("other", RIGHT)
-def test_what_does_not(db, other):
+def test_columns_read_by_their_layout_are_not_named(db, other):
     db.execute(other)
     assert layouts(db) == (True, "No column is read by another layout than its default names.", None)
 
 
 @pytest.mark.parametrize("kind, is_small", [
     ("int4", True), ("int2", True), ("narrow", True), ("bigint", False), ("wide", False)])  # fmt: skip
-def test_references_that_are_too_small(db, kind, is_small):
+def test_references_that_are_too_small_are_named(db, kind, is_small):
     """PostgreSQL allows the foreign key, and refuses the first row that refers to an ID."""
     db.execute(f"""
         CREATE DOMAIN narrow AS integer; CREATE DOMAIN wide AS bigint; ALTER TABLE orders ADD UNIQUE (id);
@@ -113,20 +113,20 @@ def test_references_that_are_too_small(db, kind, is_small):
     assert (ok, named in detail) == (not is_small, is_small)
 
 
-def test_a_reference_of_several_columns_that_is_too_small(db):
+def test_each_column_of_a_reference_is_looked_at(db):
     db.execute("""
         ALTER TABLE orders ADD UNIQUE (item, id);
         CREATE TABLE lines (item text, order_id int, FOREIGN KEY (item, order_id) REFERENCES orders (item, id))""")
     assert "The type of column order_id of table lines is too small for the IDs of snowflake" in layouts(db)[1]
 
 
-def test_the_key_of_partitions(db):
+def test_the_key_of_partitions_is_checked(db):
     db.execute("CREATE TABLE p (id bigint DEFAULT flake_next('si')) PARTITION BY RANGE (flake_timestamp(id))")
     assert layouts(db)[1] == "The default of column id of table p makes IDs of si, but table p reads them by twitter."
 
 
 @pytest.mark.parametrize("type, layout", SMALL)
-def test_types_that_are_too_small(db, type, layout):
+def test_types_that_are_too_small_are_named(db, type, layout):
     db.execute("""SELECT flake_create_layout('tiny', '{"epoch": "2024-01-01T00:00:00Z", "tick": "3600s", "fields": [
         {"name": "timestamp", "bits": 18, "role": "timestamp"}, {"name": "sequence", "bits": 10, "role": "sequence"}]}')""")
     db.execute(f"CREATE TABLE t (id {type} DEFAULT flake_next('{layout}'), fits int DEFAULT flake_next('tiny'))")
@@ -135,7 +135,7 @@ def test_types_that_are_too_small(db, type, layout):
     )  # fmt: skip
 
 
-def test_some_of_many(db):
+def test_many_findings_are_cut_short(db):
     db.execute("".join(f"CREATE VIEW v{n:02} AS SELECT flake_timestamp(id) FROM orders;" for n in range(12)))
     _, detail, _ = layouts(db)
     assert detail.count("snowflake") == 10 and detail.endswith("There are 2 more.")
@@ -155,7 +155,7 @@ def test_it_reads_no_table_and_calls_nothing(server):
     )
 
 
-def test_a_deep_expression(db):
+def test_a_deep_expression_is_read_without_recursion(db):
     """An expression below nested calls is read without recursion."""
     db.execute("SET max_stack_depth = '7MB'")
     deep = "abs(" * 2000 + "extract(epoch FROM flake_timestamp(id))" + ")" * 2000

@@ -109,7 +109,7 @@ def run(db, code, crashes=0.0):
     return rows
 
 
-def test_one_consumer(server):
+def test_one_consumer_reads_each_row_once(server):
     """Two processes take turns, and sometimes crash; another consumer reads for itself."""
     prepare, repeated = recipe("One consumer", server=server)
     server.sql(prepare)
@@ -155,7 +155,7 @@ def test_several_processes_of_one_consumer_wait_for_each_other(server):
     assert sorted(taken) == written(server)
 
 
-def test_consumers_that_share_the_work(server):
+def test_consumers_that_share_the_work_read_each_row_once(server):
     prepare, repeated = recipe("Several consumers that share the work", server=server)
     server.sql(recipe("One consumer", server=server)[0] + prepare)
     taken, lock = [], threading.Lock()
@@ -174,7 +174,7 @@ def test_consumers_that_share_the_work(server):
     assert sorted(taken) == written(server)
 
 
-def test_a_projection(server):
+def test_a_projection_is_right_at_every_moment(server):
     """At every moment, the balances sum up all events below the position."""
     prepare, repeated = recipe("An event store and its projection", server=server)
     server.sql(f"""{prepare}
@@ -196,7 +196,7 @@ def test_a_projection(server):
     assert written(server, "events")
 
 
-def test_exports(server):
+def test_exports_have_each_row_once(server):
     prepare, repeated = recipe("Export what is new", server=server)
     server.sql(prepare)
 
@@ -208,7 +208,7 @@ def test_exports(server):
         assert consume(server, process, export) == written(server)
 
 
-def test_an_export_that_cannot_be_written(server):
+def test_an_export_that_cannot_be_written_is_repeated(server):
     """The next run has the rows."""
     prepare, repeated = recipe("Export what is new", server=server)
     server.sql(prepare + server.named("; INSERT INTO outbox SELECT FROM generate_series(1, 1000)"))
@@ -218,7 +218,7 @@ def test_an_export_that_cannot_be_written(server):
     assert len(server.run("psql", "-X", "-q", input=repeated).stdout.splitlines()) == 1000
 
 
-def test_being_woken(server):
+def test_a_woken_consumer_comes_to_the_last_row(server):
     """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
     server.sql(recipe("Being woken", server=server)[0])
     follow = python("Being woken", "follow", server)
@@ -239,7 +239,7 @@ def test_being_woken(server):
     assert taken == written(server)
 
 
-def test_a_consumer_on_a_standby(own_servers):
+def test_a_consumer_on_a_standby_reads_each_row_once(own_servers):
     read = python("A consumer on a standby", "read_on_standby")
     primary = with_outbox(own_servers())
     primary.sql("SELECT flake_publish_horizon()")
@@ -271,7 +271,7 @@ def read_on(server, process, read):
     return consume(server, process, step)
 
 
-def test_several_nodes(own_servers):
+def test_a_consumer_reads_the_rows_of_several_nodes_once(own_servers):
     """The second node also has the rows of the first one, which come there when they do."""
     read = python("Several nodes", "read_from_node")
     first, second = (
@@ -293,7 +293,7 @@ def test_several_nodes(own_servers):
     second.sql("DROP SUBSCRIPTION events")
 
 
-def test_a_mark_in_the_stream_of_changes(server):
+def test_consumers_by_a_mark_in_the_stream_read_each_row_once(server):
     """Consumers that take rows in the order of the stream take some in another order than by their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():
         pytest.skip("this PostgreSQL has no test_decoding")
@@ -345,7 +345,7 @@ for last in sys.stdin:
 """
 
 
-def test_sqlalchemy(server):
+def test_the_recipe_for_sqlalchemy_reads_each_row_once(server):
     environment = {"PYTHONPATH": str(CLIENTS / "python")}
     if subprocess.run([sys.executable, "-c", "import sqlalchemy"], check=False, env=environment, capture_output=True).returncode:
         pytest.skip("SQLAlchemy is not there and could not be installed")
@@ -355,7 +355,7 @@ def test_sqlalchemy(server):
         assert read_on(server, process, read) == written(server)
 
 
-def test_an_id_of_another_transaction(server):
+def test_an_id_of_another_transaction_is_covered_or_refused(server):
     """It is covered, or refused as it is too late; it never comes to a consumer in the wrong order."""
     code, = recipe("IDs of another transaction", server=server)
     query = server.named("SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id")

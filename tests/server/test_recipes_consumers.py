@@ -8,7 +8,7 @@ from waiting import wait_until
 __all__ = ["server"]
 
 
-def test_consumers_by_a_hash_of_the_key(server):
+def test_consumers_by_a_hash_of_the_key_read_each_event_once(server):
     """Each event comes to one worker, and events of a key come in their order, while transactions end in another one."""
     prepare, repeated = recipe("Consumers by a hash of the key", server=server)
     server.sql(prepare)
@@ -32,7 +32,7 @@ def test_consumers_by_a_hash_of_the_key(server):
     assert all(ids == sorted(ids) and {of[keys[id]] for id in ids} <= {number} for number, ids in enumerate(taken))
 
 
-def test_an_event_that_always_fails(server):
+def test_an_event_that_always_fails_is_set_aside(server):
     block, = recipe("An event that always fails", server=server)
     prepare = block.replace("CALL consume();", "")
     server.sql(prepare + server.named("; INSERT INTO outbox (event) VALUES ('tea'), (''), ('rice')"))
@@ -47,7 +47,7 @@ def written_ids(server):
     return [id for id, in server.sql(server.named("SELECT id FROM outbox ORDER BY id"))]
 
 
-def test_removing_what_all_have_read(server):
+def test_only_rows_that_all_consumers_have_read_are_removed(server):
     """Nothing where one has no position, then up to the least, for this table only."""
     block, = recipe("An event that always fails", server=server)
     remove, = recipe("Remove what all consumers have read", server=server)
@@ -64,7 +64,7 @@ def test_removing_what_all_have_read(server):
         assert written_ids(server) == ids[-left:]
 
 
-def test_tools_that_poll_a_view(server):
+def test_tools_that_poll_a_view_lose_no_row(server):
     """By the view they lose none of the rows, as they would by the table."""
     server.sql(recipe("Tools that know a table and a column", server=server)[0])
     lasts, taken = {"outbox": 0, "outbox_complete": 0}, {"outbox": [], "outbox_complete": []}
@@ -89,7 +89,7 @@ def test_tools_that_poll_a_view(server):
     assert lost > 0
 
 
-def test_generated_columns(own_servers):
+def test_generated_columns_reach_a_subscriber(own_servers):
     """A subscriber has them where it makes them itself, or PostgreSQL 18 publishes them."""
     first, second = own_servers("wal_level=logical"), own_servers()
     column = "created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'twitter')) STORED"

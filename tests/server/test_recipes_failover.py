@@ -16,7 +16,7 @@ READS = "A consumer on a standby"
 WAITS = "SELECT FROM pg_stat_activity WHERE query LIKE '%replay_lsn%' AND pid <> pg_backend_pid()"
 
 
-def test_a_consumer_on_a_standby_that_is_promoted(own_servers):
+def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(own_servers):
     """It does not wait for what the old primary has written and the standby never gets."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers())
@@ -41,7 +41,7 @@ def test_a_consumer_on_a_standby_that_is_promoted(own_servers):
 
 
 @pytest.mark.parametrize("reads_on", ["the standby", "a standby of it"])
-def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
+def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_on):
     """The old primary has committed the transaction, which the standby never gets to know; the new one commits it later."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers("max_prepared_transactions=5"))
@@ -79,7 +79,7 @@ def test_what_is_prepared_when_the_standby_is_promoted(own_servers, reads_on):
     assert taken == written(standby)
 
 
-def test_a_consumer_that_survives_a_failover(own_servers):
+def test_a_consumer_that_survives_a_failover_reads_each_row_once(own_servers):
     """The primary changes while rows are written; each is read once, in order, and none is left out."""
     follow = python("A consumer that survives a failover", "follow_the_primary")
     old = with_outbox(own_servers())

@@ -93,7 +93,7 @@ def repeat(server, level, code, at=None, rewrite=None):
 @pytest.mark.parametrize("of", ["the table", "a partition"])
 @pytest.mark.parametrize("level", ["read\\ committed", "repeatable\\ read"])
 @pytest.mark.parametrize("name", RECIPES)
-def test_while_it_is_rewritten(own_servers, name, level, of):
+def test_recipes_lose_no_row_while_their_table_is_rewritten(own_servers, name, level, of):
     server = own_servers()
     table, prepare, code = RECIPES[name]
     code = [line for line in code.splitlines() if line and not line.startswith("--")]
@@ -145,7 +145,7 @@ def greatest(server, level, query, rewrite=REWRITES[2], locks=()):
 
 
 @pytest.mark.parametrize("how", OLDER)
-def test_what_finds_it_empty(readable, how):
+def test_queries_with_a_snapshot_before_their_lock_find_it_empty(readable, how):
     level, query = OLDER[how]
     all_there = [readable.value("SELECT max(id) FROM outbox")]
     assert f"`{how}`" in PAGE.read_text().split("### Tables that are rewritten")[1].split("###")[0]
@@ -153,7 +153,7 @@ def test_what_finds_it_empty(readable, how):
     assert greatest(readable, level, query, locks=["LOCK TABLE outbox IN ACCESS SHARE MODE;"]) == all_there
 
 
-def test_what_does_not(readable):
+def test_queries_that_lock_first_find_all_rows(readable):
     """A query locks the table before it takes its snapshot; CLUSTER keeps what snapshots see."""
     all_there = [readable.value("SELECT max(id) FROM outbox")]
     assert greatest(readable, "read\\ committed", "SELECT max(id) FROM outbox;") == all_there

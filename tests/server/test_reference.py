@@ -20,7 +20,7 @@ def test_each_function_has_a_place(server):
     assert sorted(reference.named()) == sorted(functions)
 
 
-def test_each_has_a_user(server):
+def test_each_function_and_view_has_a_user(server):
     """The page says when somebody wants each view, and each function other than those that only EXPLAIN shows."""
     (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
     page = page.partition("\n## Shown by EXPLAIN\n")[0]

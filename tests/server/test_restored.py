@@ -23,7 +23,7 @@ def recover(restored, server, *settings):
 
 
 @pytest.mark.parametrize("target", ["xid", "name"])
-def test_recovery_to_a_point_in_time(own_servers, target):
+def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
     """It ends with a commit, and only the WAL before it says when its IDs were made."""
     server, made = server_at_0(own_servers), Made()
     restored = own_servers(copy_of=server, clock=at(-3600))
@@ -45,7 +45,7 @@ def test_recovery_to_a_point_in_time(own_servers, target):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_horizon_from_before_a_recovery(own_servers, number):
+def test_no_id_is_below_a_horizon_from_before_a_recovery(own_servers, number):
     """It was asked where nobody has made an ID since the copy, which may have a number of its own."""
     server = server_at_0(own_servers, "flake.node_count=2")
     restored = own_servers(f"flake.node_id={number}", copy_of=server, clock=at(-3600))
@@ -99,7 +99,7 @@ def upgrade(own_servers, old, seconds=-600, **options):
     return new
 
 
-def test_upgrade(own_servers, old):
+def test_ids_after_pg_upgrade_are_above_the_mark(own_servers, old):
     """pg_upgrade takes no file of the data directory along that it does not know, and of a sequence the last value only, which
     counts up to an hour ahead of the clock."""
     made = Made()
@@ -109,6 +109,6 @@ def test_upgrade(own_servers, old):
     pass_through(new, made, -600, 0, 60)
 
 
-def test_a_horizon_from_before_an_upgrade(own_servers, old):
+def test_no_id_is_below_a_horizon_from_before_an_upgrade(own_servers, old):
     announced = announce(old)
     goes_on(upgrade(own_servers, old), announced, -600, 0, 59, 60)

@@ -139,7 +139,7 @@ def keys(server):
         db.execute("DROP SERVER usr CASCADE; DROP OWNED BY sealer, staff, other; DROP ROLE sealer, staff, other")
 
 
-def test_usage_decides(server, keys):
+def test_only_usage_allows_sealing_and_opening(server, keys):
     with server.connect(user="sealer") as sealer, server.connect(user="other") as other:
         (sealed,) = sealer.execute("SELECT flake_seal(42, 'usr')").fetchone()
         assert sealer.execute("SELECT flake_unseal(%s, 'usr')", (sealed,)).fetchone() == (42,)
@@ -203,7 +203,7 @@ def test_a_mapping_of_ones_own_changes_nothing(server, keys):
         assert sealer.execute("SELECT flake_seal(7, 'usr'), flake_unseal(%s, 'usr')", (sealed,)).fetchone() == (sealed, 7)
 
 
-def test_a_server_of_another_wrapper_is_no_key(server):
+def test_a_server_of_another_wrapper_is_not_a_key(server):
     with server.connect() as db:
         db.execute("""CREATE FOREIGN DATA WRAPPER other_wrapper;
                       CREATE SERVER lookalike FOREIGN DATA WRAPPER other_wrapper
@@ -258,7 +258,7 @@ def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
-def test_rotation_under_load(server, many):
+def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
     """Public IDs that were sealed while the secret changed can be opened, and an ID has one public name, also in a statement that
     began before."""
     server.sql("""DROP SERVER IF EXISTS load CASCADE; DROP TABLE IF EXISTS loaded;
@@ -296,7 +296,7 @@ def test_rotation_under_load(server, many):
     assert (of_one_name, opened) == (count, count)
 
 
-def test_two_rotations_at_a_time(server, keys):
+def test_two_rotations_at_a_time_wait_for_each_other(server, keys):
     with server.connect() as one, server.connect() as two:
         one.execute("BEGIN; SELECT flake_rotate_key('usr', 1000)")
         errors = []

@@ -63,7 +63,7 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
     assert sealed(server, **there) == sealed(server, dbname="kept", user="keeper")
 
 
-def test_another_owner(server):
+def test_a_new_owner_can_use_and_rotate_the_keys(server):
     dump = server.run("pg_dump", "-U", "postgres", "kept").stdout
     there = restored(server, "inherited", dump)
     expected = sealed(server, **there)
@@ -80,7 +80,7 @@ def test_another_owner(server):
         assert pytest.raises(psycopg.Error, db.execute, SEALED).value.sqlstate in ("42883", "42704")
 
 
-def test_a_standby_and_what_it_becomes(servers):
+def test_a_standby_and_the_primary_it_becomes_seal_alike(servers):
     primary = servers()
     primary.sql("SELECT flake_create_key('usr')")
     standby = servers(standby_of=primary)
@@ -100,7 +100,7 @@ def test_a_standby_and_what_it_becomes(servers):
     assert sealed(standby)[:8] == changed[:8]
 
 
-def test_an_upgrade_of_the_server(servers):
+def test_an_upgrade_of_the_server_keeps_the_keys(servers):
     old = servers()
     old.sql("SELECT flake_create_key('usr'); SELECT flake_rotate_key('usr', 5); SELECT flake_next('twitter')")
     expected = sealed(old)

@@ -32,14 +32,16 @@ def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     assert kinds == [(False, False), (True, True)]
 
 
-# What PostgreSQL is told of a type's operators and aggregates.
+# The operators, index operators and aggregates of a type, as PostgreSQL's catalogs describe them.
 DECLARED = """
-    SELECT 'operator', o.oprname, c.oprname, n.oprname, o.oprrest::regproc::text, o.oprjoin::regproc::text, o.oprcanhash, o.oprcanmerge
+    SELECT 'operator', o.oprname, c.oprname, n.oprname, o.oprrest::regproc::text, o.oprjoin::regproc::text,
+           o.oprcanhash, o.oprcanmerge
     FROM pg_operator o LEFT JOIN pg_operator c ON c.oid = o.oprcom LEFT JOIN pg_operator n ON n.oid = o.oprnegate
     WHERE (o.oprleft, o.oprright, o.oprresult) = (%(type)s::regtype, %(type)s::regtype, 'bool'::regtype)
     UNION ALL
     SELECT 'index', amname, oprname, amopstrategy::text, amoppurpose::text, NULL, NULL, NULL
-    FROM pg_amop a JOIN pg_am m ON m.oid = amopmethod JOIN pg_operator o ON o.oid = amopopr JOIN pg_opclass c ON c.opcfamily = amopfamily
+    FROM pg_amop a JOIN pg_am m ON m.oid = amopmethod JOIN pg_operator o ON o.oid = amopopr
+    JOIN pg_opclass c ON c.opcfamily = amopfamily
     WHERE (amoplefttype, opcintype) = (%(type)s::regtype, %(type)s::regtype) AND opcdefault
     UNION ALL
     SELECT 'aggregate', proname, oprname, proparallel::text, NULL, NULL, aggcombinefn = aggtransfn, agginitval IS NULL

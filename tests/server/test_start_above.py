@@ -40,7 +40,7 @@ def test_batches_are_above(server):
         assert db.execute("SELECT min(id) FROM flake_batch('twitter', 10) id").fetchone()[0] > id
 
 
-def test_a_session_that_is_in_a_long_tick(server):
+def test_it_waits_for_a_session_that_is_in_a_long_tick(server):
     """It makes IDs until the end of the tick, and the function waits for that."""
     server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "tick": "5s"}')""")
     with server.connect() as db:
@@ -59,7 +59,7 @@ def test_nothing_happens_where_ids_are_above_already(server):
     server.sql("SELECT flake_next('twitter')")
 
 
-def test_far_ahead_it_takes_force(server):
+def test_an_instant_far_ahead_needs_force(server):
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
         above(server, HOUR_AHEAD)
     assert error.value.diag.message_primary == "ID is too far ahead of the clock"
@@ -80,7 +80,7 @@ def test_far_ahead_it_takes_force(server):
     assert server.value("SELECT flake_next('twitter')") > id
 
 
-def test_a_dump_restored_where_the_clock_is_behind(server):
+def test_ids_are_above_a_dump_restored_where_the_clock_is_behind(server):
     """Such as one of a server whose clock is right."""
     id = server.value("SELECT flake_next('twitter')")
     server.sql(f"CREATE TABLE restored AS SELECT {id} AS id")
@@ -90,7 +90,7 @@ def test_a_dump_restored_where_the_clock_is_behind(server):
     assert server.value("SELECT flake_next('twitter')") > id
 
 
-def test_snos(server):
+def test_snos_start_above_too(server):
     id = server.value("SELECT sno_max(clock_timestamp() + interval '2 s')")
     server.value("SELECT flake_start_above(%s::sno)", id)
     assert server.value("SELECT sno_next() > %s::sno", id)
@@ -98,7 +98,7 @@ def test_snos(server):
         server.sql("SELECT flake_start_above(sno_max(clock_timestamp() + interval '1 day'))")
 
 
-def test_who_may(server):
+def test_only_superusers_may_call_it(server):
     server.sql("CREATE ROLE nobody LOGIN")
     with server.connect(user="nobody") as db:
         for call in ["flake_start_above(1, 'twitter')", "flake_start_above(sno_min(now()))"]:
@@ -106,7 +106,7 @@ def test_who_may(server):
             assert error.message_primary == "must be superuser to call flake_start_above"
 
 
-def test_called_again_after_it_was_cancelled(own_servers):
+def test_called_again_after_a_cancellation_it_waits_again(own_servers):
     """It returns when no session can use time that was granted before, whoever has raised the marks."""
     server = server_at_0(own_servers)
     with server.connect() as db, server.connect() as operator:
@@ -119,7 +119,7 @@ def test_called_again_after_it_was_cancelled(own_servers):
         operator.execute(f"SELECT flake_start_above({id}, 'twitter')")
 
 
-def test_bad_arguments(server):
+def test_bad_arguments_are_errors(server):
     for call, state in [("flake_start_above(-1, 'twitter')", "22003"), ("flake_start_above(1, 'nothing')", "22023")]:
         assert pytest.raises(psycopg.Error, server.sql, f"SELECT {call}").value.sqlstate == state
     assert server.value("SELECT flake_start_above(NULL::bigint, 'twitter')") is None

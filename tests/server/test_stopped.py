@@ -70,7 +70,7 @@ def stopped(servers):
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()"])
-def test_a_stopped_writer(stopped, call):
+def test_waits_for_a_stopped_writer_can_be_canceled(stopped, call):
     server, stop = stopped
     with server.connect() as db, server.connect() as other:
         for session in [db, other]:

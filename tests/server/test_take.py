@@ -67,7 +67,7 @@ def test_rows_are_as_the_table_has_them(server, db):
 @pytest.mark.parametrize("kind, default, horizon", [
     ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"),
     ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
-def test_a_key_of_a_domain(server, db, kind, default, horizon):
+def test_a_key_of_a_domain_is_taken(server, db, kind, default, horizon):
     """As in docs/how-to/json.md. The position may be of the domain, too, or of another one."""
     server.sql(f"""
         CREATE DOMAIN public_id AS {kind}; CREATE DOMAIN own_id AS public_id; CREATE DOMAIN place AS {kind};
@@ -79,7 +79,7 @@ def test_a_key_of_a_domain(server, db, kind, default, horizon):
     assert [events(db, take) for _ in range(3)] == [[1, 2, 3], [4, 5], []]
 
 
-def test_in_any_place_of_a_query(db):
+def test_it_can_be_called_in_any_place_of_a_query(db):
     assert events(db, "SELECT (flake_take(NULL::outbox, 'positions', 'mailer', 3)).event") == [1, 2, 3]
     db.execute("UPDATE positions SET last = NULL")
     below = "SELECT (r).event FROM (SELECT flake_take(NULL::outbox, 'positions', 'mailer', 3) OFFSET 0) q(r)"
@@ -94,7 +94,7 @@ def test_in_any_place_of_a_query(db):
 
 
 @pytest.mark.parametrize("kind", ["PARTITION BY HASH (id)", "INHERITS (base)"])
-def test_partitions_and_children(server, db, kind):
+def test_rows_of_partitions_and_children_are_taken(server, db, kind):
     """A partition may have its columns in another order."""
     join = "ATTACH PARTITION part FOR VALUES WITH (MODULUS 1, REMAINDER 0)"
     server.sql(f"""
@@ -109,7 +109,7 @@ def test_partitions_and_children(server, db, kind):
     assert events(db, "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', 7)") == [8, 9]
 
 
-def test_more_rows_than_fit_in_memory(server, db):
+def test_more_rows_than_fit_in_memory_are_taken(server, db):
     db.execute("INSERT INTO outbox (event) SELECT repeat('x', 1000) || n FROM generate_series(1, 20000) n")
     wait_until_complete(server)
     db.execute("SET work_mem = '64kB'")
@@ -119,7 +119,7 @@ def test_more_rows_than_fit_in_memory(server, db):
     assert events(db) == []
 
 
-def test_a_consumer_that_begins_with_what_is_new(server, db):
+def test_a_consumer_can_begin_with_new_rows(server, db):
     db.execute("""INSERT INTO positions SELECT 'auditor', 'outbox', max(id) FROM outbox
                   WHERE id < flake_min(flake_horizon(), 'twitter')""")
     take = TAKE.replace("mailer", "auditor")
@@ -132,7 +132,7 @@ def test_a_consumer_that_begins_with_what_is_new(server, db):
 # Transactions.
 
 
-def test_the_position_and_what_is_done_commit_together(server, db):
+def test_the_position_and_the_consumers_work_commit_together(server, db):
     db.execute("BEGIN")
     assert events(db, TAKE.replace("100", "4")) == [1, 2, 3, 4]
     assert events(db, TAKE.replace("100", "1")) == [5]
@@ -167,7 +167,7 @@ def test_an_empty_result_writes_nothing_and_waits_for_nobody(server, db):
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
-def test_turns(server, db, end):
+def test_two_calls_of_one_consumer_take_turns(server, db, end):
     """The second call continues where the first one has stopped."""
     with server.session() as other:
         db.execute("BEGIN")
@@ -188,7 +188,7 @@ def test_other_consumers_do_not_wait(server, db):
     db.execute("COMMIT")
 
 
-def test_a_consumer_that_is_canceled_while_it_waits(server, db):
+def test_a_consumer_canceled_while_it_waits_takes_nothing(server, db):
     with server.session() as other:
         db.execute("BEGIN")
         events(db, TAKE.replace("100", "6"))
@@ -200,7 +200,7 @@ def test_a_consumer_that_is_canceled_while_it_waits(server, db):
         assert events(other) == list(range(1, 11))
 
 
-def test_a_partition_that_comes_meanwhile(server, db):
+def test_rows_of_a_partition_that_comes_meanwhile_are_taken(server, db):
     """Its row is below one of the partition that the call knows."""
     server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
                       PARTITION BY LIST (event);
@@ -224,7 +224,7 @@ def test_a_partition_that_comes_meanwhile(server, db):
         assert waiting.end() == [1, 2, 1]
 
 
-def test_a_position_that_is_dropped_meanwhile(server, db):
+def test_a_position_that_is_dropped_meanwhile_is_an_error(server, db):
     with server.session() as other:
         db.execute("BEGIN; DELETE FROM positions")
         waiting = Waiting(server, other, events)
@@ -233,7 +233,7 @@ def test_a_position_that_is_dropped_meanwhile(server, db):
             waiting.end()
 
 
-def test_another_table_that_gets_the_name_meanwhile(server, db):
+def test_another_table_that_gets_the_name_meanwhile_is_not_read(server, db):
     """A schema can be renamed while a consumer waits for its turn."""
     server.sql("""CREATE SCHEMA a; ALTER TABLE outbox SET SCHEMA a""")
     take = TAKE.replace("outbox", "a.outbox")
@@ -252,7 +252,7 @@ def test_another_table_that_gets_the_name_meanwhile(server, db):
     server.sql("DROP SCHEMA a, b CASCADE")
 
 
-def test_a_function_whose_snapshot_is_older(server, db):
+def test_a_function_whose_snapshot_is_older_loses_no_row(server, db):
     """It has waited for the transaction that inserts, which its statement does not see."""
     server.sql("""
         CREATE FUNCTION late() RETURNS SETOF outbox STABLE LANGUAGE plpgsql AS $$ BEGIN
@@ -273,7 +273,7 @@ def test_a_function_whose_snapshot_is_older(server, db):
     "ALTER TABLE outbox SET UNLOGGED", "ALTER TABLE outbox ALTER event TYPE varchar(10)",
     "CREATE TEMP TABLE was AS TABLE outbox; TRUNCATE outbox; INSERT INTO outbox TABLE was",
 ])  # fmt: skip
-def test_a_table_that_is_rewritten_meanwhile(server, db, rewrite):
+def test_rows_of_a_table_that_is_rewritten_meanwhile_are_taken(server, db, rewrite):
     with server.session() as other:
         db.execute(f"BEGIN; {rewrite}")
         waiting = Waiting(server, other, lambda other: events(other, TAKE.replace("*", "event")))
@@ -282,7 +282,7 @@ def test_a_table_that_is_rewritten_meanwhile(server, db, rewrite):
 
 
 @pytest.mark.parametrize("change", ["ADD more int", "DROP event"])
-def test_columns_that_change_meanwhile(server, db, change):
+def test_columns_that_change_meanwhile_are_an_error(server, db, change):
     """The session knows the type of the rows, and waits in the call only."""
     with server.session() as other:
         assert events(other, TAKE.replace("100", "1")) == [1]
@@ -306,7 +306,7 @@ def test_a_position_belongs_to_a_table(server, db):
     assert events(db) == list(range(1, 11))
 
 
-def test_a_position_above_a_horizon_that_is_held(server, db):
+def test_a_position_above_a_horizon_that_is_held_takes_nothing(server, db):
     """Horizons can go back a little: a transaction holds them from the moment before it has looked how far they were."""
     with server.session() as writer:
         writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
@@ -315,7 +315,7 @@ def test_a_position_above_a_horizon_that_is_held(server, db):
         writer.execute("ROLLBACK")
 
 
-def test_a_position_ahead_of_the_clock(db):
+def test_a_position_ahead_of_the_clock_is_an_error(db):
     """Rows below it would be skipped."""
     db.execute("UPDATE positions SET last = flake_min(now() + interval '1 minute', 'twitter')")
     refused(db, "55000")
@@ -325,7 +325,7 @@ def test_a_position_ahead_of_the_clock(db):
 
 
 @pytest.mark.parametrize("kind", ["text", "name", "bigint", None])
-def test_sources_of_another_type(db, kind):
+def test_sources_of_another_type_are_used(db, kind):
     change = f"ALTER source TYPE {kind} USING source::oid::{kind}" if kind else "DROP source"
     db.execute(f"ALTER TABLE positions {change}")
     error = refused(db, "42804")
@@ -334,7 +334,7 @@ def test_sources_of_another_type(db, kind):
 
 
 @pytest.mark.parametrize("kind", ["float8", "integer", "numeric", "text", "sno", None])
-def test_positions_of_another_type(db, kind):
+def test_positions_of_another_type_are_refused(db, kind):
     """A float would be rounded up, over rows."""
     db.execute("ALTER TABLE positions DROP last")
     if kind:
@@ -344,7 +344,7 @@ def test_positions_of_another_type(db, kind):
 
 
 
-def test_a_dump(server, own_servers, tmp_path, db):
+def test_a_restored_position_continues(server, own_servers, tmp_path, db):
     """A position that was restored continues."""
     assert events(db, TAKE.replace("100", "4")) == [1, 2, 3, 4]
     server.run("pg_dump", "-f", tmp_path / "dump.sql")
@@ -356,7 +356,7 @@ def test_a_dump(server, own_servers, tmp_path, db):
         assert events(there) == [5, 6, 7, 8, 9, 10, 11]
 
 
-def test_pg_upgrade(own_servers):
+def test_a_position_continues_after_pg_upgrade(own_servers):
     old = own_servers()
     old.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
                 INSERT INTO outbox (event) SELECT generate_series(1, 10); INSERT INTO positions VALUES ('mailer', 'outbox')""")

@@ -32,13 +32,13 @@ def calls(db, take=TAKE):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_changes_between_two_calls(server, db, change):
+def test_changes_of_columns_between_two_calls_are_noticed(server, db, change):
     assert calls(db) == [[1], [2], [3], [4], [5], [6]]
     server.sql(CHANGES[change])
     assert events(db, TAKE.replace("*", "event")) == [7, 8, 9, 10]
 
 
-def test_another_layout_between_two_calls(server, db):
+def test_another_layout_between_two_calls_is_noticed(server, db):
     """Its IDs are above the old layout's IDs of the horizon."""
     calls(db)
     server.sql("ALTER TABLE outbox ALTER id SET DEFAULT flake_next('instagram'); INSERT INTO outbox (event) VALUES (11)")
@@ -46,7 +46,7 @@ def test_another_layout_between_two_calls(server, db):
     assert events(db) == [7, 8, 9, 10, 11]
 
 
-def test_another_type_of_keys_between_two_calls(server, db):
+def test_another_type_of_keys_between_two_calls_is_noticed(server, db):
     """Some of the queries have the same text. The driver prepares none, whose result would have another type."""
     db.prepare_threshold = None
     calls(db)
@@ -58,7 +58,7 @@ def test_another_type_of_keys_between_two_calls(server, db):
     assert [*calls(db), events(db)] == [[1], [2], [3], [4], [5], [6], [7, 8]]
 
 
-def test_another_role_between_two_calls(server, db):
+def test_another_role_between_two_calls_is_noticed(server, db):
     with role(server):
         calls(db)
         db.execute("SET ROLE consumer")
@@ -73,7 +73,7 @@ def test_another_role_between_two_calls(server, db):
 
 
 @pytest.mark.parametrize("secured", ["outbox", "positions"])
-def test_row_security_between_two_calls(server, db, secured):
+def test_row_security_between_two_calls_is_noticed(server, db, secured):
     with role(server) as consumer:
         server.sql("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
         calls(consumer)
@@ -82,7 +82,7 @@ def test_row_security_between_two_calls(server, db, secured):
         assert events(db) == list(range(1, 11))
 
 
-def test_another_search_path_between_two_calls(server, db):
+def test_another_search_path_between_two_calls_changes_nothing(server, db):
     calls(db)
     server.sql("""CREATE SCHEMA other; CREATE TABLE other.outbox (LIKE outbox INCLUDING ALL);
                   CREATE TABLE other.positions (LIKE positions); INSERT INTO other.outbox (event) VALUES (100);
@@ -95,7 +95,7 @@ def test_another_search_path_between_two_calls(server, db):
     server.sql("DROP SCHEMA other CASCADE")
 
 
-def test_the_extension_again_between_two_calls(server, db):
+def test_an_extension_recreated_between_two_calls_is_noticed(server, db):
     """In another schema, and as another one."""
     calls(db)
     take = TAKE.replace("flake_take", "ids.flake_take")
@@ -108,7 +108,7 @@ def test_the_extension_again_between_two_calls(server, db):
     server.sql("ALTER EXTENSION flake SET SCHEMA public; DROP SCHEMA ids")
 
 
-def test_a_plan_from_when_the_table_was_empty(server, db):
+def test_a_plan_from_when_the_table_was_empty_reads_by_the_index(server, db):
     """It does not read all rows of what comes later."""
     db.execute("DELETE FROM outbox")
     db.execute("VACUUM ANALYZE outbox")
@@ -123,7 +123,7 @@ def test_a_plan_from_when_the_table_was_empty(server, db):
     db.execute("COMMIT")
 
 
-def test_how_many_plans_a_session_keeps(server, db):
+def test_a_session_keeps_a_limited_number_of_plans(server, db):
     """Of the tables that come first."""
     kept = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'"
     calls(db)
@@ -139,7 +139,7 @@ def test_how_many_plans_a_session_keeps(server, db):
     assert db.execute(kept).fetchone()[0] < 210
 
 
-def test_renamed(server, db):
+def test_a_renamed_table_is_taken_from(server, db):
     server.sql("CREATE ROLE reader LOGIN")
     server.sql("GRANT SELECT ON outbox TO reader; GRANT SELECT, UPDATE ON positions TO reader")
     few = TAKE.replace("100", "1")
@@ -161,7 +161,7 @@ def test_renamed(server, db):
     server.sql("ALTER EXTENSION flake SET SCHEMA public; DROP SCHEMA mine CASCADE; DROP SCHEMA ids; DROP ROLE renamed")
 
 
-def test_dropped_and_created_again(server, db):
+def test_a_table_dropped_and_created_again_is_an_error(server, db):
     """The position is of a table that is gone; a session that has called before raises an error instead of using the old type."""
     server.sql("""CREATE FUNCTION again() RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
                       RETURN QUERY SELECT event::text FROM flake_take(NULL::outbox, 'positions', 'mailer', 1); END $$""")

@@ -53,7 +53,7 @@ class Consumer:
 
 
 @pytest.mark.parametrize("layout", in_matrix([*ORDERED, "sno"]))
-def test_each_row_once_and_in_order(own_servers, layout):
+def test_each_row_is_taken_once_and_in_order(own_servers, layout):
     server = own_servers()
     server.sql(pasted(OUTBOX, layout) + pasted(CREATE, layout))
     server.sql("INSERT INTO positions VALUES ('auditor', 'outbox')")

@@ -79,7 +79,7 @@ def attach(writer, server, first="SELECT", come=PARTITION):
 
 
 @pytest.mark.parametrize("is_partitioned", [True, False], ids=["partition", "first child"])
-def test_a_commit_that_is_seen_and_not_told_of(server, db, is_partitioned):
+def test_rows_of_a_partition_whose_message_is_late_are_taken(server, db, is_partitioned):
     if not is_partitioned:
         server.sql("""CREATE TABLE one (LIKE log INCLUDING ALL); INSERT INTO one SELECT * FROM log;
                       DROP TABLE log; ALTER TABLE one RENAME TO log;
@@ -101,7 +101,7 @@ def test_a_commit_that_is_seen_and_not_told_of(server, db, is_partitioned):
         assert waiting.end() == [1, 2, 1]
 
 
-def test_a_plan_that_is_older_than_the_snapshot(server, db):
+def test_a_plan_older_than_the_snapshot_is_made_again(server, db):
     """A constraint is evaluated when the call plans how it reads the rows, and waits."""
     server.sql("""CREATE FUNCTION pause() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
                       IF current_setting('test.pause', true) = 'on' THEN
@@ -123,7 +123,7 @@ def test_a_plan_that_is_older_than_the_snapshot(server, db):
         assert waiting.end() == [1] * 9 + [2, 1]
 
 
-def test_a_list_that_stays_stale(server, db):
+def test_a_list_of_partitions_that_stays_stale_is_read_again(server, db):
     file = server.base / f"go-{db.info.backend_pid}"
     library = server.compile("stale", STALE.replace("FILE", str(file)))
     server.sql(f"CREATE FUNCTION stale(regclass) RETURNS void LANGUAGE c AS '{library}'")
@@ -145,7 +145,7 @@ def test_a_list_that_stays_stale(server, db):
     assert db.execute("SELECT count(*) FROM log").fetchone() == (11,)
 
 
-def test_children_of_many_parents(server, db):
+def test_children_of_many_parents_are_looked_for_once(server, db):
     """Each is looked for once: there are two to the power of forty ways to the last ones."""
     server.sql("CREATE TABLE tree (LIKE log INCLUDING ALL); INSERT INTO positions VALUES ('mailer', 'tree')")
     above = ["tree"]

@@ -49,13 +49,13 @@ NO_KEYS = {
 
 
 @pytest.mark.parametrize("table", NO_KEYS)
-def test_tables_without_a_key(db, table):
+def test_tables_without_a_key_are_refused(db, table):
     db.execute(f"{NO_KEYS[table]}; INSERT INTO positions VALUES ('mailer', 'x')")
     error = refused(db, "55000", "SELECT * FROM flake_take(NULL::x, 'positions', 'mailer', 1)")
     assert error.diag.message_primary == "table public.x has no key to take its rows by"
 
 
-def test_a_child_of_another_layout_that_comes_while_a_call_waits(server, db):
+def test_a_child_of_another_layout_that_comes_while_a_call_waits_is_refused(server, db):
     db.execute("CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('instagram'))")
     db.execute("INSERT INTO x DEFAULT VALUES; INSERT INTO positions VALUES ('mailer', 'x')")
     wait_until_complete(server, "x", "flake_min(flake_horizon(), 'instagram')")
@@ -79,7 +79,7 @@ def test_another_column_with_a_default_does_not_matter(server, db):
     "VIEW v AS SELECT 1::bigint AS id", "MATERIALIZED VIEW v AS TABLE outbox", "TYPE v AS (id bigint)", "DOMAIN v AS outbox",
     "FOREIGN TABLE v (id bigint) SERVER s",
 ])  # fmt: skip
-def test_what_is_no_table(db, kind):
+def test_relations_that_are_not_tables_are_refused(db, kind):
     db.execute("CREATE FOREIGN DATA WRAPPER none; CREATE SERVER s FOREIGN DATA WRAPPER none")
     try:
         db.execute(f"CREATE {kind}")
@@ -89,7 +89,7 @@ def test_what_is_no_table(db, kind):
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
-def test_isolation(db, level):
+def test_transactions_with_one_snapshot_are_refused(db, level):
     db.execute(f"BEGIN ISOLATION LEVEL {level}")
     refused(db, "25000")
     db.execute("ROLLBACK; BEGIN ISOLATION LEVEL READ UNCOMMITTED")
@@ -97,18 +97,18 @@ def test_isolation(db, level):
     db.execute("COMMIT")
 
 
-def test_a_trigger_that_keeps_the_position(server, db):
+def test_a_trigger_that_keeps_the_position_is_an_error(server, db):
     server.sql("""CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
                   CREATE TRIGGER keep BEFORE UPDATE ON positions FOR EACH ROW EXECUTE FUNCTION keep()""")
     refused(db, "55000")
 
 
-def test_a_position_twice(db):
+def test_a_position_that_exists_twice_is_an_error(db):
     db.execute("ALTER TABLE positions DROP CONSTRAINT positions_pkey; INSERT INTO positions TABLE positions")
     refused(db, "21000")
 
 
-def test_arguments_that_are_null_or_not_positive(db):
+def test_arguments_that_are_null_or_not_positive_are_refused(db):
     for arguments, sqlstate in {
         "NULL, 'mailer', 1": "22004", "'positions', NULL, 1": "22004", "'positions', 'mailer', NULL": "22004",
         "'positions', 'mailer', 0": "22023", "'positions', 'mailer', -2147483648": "22023", "0, 'mailer', 1": "42804",
@@ -117,7 +117,7 @@ def test_arguments_that_are_null_or_not_positive(db):
         refused(db, sqlstate, f"SELECT * FROM flake_take(NULL::outbox, {arguments})")
 
 
-def test_a_standby(own_servers):
+def test_a_standby_refuses(own_servers):
     primary = own_servers()
     primary.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); "
                 "INSERT INTO positions VALUES ('mailer', 'outbox')")
@@ -131,7 +131,7 @@ def test_a_standby(own_servers):
 # Privileges.
 
 
-def test_privileges(server, db):
+def test_each_missing_privilege_is_an_error(server, db):
     """Without each of them nothing is read and nothing moves."""
     with role(server) as consumer:
         for grant in ["SELECT ON positions", "UPDATE ON positions", "SELECT (id) ON outbox"]:
@@ -146,7 +146,7 @@ def test_privileges(server, db):
         assert db.execute(LAST).fetchone() == (None,)
 
 
-def test_row_security_of_the_table(server, db):
+def test_row_security_of_the_table_is_refused(server, db):
     with role(server) as consumer:
         db.execute("""GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer;
                       ALTER TABLE outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON outbox USING (event = '3')""")
@@ -159,7 +159,7 @@ def test_row_security_of_the_table(server, db):
         assert len(events(consumer)) == 6
 
 
-def test_row_security_that_comes_meanwhile(server, db):
+def test_row_security_that_comes_meanwhile_is_refused(server, db):
     """The consumer knows the type of the rows, which it would otherwise look up under a lock of the table."""
     with role(server) as consumer:
         db.execute("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
@@ -173,7 +173,7 @@ def test_row_security_that_comes_meanwhile(server, db):
         assert db.execute(LAST).fetchone() == (None,)
 
 
-def test_row_security_of_positions(server, db):
+def test_row_security_of_positions_is_obeyed(server, db):
     """Each role has positions of its own in one table."""
     with role(server) as consumer:
         db.execute("""GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer;
@@ -184,7 +184,7 @@ def test_row_security_of_positions(server, db):
         assert len(events(consumer, TAKE.replace("mailer", "consumer"))) == 10
 
 
-def test_nothing_runs_as_somebody_else(server, db):
+def test_everything_runs_as_the_caller(server, db):
     """A trigger of the positions and a function of a policy there see the caller."""
     with role(server) as consumer:
         db.execute("""
@@ -197,7 +197,7 @@ def test_nothing_runs_as_somebody_else(server, db):
         assert db.execute("SELECT * FROM seen").fetchall() == [("consumer",)]
 
 
-def test_a_hostile_search_path(server, db):
+def test_a_hostile_search_path_is_not_used(server, db):
     """No operator, function, type or table is found by it."""
     db.execute("""
         CREATE SCHEMA evil;
@@ -220,7 +220,7 @@ def test_a_hostile_search_path(server, db):
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
-def test_names_in_other_encodings(server, encoding):
+def test_names_in_other_encodings_are_kept(server, encoding):
     name = {"LATIN1": "chr(228)", "EUC_JP": "convert_from('\\xa4a2', 'EUC_JP')", "SQL_ASCII": "chr(200)"}[encoding]
     database = f"take_{encoding.lower()}"
     server.sql(f"CREATE DATABASE {database} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -242,7 +242,7 @@ def test_names_in_other_encodings(server, encoding):
         assert "has no position for table public." in error.value.diag.message_primary
 
 
-def test_a_clock_that_is_behind_after_a_restart(own_servers):
+def test_a_clock_behind_after_a_restart_refuses_no_position(own_servers):
     """The horizon does not go back by that, so the position is not ahead of it."""
     server = server_at_0(own_servers)
     server.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
@@ -259,7 +259,7 @@ def test_a_clock_that_is_behind_after_a_restart(own_servers):
         assert events(there) == [2]
 
 
-def test_a_clock_that_was_ahead(own_servers):
+def test_positions_from_a_clock_that_was_ahead_are_refused(own_servers):
     """After flake_accept_clock, rows come below the position, which would never be taken."""
     server = server_at_0(own_servers)
     server.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)")

@@ -41,7 +41,7 @@ def rewind_and_switch_back(first, second):
     first.promote()
 
 
-def test_rewind_where_every_node_has_its_own_number(parted):
+def test_a_file_that_pg_rewind_brings_is_not_this_servers_memory(parted):
     """A file that pg_rewind has brought is the other node's memory, not this one's."""
     first, second, made = parted
     open_ledger(second, made)
@@ -55,7 +55,7 @@ REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUE
 
 
 @pytest.mark.parametrize("statements", REPLACED)
-def test_a_page_that_is_rolled_back(own_servers, statements):
+def test_notes_in_a_page_that_is_rolled_back_do_not_count(own_servers, statements):
     """Notes in a page that a rollback takes away say nothing of the page that is there."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-3600))

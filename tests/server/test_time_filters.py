@@ -143,7 +143,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_range_in_the_first_statement(server, shape):
+def test_a_filter_is_a_range_in_a_sessions_first_statement(server, shape):
     query, condition = SHAPES[shape]
     plan = first_plan(server, query)
     assert re.search(f"Index Cond: .*?({condition})", plan, re.S), plan
@@ -155,14 +155,14 @@ def test_a_range_in_the_first_statement(server, shape):
     ("orders", "created_at >= $1", "timestamp"), ("orders", "created_at >= $1", "date"),
     ("snos", "sno_timestamp(id) >= $1", "date"),
 ])  # fmt: skip
-def test_a_parameter_of_a_generic_plan(server, table, condition, parameter):
+def test_a_parameter_of_a_generic_plan_is_a_range(server, table, condition, parameter):
     prepare = f"PREPARE query({parameter}) AS SELECT * FROM {table} WHERE {condition}"
     plan = first_plan(server, f"EXECUTE query({DAY})", prepare, options=OPTIONS + " -c plan_cache_mode=force_generic_plan")
     instant = r"\$1" if parameter == "timestamptz" else r"flake_instant\(\$1\)"
     assert re.search(rf"Index Cond: \(id >= (flake|sno)_since\({instant}", plan), plan
 
 
-def test_correlated(server):
+def test_a_correlated_filter_is_a_range(server):
     plan = first_plan(server, "SELECT n, (SELECT count(*) FROM ids WHERE flake_timestamp(id) >= m.at) FROM moments m")
     assert re.search(r"Index Cond: \(id >= flake_since\(m\.at, ", plan), plan
 
@@ -219,7 +219,7 @@ def estimate(db, query):
 
 @pytest.mark.parametrize("table", ["ids", "parts", "nullable"])
 @pytest.mark.parametrize("filter, range", ESTIMATES)
-def test_estimates_are_those_of_the_range(server, table, filter, range):
+def test_estimates_are_the_ranges_own(server, table, filter, range):
     with server.connect(options="-c timezone=UTC -c plan_cache_mode=force_generic_plan") as db:
         # Where the instant is not known, the guard against impossible IDs takes NULLs for rows that are kept out.
         if table == "nullable" and "< " in filter and ("$1" in filter or "SELECT" in filter) and "$2" not in filter:
@@ -242,7 +242,7 @@ def test_estimates_are_those_of_the_range(server, table, filter, range):
     ("flake_timestamp(ids.id) >= m.at AND flake_timestamp(ids.id) < m.at + interval '1 h'",
      "ids.id >= flake_min(m.at) AND ids.id <= flake_min(m.at + interval '1 h')"),
 ])  # fmt: skip
-def test_estimates_beside_columns(server, filter, range):
+def test_estimates_beside_conditions_on_columns_are_close(server, filter, range):
     with server.connect() as db:
         assert estimate(db, f"SELECT FROM moments m JOIN ids ON {filter}") == estimate(db, f"SELECT FROM moments m JOIN ids "
                                                             f"ON {range}")
@@ -281,7 +281,7 @@ UNSERVED = {
 
 
 @pytest.mark.parametrize("shape", UNSERVED)
-def test_what_stays_a_filter(server, shape):
+def test_filters_that_a_range_would_change_stay_filters(server, shape):
     queries = [query.format("'2026-01-19 00:00:15Z'::timestamptz") for query in UNSERVED[shape]]
     with server.connect(options="-c timezone=UTC") as db:
         plan = "\n".join(line for line, in db.execute(f"EXPLAIN (COSTS OFF, VERBOSE) {queries[0]}"))
@@ -297,7 +297,7 @@ def test_flake_during_serves_a_flattened_union_all(server):
     assert plan.count("Index Cond: ((id >= '") == 2, plan
 
 
-def test_rows_of_the_shapes(server):
+def test_each_shape_returns_the_rows_of_the_stored_time(server):
     """As many as by the time that was stored."""
     ats = ["'2026-01-19Z'", "'2026-01-01 00:00:17Z'", "'2026-01-01 00:00:16.999999Z'", "'2026-01-01 00:00:17.000001Z'"]
     with server.connect(options="-c timezone=UTC") as db:
@@ -310,7 +310,7 @@ def test_rows_of_the_shapes(server):
 
 @pytest.mark.parametrize("sides", [[("a", ">=", "since")] * 2, [("a", ">=", "since"), ("b", "<=", "until")]],
                          ids=["one column", "two columns"])  # fmt: skip
-def test_many_filters(server, sides):
+def test_many_filters_are_planned_fast(server, sides):
     """Each may close the range of each other one. By the processor's time, as the planner takes for the ranges themselves."""
     written = ["flake_timestamp({key}) {operator} now() - interval '{n} s'",
                "{key} {operator} flake_{end}(now() - interval '{n} s', 'twitter')"]  # fmt: skip

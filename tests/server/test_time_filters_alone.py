@@ -37,7 +37,7 @@ def is_range(db, query):
 
 
 @pytest.mark.parametrize("index", ["(flake_timestamp(id))", "(n, flake_timestamp(id))"])
-def test_an_index_with_the_call_as_a_column(db, index):
+def test_an_index_with_the_call_as_a_column_keeps_the_filter(db, index):
     query = f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY} AND n > 5"
     assert is_range(db, query)
     db.execute(f"CREATE INDEX own ON ids {index}")
@@ -49,7 +49,7 @@ def test_an_index_with_the_call_as_a_column(db, index):
 @pytest.mark.parametrize("index", ["(n) WHERE flake_timestamp(id) >= '2026-01-10Z'",
                                    "(date_trunc('day', flake_timestamp(id) AT TIME ZONE 'UTC'))",
                                    "((flake_timestamp(id) AT TIME ZONE 'UTC'), n)"])  # fmt: skip
-def test_an_index_of_a_report(db, index):
+def test_an_index_with_the_call_in_a_larger_expression_does_not(db, index):
     """It has the call in a larger expression or in its condition, so it serves other queries."""
     db.execute(f"CREATE INDEX own ON ids {index}")
     assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
@@ -65,7 +65,7 @@ NULLED = """
         SELECT flake_timestamp(a.id) AS ts FROM b JOIN c ON b.x = c.x WHERE b.x = a.x) s ON true"""
 
 
-def test_a_time_that_an_outer_join_makes_null(db):
+def test_a_time_that_an_outer_join_makes_null_stays_a_filter(db):
     """It is computed in the part that has no row for a.x = 2, of a key that is in the other part."""
     db.execute(NULLED)
     assert db.execute("SELECT x, ts IS NULL FROM v ORDER BY x").fetchall() == [(1, False), (2, True)]
@@ -74,7 +74,7 @@ def test_a_time_that_an_outer_join_makes_null(db):
     assert db.execute("DELETE FROM d USING v WHERE v.x = 2 AND v.ts < '2027-01-01Z' RETURNING y").fetchall() == []
 
 
-def test_a_time_that_an_outer_join_makes_null_with_its_key(db):
+def test_a_time_that_an_outer_join_makes_null_with_its_key_is_a_range(db):
     """Both are NULL in the same rows, so the range of keys still serves it, where PostgreSQL does not mark the time alone."""
     db.execute(NULLED)
     query = """SELECT d.y FROM d LEFT JOIN (
@@ -85,7 +85,7 @@ def test_a_time_that_an_outer_join_makes_null_with_its_key(db):
         assert "flake_timestamp(" not in plan(db, query + " WHERE s.ts >= '2026-01-01Z'")
 
 
-def test_what_holds_other_calls(db):
+def test_indexes_and_statistics_of_other_calls_do_not_keep_the_filter(db):
     """Of another column, of the planner's statistics, or a CHECK."""
     db.execute("""
         ALTER TABLE ids ADD other bigint;
@@ -95,7 +95,7 @@ def test_what_holds_other_calls(db):
     assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
 
 
-def test_a_partition_key(db):
+def test_a_partition_key_with_the_call_keeps_the_filter(db):
     db.execute("""
         CREATE TABLE by_time (id bigint) PARTITION BY RANGE (flake_timestamp(id));
         CREATE TABLE by_time_1 PARTITION OF by_time FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
@@ -104,7 +104,7 @@ def test_a_partition_key(db):
     assert not is_range(db, query) and "by_time_1" not in plan(db, query)
 
 
-def test_an_index_of_a_partitioned_table(db):
+def test_an_index_of_a_partitioned_table_keeps_the_filter(db):
     db.execute("""
         CREATE TABLE parts (id bigint, n integer) PARTITION BY RANGE (n);
         CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (50000);
@@ -116,7 +116,7 @@ def test_an_index_of_a_partitioned_table(db):
     assert not is_range(db, query)
 
 
-def test_a_parent_of_inheritance(db):
+def test_constraints_of_children_keep_the_filter(db):
     """The CHECKs of its children choose among them."""
     db.execute("""
         CREATE TABLE parent (id bigint);
@@ -126,7 +126,7 @@ def test_a_parent_of_inheritance(db):
     assert "flake_timestamp(" in text and "on new" in text and "on old" not in text
 
 
-def test_another_equality(db):
+def test_another_equality_keeps_the_filter(db):
     """By way of it, the constant chooses the partitions of another table."""
     db.execute("""
         CREATE TABLE others (at timestamptz, n integer) PARTITION BY RANGE (at);
@@ -142,7 +142,7 @@ def test_another_equality(db):
 
 
 @pytest.mark.parametrize("layout", ["uniqueid", "seata", "holed"])
-def test_layouts_whose_ranges_are_none_of_time(db, layout):
+def test_layouts_whose_ranges_are_not_of_time_keep_the_filter(db, layout):
     if layout == "holed":
         db.execute("""SELECT flake_create_layout('holed', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "zero", "bits": 2, "role": "reserved", "value": 0},
@@ -152,7 +152,7 @@ def test_layouts_whose_ranges_are_none_of_time(db, layout):
         db.execute("EXPLAIN ANALYZE SELECT * FROM ids WHERE flake_timestamp(id, 'none') >= now()")
 
 
-def test_functions_of_others(server, db):
+def test_functions_of_others_stay_filters(server, db):
     """Of the same name; and flake's own where somebody has replaced it."""
     query = f"SELECT * FROM ids WHERE {{}}flake_timestamp(id) >= {DAY}"
     db.execute("CREATE SCHEMA other")
@@ -171,7 +171,7 @@ def test_functions_of_others(server, db):
     assert not is_range(db, query.format(""))
 
 
-def test_who_may_not_call_it(db):
+def test_a_role_that_may_not_call_the_ends_gets_the_filter(db):
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     query = "SELECT count(*) FROM ids WHERE flake_timestamp(id) >= now() - interval '1 day'"
     for function, is_allowed in [("flake_timestamp", False), ("flake_since", True)]:
@@ -186,7 +186,7 @@ def test_who_may_not_call_it(db):
     assert is_range(db, query)
 
 
-def test_plans_that_are_kept(db):
+def test_kept_plans_notice_changed_functions(db):
     """A plan is made anew when a function that it was made by has changed, even where only its result is left in the plan."""
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
@@ -209,7 +209,7 @@ POSTGRES_FDW = """
 
 
 @pytest.mark.parametrize("table", ["far_ids", "half_far"])
-def test_foreign_tables(server, db, table):
+def test_foreign_tables_get_no_call_of_an_end(server, db, table):
     """An older flake on the other server has no bounds to call; constants are sent as what they are."""
     if not (pg_config("--sharedir") / "extension" / "postgres_fdw.control").exists():
         pytest.skip("this PostgreSQL has no postgres_fdw")
@@ -230,7 +230,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("layout", IMPOSSIBLE)
-def test_ids_that_are_not_possible(db, layout):
+def test_ids_that_are_not_possible_are_never_returned(db, layout):
     """The filter would raise an error. They are never returned nor deleted, by a constant, a parameter, or a column."""
     db.execute("""SELECT flake_create_layout('mine', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
         {"name": "one", "bits": 2, "role": "reserved", "value": 1}, {"name": "timestamp", "bits": 40, "role": "timestamp"},

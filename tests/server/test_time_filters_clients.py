@@ -79,7 +79,7 @@ def plan_of(server, *command, **environment):
 
 @pytest.mark.parametrize("is_aware", [True, False], ids=["aware", "naive"])
 @pytest.mark.parametrize("library, program", [("django", DJANGO), ("sqlalchemy", SQLALCHEMY)], ids=["Django", "SQLAlchemy"])
-def test_by_its_query_builder(server, library, program, is_aware):
+def test_filters_of_query_builders_are_ranges(server, library, program, is_aware):
     environment = {"PYTHONPATH": str(CLIENTS / "python")}
     if subprocess.run([sys.executable, "-c", f"import {library}"], check=False, env=environment, capture_output=True).returncode:
         pytest.skip(f"{library} is not there and could not be installed")
@@ -89,7 +89,7 @@ def test_by_its_query_builder(server, library, program, is_aware):
     assert ("flake_instant(" in plan) != is_aware, plan
 
 
-def test_node_postgres(server):
+def test_a_filter_of_node_postgres_is_a_range(server):
     modules = CLIENTS / "node_modules"
     if not shutil.which("node") or not (modules / "pg").is_dir():
         pytest.skip("node or its package pg is not there and could not be installed")

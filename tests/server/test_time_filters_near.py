@@ -100,7 +100,7 @@ def db(server):
         yield db
 
 
-def test_they_stay_what_they_are(db):
+def test_conditions_that_resemble_filters_stay_what_they_are(db):
     seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
     print("FLAKE_SEED =", seed)
     chance, not_empty = random.Random(seed), 0

@@ -186,7 +186,7 @@ def rows(db, text, query, is_generic):
 
 
 @pytest.mark.matrix
-def test_the_same_rows(db):
+def test_random_filters_return_the_same_rows(db):
     seed = int(os.environ.get("FLAKE_SEED", random.randrange(2**32)))
     print("FLAKE_SEED =", seed)
     chance = random.Random(seed)

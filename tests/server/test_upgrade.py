@@ -11,7 +11,7 @@ from next_release import CHANGES, NEXT, RELEASED, RELEASES, VERSION, each_upgrad
 from used_database import CONTENT, USED, members
 
 
-def test_what_was_released_does_not_change():
+def test_released_scripts_do_not_change():
     """Existing installations upgrade from the scripts as they were released."""
     subprocess.run([ROOT / "scripts/release", "check"], check=True)
     sums = RELEASES / "SHA256SUMS"
@@ -45,7 +45,7 @@ def test_an_upgraded_database_is_like_a_new_one(own_servers, version, to, defaul
 
 
 @pytest.mark.parametrize("forgotten", CHANGES)
-def test_what_an_upgrade_forgets_is_seen(own_servers, forgotten):
+def test_an_upgrade_that_forgets_something_is_noticed(own_servers, forgotten):
     """Its privileges follow a new function."""
     gone = ["new function", "its privileges"] if forgotten == "new function" else [forgotten]
     server = own_servers()
@@ -70,7 +70,7 @@ TRAPS = f"""
 
 
 @pytest.mark.parametrize("role", ["mallory", "another_superuser"])
-def test_what_the_schema_contains_is_not_called(own_servers, role):
+def test_an_upgrade_calls_nothing_from_the_schema(own_servers, role):
     server = own_servers()
     provide(server)
     server.sql("CREATE ROLE mallory LOGIN; CREATE ROLE another_superuser SUPERUSER LOGIN")
@@ -82,7 +82,7 @@ def test_what_the_schema_contains_is_not_called(own_servers, role):
         db.execute(f"ALTER EXTENSION flake UPDATE TO '{NEXT}'")
 
 
-def test_an_upgrade_of_a_database_in_use(own_servers, tmp_path):
+def test_a_database_in_use_can_be_upgraded(own_servers, tmp_path):
     """Its owner, who is not a superuser, upgrades it while a session makes IDs. A dump from before can be restored afterwards."""
     server = own_servers()
     provide(server)
@@ -116,7 +116,7 @@ def test_an_upgrade_of_a_database_in_use(own_servers, tmp_path):
 NOT_IN_THE_LIBRARY = "CREATE FUNCTION flake_newest() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'flake_newest';"
 
 
-def test_an_upgrade_by_a_session_whose_library_is_too_old(own_servers):
+def test_an_upgrade_by_a_session_with_an_old_library_is_refused(own_servers):
     """It says what the library lacks, and leaves the database as it was."""
     server = own_servers()
     provide(server, more=NOT_IN_THE_LIBRARY)

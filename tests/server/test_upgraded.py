@@ -54,7 +54,7 @@ def use(db, made):
     assert db.execute(wrong).fetchone() == (None,)
 
 
-def test_what_was_there_stays(make, version, to, upgrade):
+def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgrade):
     """In a database whose owner, who is not a superuser, has created the extension, where default privileges grant nothing."""
     server, made = make(), Made()
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
@@ -89,7 +89,7 @@ def test_what_was_there_stays(make, version, to, upgrade):
 
 
 @pytest.mark.parametrize("used", [True, False])
-def test_marks_of_other_nodes_stay(make, upgrade, used):
+def test_marks_of_other_nodes_stay_over_an_upgrade(make, upgrade, used):
     """The first server comes back after another one, with another number, has upgraded the database, with and without IDs of its
     own before."""
     first, second, made = part(make)
@@ -101,7 +101,7 @@ def test_marks_of_other_nodes_stay(make, upgrade, used):
     pass_through(first, made, 3, 40)
 
 
-def test_a_failover_afterwards(make, upgrade):
+def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
     """A standby replays the upgrade while it is read; its clock is behind IDs from before and from after."""
     primary, made = server_at_0(make), Made()
     primary.sql(USED)
@@ -128,7 +128,7 @@ def test_a_failover_afterwards(make, upgrade):
         use(db, made)
 
 
-def test_horizons(make, upgrade):
+def test_transactions_from_before_an_upgrade_hold_horizons(make, upgrade):
     """Transactions that have made IDs before still hold them, prepared ones too."""
     server = make("max_prepared_transactions=2")
     server.sql(horizon.OUTBOX)
@@ -150,7 +150,7 @@ def test_horizons(make, upgrade):
         assert horizon.passes(tailer, later)
 
 
-def test_a_promoted_standby_is_upgraded(make, upgrade):
+def test_a_promoted_standby_can_be_upgraded(make, upgrade):
     """Before its first ID, so that it has not looked at the marks; and restored from a crash afterwards."""
     primary, made = server_at_0(make), Made()
     standby = make(standby_of=primary, clock=at(0))

@@ -36,7 +36,7 @@ def test_start_above_waits_for_transactions(own_servers):
         operator.execute(above)
 
 
-def test_a_database_under_the_number_of_another_one(own_servers):
+def test_a_database_under_the_oid_of_another_one_does_not_get_its_page(own_servers):
     """Nobody believes that the page of the former one is its page."""
     old, made = server_at_0(own_servers), Made()
     create_extension(old, "template")
@@ -52,7 +52,7 @@ def test_a_database_under_the_number_of_another_one(own_servers):
     pass_through(new, made, 2, 10, dbname="x")
 
 
-def test_the_mark_of_a_database_that_is_not_logged(own_servers):
+def test_a_mark_that_is_not_logged_is_an_error(own_servers):
     server = server_at_0(own_servers)
     server.sql("ALTER SEQUENCE flake_mark SET UNLOGGED")
     with server.connect() as db:

@@ -60,7 +60,7 @@ def db(server):
 
 
 @pytest.mark.parametrize("object", USES)
-def test_what_names_it(db, object):
+def test_uses_of_a_layout_are_found(db, object):
     db.execute(USES[object])
     db.execute("SELECT flake_drop_layout('mines')")
     with pytest.raises(psycopg.errors.DependentObjectsStillExist) as error:
@@ -71,12 +71,12 @@ def test_what_names_it(db, object):
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_what_does_not(db, other):
+def test_expressions_that_do_not_name_it_are_not_found(db, other):
     db.execute(other)
     db.execute("SELECT flake_drop_layout('mine')")
 
 
-def test_they_are_all_listed(db):
+def test_all_uses_are_listed(db):
     db.execute("CREATE TABLE t (id bigint)")
     for n in range(120):
         db.execute(f"CREATE VIEW v{n:03} AS SELECT flake_timestamp(id, 'mine') FROM t")
@@ -87,7 +87,7 @@ def test_they_are_all_listed(db):
     assert detail.endswith("view v099, and 20 others.")
 
 
-def test_once_they_are_gone(db):
+def test_a_layout_can_be_dropped_once_its_uses_are_gone(db):
     db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('mine')); ALTER TABLE t ALTER id DROP DEFAULT")
     db.execute("SELECT flake_drop_layout('mine')")
     with pytest.raises(psycopg.errors.InvalidParameterValue):

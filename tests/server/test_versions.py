@@ -50,7 +50,7 @@ def begin(server, dbs, made):
         assert list(pool.map(lambda db: attempt(db, made), dbs)) == [list(KINDS)] * len(dbs)
 
 
-def test_they_make_none_of_each_others_ids(server):
+def test_sessions_of_two_versions_make_no_id_twice(server):
     """Nor do those that come later."""
     made = Made()
     make_in_all(server, made)
@@ -63,7 +63,7 @@ def test_they_make_none_of_each_others_ids(server):
     pass_through(server, made, 2)
 
 
-def test_a_restart_while_they_go_on(server):
+def test_a_restart_beside_sessions_of_another_version_makes_no_id_twice(server):
     """The last session that knows of the ledger has exited before."""
     made = Made()
     with contextlib.ExitStack() as opened:
@@ -84,7 +84,7 @@ def test_a_restart_while_they_go_on(server):
     pass_through(server, made, 4.9)
 
 
-def test_a_clock_that_is_accepted_after_a_restart(server):
+def test_a_clock_accepted_after_a_restart_makes_none_of_their_ids(server):
     """Time that they have used below an earlier mark is used."""
     made = Made()
     server.set_clock(at(60))
@@ -100,7 +100,7 @@ def test_a_clock_that_is_accepted_after_a_restart(server):
     pass_through(server, made, 2, 60)
 
 
-def test_there_is_no_horizon(server):
+def test_beside_another_version_there_is_no_horizon(server):
     """They do not say what they have made."""
     server.sql(OUTBOX)
     with server.connect() as tailer, server.connect() as writer:

@@ -37,7 +37,7 @@ def rows(db):
 
 
 @pytest.mark.skipif(not WAGTAIL.is_dir(), reason="Wagtail is not there; FLAKE_WAGTAIL=yes scripts/setup test installs it")
-def test_wagtail(own_servers):
+def test_a_wagtail_site_is_widened_converted_and_undone(own_servers):
     server = own_servers()
     django(server, "migrate")
     django(server, "make", "before", "20")

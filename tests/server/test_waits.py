@@ -63,7 +63,7 @@ def step_back(servers):
     ("event", "least", "most"),
     [(reconnect, 0, TICK), (failover, 2, 5), (failover_to_a_new_number, 0, TICK), (step_back, -STEP / 2, TICK)],
 )
-def test_waits(own_servers, event, least, most):
+def test_sessions_wait_as_long_as_the_page_says(own_servers, event, least, most):
     waits = [event(own_servers)]
     while waits[-1] > most + BUSY and len(waits) < 3:
         waits.append(event(own_servers))

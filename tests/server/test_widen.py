@@ -226,7 +226,7 @@ def client(server):
 
 
 @pytest.mark.parametrize("sql, named, is_refused", HINDERED, ids=lambda given: str(given)[:50])
-def test_what_is_in_the_way_is_named(client, sql, named, is_refused):
+def test_obstacles_to_widening_are_named(client, sql, named, is_refused):
     """And PostgreSQL agrees."""
     client.sql(sql)
     hindered, _, statements = plan(client, "t")
@@ -246,7 +246,7 @@ def test_what_is_in_the_way_is_named(client, sql, named, is_refused):
     ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT id FROM t'", ["function f()"]),
     ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1 AS at'", []),
 ])  # fmt: skip
-def test_what_is_to_be_looked_at(client, sql, named):
+def test_columns_to_check_are_named(client, sql, named):
     client.sql(sql)
     assert plan(client, "t")[1] == named
     type = client.value("SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 1")

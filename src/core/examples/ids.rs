@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layout = built_in("twitter").ok_or("this layout is not built in")?;
     // Server 3 of 16 has 64 workers of its own, which it divides among 4 threads. This is its first thread.
     let (node, slot) = (Node::new(3, 16)?, Slot::new(0, 4)?);
-    // A process that ran before may have made IDs up to the current millisecond.
+    // An earlier process may have made IDs up to the current millisecond.
     let start = Start { free_from: now() + 1000, resumed: None };
     let mut generator = Generator::start(layout, &Share::new(layout, node, slot)?, start, i64::MIN, 0);
     let mut ids = Vec::new();

@@ -1,12 +1,12 @@
-//! The generator: a state machine that turns instants into IDs.
+//! The generator: a state machine that turns readings of the clock into IDs.
 //!
-//! A session that uses up a tick makes the IDs of the following ticks in pace with the clock, until it rests for two ticks. If
-//! several sessions ran far ahead of the clock, each at its own time, their IDs would land between each other's in an index, and
-//! leave its pages half empty.
+//! A session that uses up a tick makes the IDs of the following ticks at the pace of the clock, until it pauses for two ticks.
+//! Without that rule, several busy sessions would run ahead of the clock by different amounts, insert between each other's IDs, and
+//! leave index pages half empty.
 //!
-//! Where the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in
-//! the past: IDs with the toggled bit have not been made above the last tick that the clock stepped back from. When the clock
-//! steps back to that tick or below, it waits until the clock is past it, or back at the latest tick.
+//! If the clock steps back, a generator of a layout waits. A generator of snos toggles the tick-tock bit and continues in the past,
+//! because no ID with the toggled bit has been made there since the clock last stepped back. If the clock steps back again to where
+//! it had stepped back from, or below, the generator waits until the clock has passed that instant or is back at the latest tick.
 
 pub(crate) mod path;
 pub(crate) mod resume;
@@ -27,12 +27,11 @@ const REST: i64 = 2;
 pub enum Answer<Id = u64> {
     /// A new ID.
     Issue(Id),
-    /// The share is used up in this tick, until the next one begins.
+    /// The share is used up in this tick; `until` is when the next tick begins.
     Wait { until: i64 },
-    /// The generator keeps pace, and is ahead of the clock; `until` is when to ask again.
+    /// The generator keeps pace and is ahead of the clock; `until` is when to ask again.
     Ahead { until: i64 },
-    /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The generator's state
-    /// does not change.
+    /// The clock is behind the last ID, in time that may have been used; `until` is when to ask again. The state does not change.
     ClockBehind { until: i64 },
     /// The tick of this instant, which ends at `tick_end`, is outside the window that the generator may use.
     Outside { tick_end: i64 },
@@ -40,7 +39,7 @@ pub enum Answer<Id = u64> {
     Exhausted,
 }
 
-/// How long something lasts, in microseconds from an instant on; 0 where it is over.
+/// How much longer something lasts, in microseconds; 0 if it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remaining {
     /// The tick of the last ID.
@@ -49,35 +48,36 @@ pub struct Remaining {
     pub of_step: u64,
 }
 
-/// Makes the IDs of one share. It issues each (tick, position) at most once, whatever instants it is given, and again only
-/// after a step back that it goes along with.
+/// Makes the IDs of one share. It issues each (tick, position) at most once, even if readings of the clock go back or jump. After a
+/// step back that the generator follows, the tick-tock bit tells the IDs apart.
 #[derive(Debug, Clone)]
 pub struct Generator<S: IdSource> {
     /// The source of its IDs.
     pub source: S,
-    // The tick of the last ID: when it began, and the bits that tell it.
+    // The tick of the last ID: when it began, and its bits.
     start: i64,
     time_bits: u64,
     walk: Walk,
     issued: u64,
-    /// It has used up a tick.
+    /// Whether the generator has used up a tick, and keeps pace with the clock since.
     keeps_pace: bool,
     ticks: Ticks,
-    // The first start of a tick that may be used, and how long starts may be used from there.
+    // The first instant at which a usable tick can begin, and for how long such instants follow.
     open_from: i64,
     open_for: u64,
-    /// When the latest tick began that the clock ever stepped back from.
+    /// When the latest tick began from which the clock ever stepped back.
     stepped_back_from: i64,
-    /// How often it stepped back.
+    /// How often the clock stepped back.
     drifts: u64,
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator that begins as the ledger says, and in no tick before the one that holds `last_seen`. Time before
-    /// that is the past. It may use all time. A rolling sequence begins at `position`, modulo what the share has of a step; others at 0.
+    /// Creates a generator that begins as the ledger says, in no tick before the one that contains `last_seen`; earlier time is the
+    /// past. It may use all time. A rolling sequence begins at `position`, modulo the share's IDs of a step; other sequences begin
+    /// at 0.
     pub fn start(source: S, share: &Share, start: Start, last_seen: i64, position: u64) -> Self {
         let ticks = source.ticks();
-        // The tick after the one that holds this instant is unused.
+        // The tick after the one that contains this instant is unused.
         let last_used = ticks.nearest(start.free_from.saturating_sub(1));
         let before_last_seen = ticks.nearest(last_seen.saturating_sub(ticks.length));
         let new = Progress {
@@ -104,19 +104,19 @@ impl<S: IdSource> Generator<S> {
         }
     }
 
-    /// Allows the generator to use this time, and no other, for its next ticks.
+    /// Lets the next ticks begin in this window only.
     pub fn allow(&mut self, window: Window) {
         (self.open_from, self.open_for) = window.starts(self.ticks.length);
     }
 
-    /// Goes on for a source of the same bits, which may have another sequence rule and last tick.
+    /// Continues for a source with the same bits, whose sequence rule and last tick may differ.
     pub fn adopt(&mut self, source: S) {
         self.ticks = source.ticks();
         self.walk.follow(source.rule());
         self.source = source;
     }
 
-    /// How far this generator has got.
+    /// Returns where this generator has stopped.
     pub fn progress(&self) -> Progress {
         let stepped_back_from = if S::GOES_BACK { self.stepped_back_from } else { i64::MIN };
         let (position, remaining) = (self.walk.position(), self.walk.remaining());
@@ -135,7 +135,7 @@ impl<S: IdSource> Generator<S> {
         Answer::Issue(self.source.id(self.time_bits, self.walk.take(), argument))
     }
 
-    /// Makes as many IDs at the instant `now` as `ids`, the tick and the share have room for; returns how many.
+    /// Makes IDs at the instant `now`, up to the length of `ids` and as long as the tick and the share have room. Returns how many.
     pub fn fill(&mut self, now: i64, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let mut made = 0;
         while made < ids.len() {
@@ -152,7 +152,7 @@ impl<S: IdSource> Generator<S> {
         made
     }
 
-    /// How long, from `now` on, the tick and the step of the last ID last.
+    /// Returns how much longer the tick and the step of the last ID last after `now`.
     #[inline]
     pub const fn remaining(&self, now: i64) -> Remaining {
         let into_tick = now.wrapping_sub(self.start) as u64;
@@ -162,7 +162,7 @@ impl<S: IdSource> Generator<S> {
         }
     }
 
-    /// The IDs that it makes.
+    /// The share whose IDs it makes.
     pub const fn share(&self) -> &Share {
         self.walk.share()
     }
@@ -172,12 +172,12 @@ impl<S: IdSource> Generator<S> {
         self.issued
     }
 
-    /// When the tick of the last ID began; none before the first ID.
+    /// When the tick of the last ID began; None before the first ID.
     pub const fn last_tick_start(&self) -> Option<i64> {
         if self.issued == 0 { None } else { Some(self.start) }
     }
 
-    /// Moves to the next run of this tick, or to the tick of `now`; the error is the answer instead of an ID.
+    /// Moves to the next run of this tick, or to the tick of `now`. The error is the answer to return instead of an ID.
     #[cold]
     fn begin_run(&mut self, now: i64) -> Result<(), Answer<S::Id>> {
         let length = self.ticks.length;
@@ -189,7 +189,7 @@ impl<S: IdSource> Generator<S> {
             if until < self.start + length {
                 return Answer::Ahead { until };
             }
-            // Before its first ID, it only waits for the tick to begin.
+            // Before its first ID, the generator has used up nothing, and just waits for the tick to begin.
             self.keeps_pace |= self.issued > 0;
             Answer::Wait { until }
         })

@@ -1,9 +1,9 @@
-//! The IDs of a share in their order.
+//! The order in which a share's IDs are made.
 
 use crate::layout::bits::{Bits, Scattered};
 use crate::{Numbers, Share};
 
-/// One of the two numbers that distinguish the IDs of a tick, with the node's part of its range.
+/// One of the two numbers that tell the IDs of a tick apart, worker or sequence, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]
 struct Dial {
     bits: Scattered,
@@ -33,7 +33,7 @@ impl Path {
         let worker = Dial { bits: worker, numbers: share.workers };
         let sequence = Dial { bits: Scattered::one(sequence), numbers: share.sequences };
         let worker_is_finer = worker.bits.finest().shift < sequence.bits.finest().shift;
-        // If one of the two has a single number, the other one is the fast one.
+        // If one of the two has a single value, the other one varies.
         let worker_is_fast = if worker.numbers.count == 1 || sequence.numbers.count == 1 {
             sequence.numbers.count == 1
         } else {
@@ -53,7 +53,7 @@ impl Path {
         let (turns, within) = (number / self.fast.numbers.count, number % self.fast.numbers.count);
         let fast = self.fast.numbers.first + within;
         let finest = self.fast.bits.finest();
-        // Where the least significant run of bits overflows, the stride to the next ID is another one.
+        // Where the least significant run of bits overflows, the stride to the next ID changes.
         let to_carry = finest.max() - (fast & finest.max()) + 1;
         Run {
             first: self.fast.bits.put(fast) | self.slow.bits.put(self.slow.numbers.first + turns),

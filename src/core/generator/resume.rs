@@ -1,4 +1,4 @@
-//! A generator that resumes: it continues where its slot's last owner stopped, and asks the ledger before it enters new
+//! A generator with its ledger: it continues where the last owner of its slot stopped, and asks the ledger before it enters new
 //! time.
 
 use super::source::IdSource;
@@ -7,7 +7,7 @@ use crate::ledger::host::Host;
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::{FinalProgress, Share};
 
-/// The result of asking a generator, and the ledger for time where it needed any.
+/// The outcome of asking for an ID.
 #[allow(missing_docs, reason = "the outcomes say what their instants are")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<Id = u64> {
@@ -30,7 +30,7 @@ pub enum Reason {
     ClockBehind,
 }
 
-/// A generator together with what it needs to begin again when the ledger starts a new era.
+/// A generator, with what it needs to begin again in a new era.
 pub struct Resumable<S: IdSource> {
     /// The generator.
     pub generator: Generator<S>,
@@ -41,7 +41,7 @@ pub struct Resumable<S: IdSource> {
 }
 
 impl<S: IdSource> Resumable<S> {
-    /// Begins where the slot's last owner stopped. A rolling sequence that does not resume begins at `position`.
+    /// Begins where the last owner of the slot stopped. A rolling sequence that does not resume begins at `position`.
     pub fn begin<H: Host>(host: &mut H, source: S, share: &Share, position: u64) -> Result<Self, H::Error> {
         let Beginning { start, last_seen, era, window } = protocol::begin(host, source.key())?;
         let mut generator = Generator::start(source, share, start, last_seen, position);
@@ -49,7 +49,7 @@ impl<S: IdSource> Resumable<S> {
         Ok(Self { generator, position, era, issued_before: 0 })
     }
 
-    /// Begins anew in another era: all ticks that the generator has used lie outside its time.
+    /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
     fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let issued_before = self.issued();
         let new = Self::begin(host, self.generator.source, self.generator.share(), self.position)?;
@@ -57,14 +57,14 @@ impl<S: IdSource> Resumable<S> {
         Ok(())
     }
 
-    /// Returns whether the generator's era is the current one. It is asked wherever the clock is read.
+    /// Returns whether the generator's era is the current one. A session asks this whenever it reads the clock.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
         self.era == era
     }
 
-    /// Makes an ID at an instant that `admit` admits, and asks the ledger for more time where the generator needs it.
-    /// An ID that was admitted belongs to the current era, or a session waits for the end of its transaction.
+    /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it. After `admit`,
+    /// the ID is safe: either its era is still the current one, or a call that ends the era waits for this transaction.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,
@@ -106,7 +106,7 @@ impl<S: IdSource> Resumable<S> {
         self.issued_before + self.generator.issued()
     }
 
-    /// Returns what the generator leaves to its successor.
+    /// Returns the progress that the generator leaves to its successor.
     pub fn final_progress(&self) -> FinalProgress {
         FinalProgress { key: self.generator.source.key(), era: self.era, progress: self.generator.progress() }
     }

@@ -1,4 +1,4 @@
-//! The sources of IDs: all that a generator knows of a layout, or of the partitions of sno.
+//! The sources of IDs: what a generator needs to know of a layout, or of a partition of sno.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -12,35 +12,35 @@ use crate::{Error, Layout, Node, SequenceRule, Share, Slot, key};
 pub trait IdSource: Copy + PartialEq {
     /// The type of its IDs.
     type Id;
-    /// The other part of an ID: random bits, or a number of the caller's.
+    /// The part of an ID that the caller provides: a source of random bits, or a number.
     type Argument: Copy;
     /// Whether a generator continues in the past when the clock steps back.
     const GOES_BACK: bool;
 
     /// The name in error messages.
     fn name(&self) -> Cow<'static, str>;
-    /// A number that is the same for sources that use the same generator, and different for others.
+    /// A number that identifies the generator of this source: equal for sources that share a generator, different for others.
     fn key(&self) -> u64;
-    /// Whether IDs are made of it.
+    /// Whether flake makes IDs of this source.
     fn generates(&self) -> bool;
     /// Computes the share of a slot of a node.
     fn share(&self, node: Node, slot: Slot) -> Result<Share, Error>;
-    /// How it divides time.
+    /// How the source divides time.
     fn ticks(&self) -> Ticks;
     /// How the sequence changes when a tick begins.
     fn rule(&self) -> SequenceRule;
     /// The IDs of a share in their order.
     fn path(&self, share: &Share) -> Path;
-    /// The bits that tell the tick. `drifts` is how often the clock has stepped back.
+    /// The bits of an ID that hold the tick. `drifts` is how often the clock has stepped back.
     fn time_bits(&self, tick: u64, drifts: u64) -> u64;
-    /// Puts an ID together from the bits of its time, the `bits` of its worker and sequence, and the argument.
+    /// Combines the bits of the time, the `bits` of worker and sequence, and the argument into an ID.
     fn id(&self, time_bits: u64, bits: u64, argument: Self::Argument) -> Self::Id;
 }
 
 /// Layouts, however they are referred to.
 impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
     type Id = u64;
-    /// Draws random bits, for the layouts that have some.
+    /// Draws random bits, if the layout has some.
     type Argument = fn() -> u64;
     const GOES_BACK: bool = false;
 
@@ -48,7 +48,7 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         self.name.clone()
     }
 
-    /// Layouts of the same bits make the same IDs, whatever their names. The keys of built-in layouts are known without a hash.
+    /// Layouts with the same bits make the same IDs, whatever their names, so they have the same key. Built-in ones need no hash.
     fn key(&self) -> u64 {
         match always_built_in().iter().position(|other| self.same_bits(other)) {
             Some(number) => key::of_built_in(number),

@@ -1,26 +1,26 @@
 //! A generator's walk through its share, tick after tick.
 //!
-//! Positions come in runs of equal strides, so that the next one costs a comparison and an addition. A walk keeps up with the
-//! clock: when a step has passed, it leaves out what remains of it. It may be ahead of the clock, up to the end of the tick, or
-//! up to [`AHEAD`] if it keeps pace.
+//! Positions are grouped into runs with equal strides, so that most IDs cost a comparison and an addition. A walk follows the
+//! clock: when a step of the tick has passed, the walk leaves out the step's unused positions. It may be ahead of the clock, up to
+//! the end of the tick, or up to [`AHEAD`] if it keeps pace.
 
 use super::path::{Path, Run};
 use crate::{SequenceRule, Share};
 
 /// How far a walk that keeps pace may be ahead of the clock, in microseconds; at least a step.
 const AHEAD: u64 = 256;
-/// Where steps last longer, in microseconds, it does not keep pace: each ID would have to be waited for.
+/// If steps last longer than this, in microseconds, a walk does not keep pace, because it would have to wait for each ID.
 const LONGEST_STEP: u64 = 1000;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
-    // The rest of the current run: the bits of its next ID, the stride to the one after it, and how many there are.
+    // The rest of the current run: the bits of its next ID, the stride to the following ID, and how many IDs are left.
     next: u64,
     stride: u64,
     run: u64,
-    /// From this many microseconds into the tick on, the run is behind the clock.
+    /// After this many microseconds of the tick, the run is behind the clock.
     step_end: u64,
-    // The position after the run, and how many IDs of the tick remain after it.
+    // The position after the run, and how many IDs of the tick remain after the run.
     run_end: u64,
     remaining: u64,
     path: Path,
@@ -29,23 +29,23 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Creates a walk that has come to a position in a tick, with this many IDs of the tick remaining.
+    /// Creates a walk at a position in a tick, with `remaining` IDs left in the tick.
     pub const fn at(path: Path, rule: SequenceRule, tick_length: i64, position: u64, remaining: u64) -> Self {
         let tick_length = tick_length as u64;
         Self { next: 0, stride: 0, run: 0, step_end: 0, run_end: position, remaining, path, rule, tick_length }
     }
 
-    /// The position of the next ID, unless a step or the tick passes.
+    /// The position of the next ID, unless a step or the tick ends first.
     pub const fn position(&self) -> u64 {
         self.run_end - self.run
     }
 
-    /// The IDs that it walks through.
+    /// The share that it walks through.
     pub const fn share(&self) -> &Share {
         self.path.share()
     }
 
-    /// How many IDs of the tick remain, if no step passes.
+    /// How many IDs are left in the tick, unless a step ends first.
     pub const fn remaining(&self) -> u64 {
         self.remaining + self.run
     }
@@ -56,7 +56,7 @@ impl Walk {
         into_tick < self.step_end && self.run > 0
     }
 
-    /// How many microseconds remain until the run is behind the clock.
+    /// Returns how many microseconds remain until the run is behind the clock.
     #[inline]
     pub const fn remaining_in_step(&self, into_tick: u64) -> u64 {
         self.step_end.saturating_sub(into_tick)
@@ -71,13 +71,13 @@ impl Walk {
         bits
     }
 
-    /// How many IDs can be taken one after the other without looking at the clock.
+    /// How many IDs can be taken in a row without reading the clock.
     #[inline]
     pub const fn run(&self) -> u64 {
         self.run
     }
 
-    /// Goes to the beginning of another tick, which is unused.
+    /// Moves to the beginning of another tick, which is unused.
     pub fn enter_tick(&mut self) {
         let share = self.path.share();
         self.run_end = match self.rule {
@@ -91,8 +91,8 @@ impl Walk {
     /// Begins the next run, this many microseconds into the tick.
     ///
     /// # Errors
-    /// How many microseconds into the tick it has to be: its length if the share is used up, less if the walk keeps pace and is
-    /// ahead of the clock.
+    /// How many microseconds into the tick to try again: the tick's length if the share is used up, and less if the walk keeps pace
+    /// and is ahead of the clock.
     pub fn begin_run(&mut self, into_tick: u64, keeps_pace: bool) -> Result<(), u64> {
         let share = self.path.share();
         let (mut position, mut remaining) = (self.position(), self.remaining());
@@ -116,7 +116,7 @@ impl Walk {
         if keeps_pace && self.tick_length / share.steps <= LONGEST_STEP {
             let ahead = scale(AHEAD, share.steps, self.tick_length).max(1);
             if step > present_step + ahead {
-                // There is some way to go then, so that not every step is waited for.
+                // After this wait, several steps are open, so that the session does not wait for each one.
                 return Err(scale_up(step - ahead / 4, self.tick_length, share.steps));
             }
         }
@@ -129,12 +129,12 @@ impl Walk {
         Ok(())
     }
 
-    /// Follows this rule from the next tick on.
+    /// Uses this rule from the next tick on.
     pub const fn follow(&mut self, rule: SequenceRule) {
         self.rule = rule;
     }
 
-    /// Whether the end of the share leads to its beginning in the same tick. Where a tick has steps, a walk never goes back.
+    /// Whether the share begins again after its end, within a tick. A walk through a tick with steps never goes back.
     fn wraps(&self) -> bool {
         matches!(self.rule, SequenceRule::Rolling) && self.path.share().steps == 1
     }
@@ -142,7 +142,7 @@ impl Walk {
 
 /// Returns `number × factor / divisor`, rounded down.
 fn scale(number: u64, factor: u64, divisor: u64) -> u64 {
-    // Ticks of some hours need more than 64 bits; a division of 128 bits takes many times as long.
+    // In ticks of several hours, the product needs more than 64 bits. A 128-bit division takes many times as long.
     match number.checked_mul(factor) {
         Some(product) => product / divisor,
         None => (u128::from(number) * u128::from(factor) / u128::from(divisor)) as u64,

@@ -1,8 +1,9 @@
-//! The horizon of a query: announced to everybody, then the least bound of what the query's snapshot sees as running.
+//! Asking for a horizon: the session announces the clock, then takes the lowest bound of the transactions that its snapshot sees as
+//! running.
 //!
 //! 1. The clock is announced before the bounds are read.
-//! 2. The slots are read before the prepared transactions: one that is prepared is there before it leaves its slot.
-//! 3. Transactions that were prepared before the server started are learned before the first horizon.
+//! 2. The slots are read before the prepared transactions, because a transaction is among the latter before it leaves its slot.
+//! 3. The transactions that were prepared before the server started are learned before the first horizon.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -13,7 +14,7 @@ use super::transactions::SessionTransactions;
 use super::{NONE, Snapshot, widened};
 use crate::ledger::protocol;
 
-/// Returns an instant below which no ID can appear any more in what this query or a later one sees.
+/// Returns a horizon: neither this query nor a later one can find a new row with an ID below it.
 pub fn ask<H: HorizonHost>(
     host: &mut H,
     session: &SessionTransactions,
@@ -23,7 +24,7 @@ pub fn ask<H: HorizonHost>(
         return Ok(known);
     }
     let transactions = snapshot.transactions();
-    // The ledger has begun when this session joined.
+    // The ledger began when this session joined it.
     if host.most_prepared() > 0 {
         learn_prepared(host);
         check_learned(host, &transactions)?;
@@ -36,8 +37,8 @@ pub fn ask<H: HorizonHost>(
     Ok(horizon)
 }
 
-/// Announces the clock: no ID is made below any more, by no session of this server, nor after it has crashed, nor by a server
-/// that continues from its WAL.
+/// Announces the clock. From then on, no ID below it is made: not by a session of this server, not after a crash, and not by a
+/// server that continues from its WAL.
 fn announce<H: HorizonHost>(host: &mut H) -> Result<i64, H::Error> {
     let now = protocol::bind(host)?;
     let before = host.shared().announced.fetch_max(now, Ordering::SeqCst);
@@ -46,7 +47,7 @@ fn announce<H: HorizonHost>(host: &mut H) -> Result<i64, H::Error> {
     Ok(now.max(before))
 }
 
-/// Returns the least bound of the transactions that have not ended for a snapshot. The clock has been announced.
+/// Returns the lowest bound of the transactions that the snapshot sees as running. The clock has been announced.
 fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
     if !host.all_take_part() {
         return Err(Refusal::OtherVersion.into());
@@ -67,14 +68,14 @@ fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Err
     Ok(least.min(with_prepared(host, |all| prepared::holds(all, snapshot, database)).unwrap_or(NONE)))
 }
 
-/// Learns, once after each server start, which transactions were prepared before.
+/// Learns of the transactions that were prepared before the server started, once after each start.
 fn learn_prepared<H: HorizonHost>(host: &H) {
     let are_known = &host.prepared_use().are_known;
     if are_known.load(Ordering::Acquire) {
         return;
     }
     let carried = host.carried();
-    // Read after the locks, so that it is greater than the numbers in them.
+    // This is read after the locks, so that it is greater than the transaction IDs in them.
     let next = host.next_xid();
     let of = |(xid, bound)| Prepared::new(widened(next, xid), bound, host.database_of(xid));
     let carried: Vec<_> = carried.into_iter().map(of).collect();
@@ -83,8 +84,8 @@ fn learn_prepared<H: HorizonHost>(host: &H) {
     are_known.store(true, Ordering::Release);
 }
 
-/// Checks that a snapshot sees no transaction as running that may have been prepared before this server start, and was committed
-/// before anybody had learned of it.
+/// Refuses a snapshot that sees a transaction as running which was prepared before the server started, and committed before any
+/// session had learned of it.
 fn check_learned<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<(), H::Error> {
     let first = host.lock(|state| state.first_xid);
     if snapshot.xmin >= first {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::host::HorizonHost;
 use super::prepared::{self, Prepared};
 
-/// Acts on the entries of prepared transactions that may be in use, if any are.
+/// Calls `act` with the entries of prepared transactions that may be in use, if there are any.
 pub fn with_prepared<H: HorizonHost, R>(host: &H, act: impl FnOnce(&[Prepared]) -> R) -> Option<R> {
     let entries = &host.prepared_use().entries;
     if entries.load(Ordering::SeqCst) == 0 {

@@ -1,4 +1,4 @@
-//! The services of a server that horizons need besides those that the ledger needs.
+//! The services that horizons need of a server, in addition to the services for the ledger.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
@@ -9,33 +9,33 @@ use crate::ledger::host::Host;
 /// Why there is no horizon now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The snapshot may not see what was prepared before the server started, and was committed since.
+    /// The snapshot may miss a transaction that was prepared before the server started and has committed since.
     #[error("horizon is not known yet")]
     NotYet,
-    /// Some sessions do not say at which instants they hold horizons.
+    /// Some sessions, of another version, do not publish at which instants they hold horizons.
     #[error("there is no horizon because sessions have used another version of the flake library")]
     OtherVersion,
 }
 
-/// How the prepared transactions are kept.
+/// The state of the entries of prepared transactions.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct PreparedUse {
-    /// How many entries there may be.
+    /// How many entries may be in use.
     pub entries: AtomicU32,
-    /// Whether those are known that were prepared before the server started.
+    /// Whether the transactions that were prepared before the server started have been learned.
     pub are_known: AtomicBool,
 }
 
-/// The snapshot that a query reads by.
+/// The snapshot of a query.
 pub trait QuerySnapshot {
-    /// Returns which transactions it sees as running.
+    /// Returns the transactions that it sees as running.
     fn transactions(&self) -> Snapshot<'_>;
-    /// Returns the instant that was noted on it.
+    /// Returns its horizon, if it has one already.
     fn note(&self) -> Option<i64>;
-    /// Notes an instant on it. A snapshot has one horizon.
+    /// Stores its horizon. A snapshot has one horizon.
     fn set_note(&self, instant: i64);
-    /// Returns whether all statements of its transaction read by it, or by copies of it.
+    /// Returns whether all statements of its transaction use it or copies of it.
     fn is_of_transaction(&self) -> bool;
 }
 
@@ -47,26 +47,27 @@ pub trait HorizonHost: Host<Error: From<Refusal>> {
     fn own(&self) -> Option<&SlotTransactions>;
     /// The transactions of all slots.
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions>;
-    /// Waits for a session that was stopped at an unlucky moment. It can be canceled.
+    /// Waits for a session that was stopped in the middle of a change. The wait can be canceled.
     fn nap(&self);
-    /// Whether all sessions say at which instants they hold horizons.
+    /// Whether every session publishes at which instants it holds horizons.
     fn all_take_part(&self) -> bool;
-    /// How many transactions can be prepared at once; there are entries for twice as many, one for each slot, and one more.
+    /// How many transactions can be prepared at once. There are twice as many entries, one for each slot, and one more.
     fn most_prepared(&self) -> usize;
-    /// How they are kept.
+    /// The state of these entries.
     fn prepared_use(&self) -> &PreparedUse;
-    /// Acts on the entries of prepared transactions, under their lock.
+    /// Calls `act` with the entries of prepared transactions, under their lock.
     fn prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R;
-    /// The transactions as the server knows them.
+    /// The server's view of transactions.
     fn known(&self) -> impl Transactions;
-    /// Returns whether a transaction that has ended has committed.
+    /// Returns whether an ended transaction has committed.
     fn has_committed(&self, xid: u64) -> bool;
-    /// Assigns a transaction ID and aborts it; the WAL has the abort before what this session writes next. It may raise an error.
+    /// Assigns a transaction ID and aborts it. The WAL has the abort before anything that this session writes next. It may raise an
+    /// error.
     fn use_up_a_number(&mut self);
-    /// Attaches an instant to the current transaction, which is about to be prepared: the server keeps both through restarts, until
-    /// the transaction ends. It may raise an error.
+    /// Attaches an instant to the current transaction, which is about to be prepared. The server keeps it across restarts until the
+    /// transaction ends. It may raise an error.
     fn carry(&self, xid: u64, bound: i64);
-    /// Returns what transactions carry, with the lower 32 bits of their numbers.
+    /// Returns the attached instants, with the lower 32 bits of the transaction IDs.
     fn carried(&self) -> Vec<(u32, i64)>;
     /// Returns the database of a prepared transaction; 0 if it has ended.
     fn database_of(&self, xid: u32) -> u32;

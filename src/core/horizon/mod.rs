@@ -1,9 +1,14 @@
-//! Horizons: instants below which nothing can appear any more in what a snapshot sees.
+//! Horizons: instants below which no row can appear any more in what a snapshot sees.
 //!
-//! A transaction that makes IDs *holds* horizons at its bound until it has ended for the snapshot: all its IDs lie in ticks
-//! that end after the bound. A session that asks for a horizon *announces* the clock first, and only then looks at the
-//! bounds; a session that makes the first ID of a transaction publishes its bound first, only then looks at what was
-//! announced, and makes no ID in a tick that has ended by then. So of two that meet at least one sees the other.
+//! The problem: a consumer reads a table in the order of IDs and remembers how far it got. A transaction that is still open may
+//! later show a row with a lower ID. So a transaction *holds* horizons at its bound until it has ended for the snapshot; all its
+//! IDs lie in ticks that end after the bound.
+//!
+//! A transaction may make its first ID while a session asks for a horizon. Neither takes a lock, so each writes before it reads:
+//!
+//! 1. A session that asks *announces* the clock, then reads the bounds of all transactions.
+//! 2. A transaction publishes its bound, then reads what was announced, and makes no ID in a tick that has ended by then.
+//! 3. Both have a full fence between the two steps. So if they meet, at least one of them sees what the other has written.
 
 pub mod ask;
 pub mod entries;
@@ -18,56 +23,56 @@ use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.
 pub const NONE: i64 = i64::MAX;
-/// How many transactions that have ended a slot remembers.
+/// How many ended transactions a slot remembers.
 const KEPT: usize = if cfg!(loom) { 3 } else { 16 };
-/// How many of them are remembered one by one; of the older ones, neighbors are merged, the older the more often.
+/// How many of them keep an entry of their own. Neighbors among the older ones are merged, the oldest most often.
 const EXACT: usize = if cfg!(loom) { 0 } else { 4 };
-/// Transactions whose bounds are as near as this are remembered as one, in microseconds.
+/// Transactions whose bounds are this close, in microseconds, share an entry.
 const NEAR: i64 = 1000;
-/// A change of what is kept takes less time than some of these attempts to read it, if its session runs.
+/// How often a reader retries. If the owner of the slot is running, it finishes its change within a few retries.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
-/// Which transactions have not ended as a snapshot sees it. The numbers of transactions have 64 bits, and never wrap around.
+/// The transactions that a snapshot sees as running. Transaction IDs have 64 bits here, so they do not wrap around.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot<'a> {
-    /// The transactions before this one have ended.
+    /// All transactions before this one have ended.
     pub xmin: u64,
-    /// This one and those after it have not.
+    /// This transaction and all later ones are running.
     pub xmax: u64,
-    /// The lower 32 bits of those in between that have not ended.
+    /// The lower 32 bits of the running transactions in between.
     pub running: &'a [u32],
 }
 
 impl<'a> Snapshot<'a> {
-    /// Creates a snapshot from PostgreSQL's numbers of 32 bits. `next` is a number that no transaction has yet.
+    /// Creates a snapshot from PostgreSQL's 32-bit transaction IDs. `next` is an ID that has not been assigned yet.
     pub const fn new(next: u64, xmin: u32, xmax: u32, running: &'a [u32]) -> Self {
         Self { xmin: widened(next, xmin), xmax: widened(next, xmax), running }
     }
 
-    /// Returns the transactions before a number that are listed as not ended; those from `xmax` on are not listed.
+    /// Returns the listed running transactions before `xid`. Transactions from `xmax` on are not listed.
     pub fn running_before(&self, xid: u64) -> impl Iterator<Item = u64> {
         self.running.iter().map(|&running| widened(self.xmax, running)).filter(move |&running| running < xid)
     }
 
-    /// Returns whether a transaction has not ended.
+    /// Returns whether a transaction is running.
     pub fn is_running(&self, xid: u64) -> bool {
         xid >= self.xmin && (xid >= self.xmax || self.running.contains(&(xid as u32)))
     }
 
-    /// Returns whether one of several transactions has not ended.
+    /// Returns whether any transaction of a range is running.
     pub fn is_any_running(&self, xids: RangeInclusive<u64>) -> bool {
         let last = *xids.end();
         last >= self.xmin && (last >= self.xmax || self.running_before(self.xmax).any(|xid| xids.contains(&xid)))
     }
 }
 
-/// Returns the number of 64 bits of a transaction that is not older than 2^31 transactions.
+/// Returns the 64-bit ID of a transaction that is at most 2^31 transactions old.
 pub const fn widened(next: u64, xid: u32) -> u64 {
     next - (next as u32).wrapping_sub(xid) as u64
 }
 
-/// The transactions of one slot, which follow each other: the current one, and those that have ended lately. It lies in
-/// shared memory. Only the slot's owner changes it.
+/// The transactions of one slot: the current one, and some that have ended lately. They are in shared memory, and only the slot's
+/// owner changes them.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct SlotTransactions {
@@ -75,7 +80,7 @@ pub struct SlotTransactions {
     bound: AtomicI64,
     /// The database of the slot's owner.
     database: AtomicU32,
-    /// Odd while what is kept changes.
+    /// Odd while `ended` changes.
     changes: AtomicU32,
     count: AtomicU32,
     merged: AtomicU32,
@@ -83,14 +88,14 @@ pub struct SlotTransactions {
     ended: [Ended; KEPT],
 }
 
-/// A transaction that has ended, or several that followed each other: the number of the newest, the bound of the oldest. A
-/// snapshot that sees the newest sees the others too.
+/// An ended transaction, or several in a row: the ID of the newest and the lowest bound. A snapshot that sees the newest sees the
+/// others.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Ended {
     xid: AtomicU64,
     bound: AtomicI64,
-    /// 0 after several databases' were merged.
+    /// 0 after entries of several databases were merged.
     database: AtomicU32,
 }
 
@@ -108,16 +113,16 @@ impl Default for SlotTransactions {
 }
 
 impl SlotTransactions {
-    /// Begins to work for another owner of the slot, whose session is in this database.
+    /// Begins for a new owner of the slot, whose session is connected to this database.
     pub fn begin(&self, database: u32) {
         self.database.store(database, Ordering::Release);
     }
 
-    /// Admits IDs of ticks that end after `now`, which has to be a fresh reading of the clock: publishes it as the bound
-    /// of the current transaction, unless that is lower, calls `published`, and sees what was announced.
+    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock: publishes `now` as its
+    /// bound unless that is lower, calls `published`, and reads what was announced.
     ///
     /// # Errors
-    /// The instant to wait for: such an ID could lie below a horizon.
+    /// The instant to wait for, because such an ID could lie below a horizon.
     #[inline]
     pub fn admit(&self, announced: &AtomicI64, now: i64, published: impl FnOnce()) -> Result<(), i64> {
         let known = announced.load(Ordering::Acquire);
@@ -127,10 +132,10 @@ impl SlotTransactions {
         self.hold(announced, now, published)
     }
 
-    /// Makes the current transaction hold horizons at an instant or below; calls `published` before it looks at what was announced.
+    /// Makes the current transaction hold horizons at an instant or below. Calls `published` before it reads what was announced.
     ///
     /// # Errors
-    /// A later instant that has been announced already; nothing has changed then.
+    /// A later instant that has been announced already. Nothing has changed then.
     #[inline]
     pub fn hold(&self, announced: &AtomicI64, instant: i64, published: impl FnOnce()) -> Result<(), i64> {
         let before = self.bound.load(Ordering::Relaxed);
@@ -156,8 +161,8 @@ impl SlotTransactions {
         self.database.load(Ordering::Acquire)
     }
 
-    /// Ends the current transaction, which new snapshots have to see as ended by now. `committed` is its number if it has
-    /// committed and has one. Calls `kept` between the two steps.
+    /// Ends the current transaction. New snapshots must see it as ended by now. `committed` is its ID if it has one and has
+    /// committed. Calls `kept` between the two steps.
     #[inline]
     pub fn end(&self, committed: Option<u64>, kept: impl FnOnce()) {
         let bound = self.bound.load(Ordering::Relaxed);
@@ -171,11 +176,11 @@ impl SlotTransactions {
         self.bound.store(NONE, Ordering::Release);
     }
 
-    /// Remembers a transaction that has ended.
+    /// Adds a transaction that has ended.
     fn keep(&self, xid: u64, bound: i64) {
         let database = self.database.load(Ordering::Relaxed);
         let newest = &self.ended[0];
-        // In a busy session, one store.
+        // In a busy session this is a single store.
         if self.count.load(Ordering::Relaxed) > 0
             && newest.database.load(Ordering::Relaxed) == database
             && (0..NEAR).contains(&bound.wrapping_sub(newest.bound.load(Ordering::Relaxed)))
@@ -196,7 +201,7 @@ impl SlotTransactions {
         self.changes.store(changes.wrapping_add(2), Ordering::Release);
     }
 
-    /// Returns the index of an entry that is free, after merging two neighbors if none was.
+    /// Returns the index of a free entry, after merging two neighbors if there was none.
     fn make_room(&self) -> usize {
         let count = self.count.load(Ordering::Relaxed) as usize;
         if count < KEPT {
@@ -215,11 +220,11 @@ impl SlotTransactions {
         at + 1
     }
 
-    /// Returns at which instant the slot's transactions hold the horizon of a snapshot in a database, or [`NONE`]. The
-    /// clock has to be announced before. Returns no answer if the slot's owner interferes for long, because it was stopped.
+    /// Returns the instant at which the slot's transactions hold a horizon in this database, or [`NONE`]. The clock must have been
+    /// announced. Returns None if all retries failed because the slot's owner was stopped in a change.
     pub fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> Option<i64> {
         for _ in 0..ATTEMPTS {
-            // In this order: a transaction that has ended meanwhile is among the others.
+            // The current transaction is read first: if it ends meanwhile, it is found among the ended ones.
             let present = self.bound();
             let is_present_ours = self.database() == database;
             let before = self.changes.load(Ordering::Acquire);
@@ -233,10 +238,10 @@ impl SlotTransactions {
         None
     }
 
-    /// Returns the least bound of those that have ended, but not for the snapshot.
+    /// Returns the lowest bound of the ended transactions that the snapshot sees as running.
     fn ended_bound(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
         let count = (self.count.load(Ordering::Relaxed) as usize).min(KEPT);
-        // They ended one after the other: those behind the first that has ended for the snapshot have ended too.
+        // They ended one after another, so all entries behind the first one that the snapshot sees as ended have ended too.
         let not_ended =
             self.ended[..count].iter().take_while(|ended| snapshot.is_running(ended.xid.load(Ordering::Relaxed)));
         not_ended

@@ -1,40 +1,40 @@
-//! Prepared transactions, which hold horizons without a slot that says so.
+//! Prepared transactions: they hold horizons although they have left their slot.
 
 use super::{NONE, Snapshot};
 
-/// A transaction that may be prepared or has ended since, or several that have ended and are kept as one.
+/// A transaction that may be prepared or has ended, or several ended ones that share an entry.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Prepared {
-    /// Its number, or the least one of several; 0 in a free entry.
+    /// The transaction ID, or the lowest of several; 0 in a free entry.
     first: u64,
-    /// Its number, or the greatest one.
+    /// The transaction ID, or the highest of several.
     last: u64,
     /// Snapshots with a greater `xmax` see it as ended.
     seen_before: u64,
     /// All its IDs lie in ticks that end after this instant.
     pub bound: i64,
-    /// Its database; 0 for several.
+    /// Its database; 0 for several databases.
     pub database: u32,
 }
 
-/// The transactions as the server knows them.
+/// The server's view of transactions.
 pub trait Transactions {
-    /// Returns whether the transaction with a number has not ended.
+    /// Returns whether a transaction is running.
     fn is_running(&self, xid: u64) -> bool;
-    /// Returns the greatest number of a transaction that has ended.
+    /// Returns the highest transaction ID that has ended.
     fn latest_ended(&self) -> u64;
-    /// Returns a number such that all snapshots see the transactions before it as ended.
+    /// Returns a transaction ID: all snapshots see the transactions before it as ended.
     fn oldest(&self) -> u64;
 }
 
 impl Prepared {
-    /// Creates the entry of a transaction that has not ended.
+    /// Creates the entry of a running transaction.
     pub const fn new(xid: u64, bound: i64, database: u32) -> Self {
         Self { first: xid, last: xid, seen_before: u64::MAX, bound, database }
     }
 
-    /// Returns the number of a single transaction; none in a free entry, or one of several.
+    /// Returns the ID of a single transaction; None for a free entry or for several transactions.
     pub fn xid(&self) -> Option<u64> {
         (self.last != 0 && self.first == self.last).then_some(self.first)
     }
@@ -47,14 +47,14 @@ impl Prepared {
         self.seen_before < u64::MAX && !self.is_free()
     }
 
-    /// Returns at which instant it holds the horizon of a snapshot in a database, or [`NONE`].
+    /// Returns the instant at which it holds a horizon of a snapshot in a database, or [`NONE`].
     fn holds(&self, snapshot: &Snapshot<'_>, database: u32) -> i64 {
         let is_running =
             !self.is_free() && snapshot.xmax <= self.seen_before && snapshot.is_any_running(self.first..=self.last);
         if is_running && [0, database].contains(&self.database) { self.bound } else { NONE }
     }
 
-    /// Returns one for two that have ended. It holds the horizons of more snapshots than it has to.
+    /// Returns one entry for two. It may hold the horizons of more snapshots than the two did.
     fn merged(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -66,13 +66,13 @@ impl Prepared {
     }
 }
 
-/// Returns the least bound of those that have not ended for a snapshot in a database, or [`NONE`].
+/// Returns the lowest bound of the transactions that a snapshot sees as running, or [`NONE`].
 pub fn holds(all: &[Prepared], snapshot: &Snapshot<'_>, database: u32) -> i64 {
     all.iter().map(|one| one.holds(snapshot, database)).min().unwrap_or(NONE)
 }
 
-/// Adds a transaction, unless it is there. Returns its index. There has to be room for all that are running at once, and for
-/// one more.
+/// Adds a transaction unless it is there already. Returns its index. There must be room for all that are running at once, and one
+/// more.
 pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> usize {
     if let Some(present) = all.iter().position(|one| one.xid() == new.xid()) {
         return present;
@@ -84,7 +84,7 @@ pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> us
             free(all)
         })
         .or_else(|| {
-            // Transactions of another database are not to hold the horizons of this one.
+            // Entries of one database are merged first, so that they do not hold horizons of another one.
             merge_ended(all, |one, other| one.database == other.database);
             free(all)
         })
@@ -97,20 +97,20 @@ pub fn add(all: &mut [Prepared], new: Prepared, known: &impl Transactions) -> us
     at
 }
 
-/// Finds out which have ended, and forgets those that have ended for all snapshots.
+/// Marks the transactions that have ended, and frees the entries that all snapshots see as ended.
 fn forget_ended(all: &mut [Prepared], known: &impl Transactions) {
     let oldest = known.oldest();
     for one in all.iter_mut().filter(|one| !one.is_free()) {
         if one.last < oldest {
             *one = Prepared::default();
         } else if !one.has_ended() && !known.is_running(one.first) {
-            // Read after it had ended.
+            // This is read after the transaction has ended.
             one.seen_before = known.latest_ended() + 1;
         }
     }
 }
 
-/// Keeps those as one that have ended and that belong together.
+/// Merges ended transactions that `are_together`.
 fn merge_ended(all: &mut [Prepared], are_together: impl Fn(&Prepared, &Prepared) -> bool) {
     for at in 0..all.len() {
         let one = all[at];

@@ -1,23 +1,23 @@
-//! Horizons that a primary publishes in the page of a database, for the snapshots of standbys that have replayed them.
+//! Horizons that a primary publishes in the page of a database, for snapshots of standbys that have replayed the page.
 //!
 //! A standby cannot see which transactions are open on the primary, so its snapshot needs a proof that it sees all rows below a
-//! horizon h. The primary publishes h together with N, the next transaction number after h's snapshot had been taken. A snapshot
-//! may use h if it sees that some number from N on has ended (`xmax > N`), or that all numbers below N have (`xmin >= N`):
+//! horizon h. The primary publishes h together with N, the next transaction ID after h's snapshot was taken. A snapshot may use h
+//! if it sees that some transaction from N on has ended (`xmax > N`), or that all transactions below N have ended (`xmin >= N`):
 //!
 //! 1. A transaction that had committed for h's snapshot had its commit record in the WAL before N was read.
-//! 2. A number from N on was assigned later, so the record of its end is later in the WAL. A snapshot that sees this end was
-//!    taken after all records of step 1 were replayed, so it sees their rows.
-//! 3. The transactions of step 1 have numbers below N. A snapshot for which all of these have ended sees their rows too.
-//! 4. All other rows are above h: a transaction that was running for h's snapshot holds h. So does a prepared transaction, and a
-//!    commit that waits for a synchronous standby, which may show it earlier than the primary does.
-//! 5. Subtransactions have numbers of their own, which the steps cover. A list of running transactions that overflows only lowers
-//!    `xmin`. Numbers that a crash loses are assigned again, after N was read.
-//! 6. A promoted standby and a standby of a standby have the same WAL up to the record, and only the snapshot decides.
-//! 7. The publisher assigns a number from N on and rolls it back before it writes the page. So every snapshot that is taken after
-//!    the page was replayed can use h, whatever else is open.
+//! 2. A transaction ID from N on was assigned later, so the record of its end is later in the WAL. A snapshot that sees this end
+//!    was taken after all records of step 1 were replayed, so it sees their rows.
+//! 3. The transactions of step 1 have IDs below N. A snapshot for which all of these have ended sees their rows too.
+//! 4. All other rows are above h, because a transaction that was running for h's snapshot holds h. A prepared transaction holds it
+//!    too, and so does a commit that waits for a synchronous standby, which may show the commit earlier than the primary does.
+//! 5. Subtransactions have IDs of their own, which the steps cover. If the list of running transactions overflows, only `xmin` gets
+//!    lower. Transaction IDs that a crash loses are assigned again, after N was read.
+//! 6. A promoted standby, and a standby of a standby, has the same WAL up to the record, and only the snapshot decides.
+//! 7. The publisher assigns a transaction ID from N on and aborts it before it writes the page. So every snapshot that is taken
+//!    after the page was replayed can use h, whatever else is open.
 //!
-//! The page has room for twelve horizons, the older ones further apart, so that older snapshots find one too. A recall removes
-//! them: it begins a new era, in which no session makes an ID before its page says so.
+//! The page has room for twelve horizons. The older ones are further apart, so that older snapshots find one too. A recall removes
+//! all of them: it begins a new era, in which no session makes an ID before the page of its database contains the recall.
 
 use super::Snapshot;
 use super::ask::ask;
@@ -27,8 +27,8 @@ use crate::ledger::host::{Change, Fault, Page};
 use crate::ledger::marks::{MAX_PUBLISHED, Published};
 use crate::ledger::protocol::marks_of;
 
-/// Publishes the horizon of a snapshot that was just taken, and returns it, or a later one that is there. Returns none if
-/// horizons were taken back meanwhile: then it has to be done again.
+/// Publishes the horizon of a snapshot that was just taken. Returns it, or a later one that is published already. Returns None if
+/// horizons were recalled in the meantime; the caller then tries again.
 pub fn publish<H: HorizonHost>(
     host: &mut H,
     session: &SessionTransactions,
@@ -49,7 +49,7 @@ pub fn publish<H: HorizonHost>(
     Ok(published?)
 }
 
-/// Returns the highest horizon that a snapshot which was taken in recovery may use, or None if there is none yet.
+/// Returns the highest horizon that a snapshot taken in recovery may use, or None if there is none yet.
 pub fn replayed<E: From<Fault>>(
     snapshot: &impl QuerySnapshot,
     page: impl FnOnce() -> Result<Page, E>,
@@ -65,16 +65,16 @@ pub fn replayed<E: From<Fault>>(
     Ok(horizon)
 }
 
-/// Returns the highest horizon below which a snapshot sees everything.
+/// Returns the highest horizon below which a snapshot sees all rows.
 pub fn highest(published: &[Published], snapshot: &Snapshot<'_>) -> Option<i64> {
     let sees_all = |one: &&Published| snapshot.xmax > one.next || snapshot.xmin >= one.next;
     published.iter().filter(sees_all).map(|one| one.horizon).max()
 }
 
-/// Adds a horizon, unless one is there that is as high and that as many snapshots may use. Returns whether it was added.
+/// Adds a horizon, unless there is one as high that as many snapshots may use. Returns whether it was added.
 ///
-/// The later ones are closer together than the earlier ones, so that a snapshot of any age finds one that is not much older
-/// than itself, however often horizons are published.
+/// Later horizons are closer together than earlier ones, so that a snapshot of any age finds one that is not much older than
+/// itself, however often horizons are published.
 pub fn add(published: &mut Vec<Published>, new: Published) -> bool {
     if published.iter().any(|one| one.horizon >= new.horizon && one.next <= new.next) {
         return false;
@@ -88,7 +88,7 @@ pub fn add(published: &mut Vec<Published>, new: Published) -> bool {
     true
 }
 
-/// Returns the index of the one whose neighbors are the closest together, as seen from the latest. The ends stay.
+/// Returns the horizon whose neighbors are closest together in proportion to their age. The first and the last one stay.
 fn least_needed(published: &[Published]) -> usize {
     let age = |at: usize| published[published.len() - 1].horizon.abs_diff(published[at].horizon) as f64;
     let growth = |&at: &usize| age(at - 1) / age(at + 1).max(1.0);

@@ -1,7 +1,7 @@
-//! The transactions of a session as horizons see them: which instant each holds, from its first ID to its end.
+//! The transactions of a session: at which instant each of them holds horizons, from its first ID to its end.
 //!
-//! 1. The first ID of a transaction is made at a reading of the clock that was admitted, and no ID of it below the first one's.
-//! 2. An ID of another transaction is covered above the floor only, once this session's page was looked at.
+//! 1. The first ID of a transaction is made at an admitted reading of the clock, and none of its later IDs lies below that.
+//! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page.
 //! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
 use std::cell::Cell;
@@ -12,37 +12,37 @@ use super::host::HorizonHost;
 use super::prepared::Prepared;
 use crate::ledger::protocol::{Grant, grant};
 
-/// The transactions of a session, as it remembers them.
+/// The session's memory of its transactions.
 #[derive(Debug)]
 pub struct SessionTransactions {
-    /// From this instant on, readings of the clock are admitted in the current transaction.
+    /// Readings of the clock from this instant on are admitted in the current transaction.
     admitted: Cell<i64>,
     /// The era in which this session has asked for time to cover IDs of other transactions.
     covered_in: Cell<Option<u64>>,
-    /// The last horizon of the current transaction, if that has one snapshot, after so many recalls.
+    /// How often horizons had been recalled, and the last horizon of the current transaction if its statements share a snapshot.
     last: Cell<(u32, i64)>,
 }
 
 impl SessionTransactions {
-    /// The transactions of a session that has not joined.
+    /// The state before the session joins the ledger.
     pub const fn before_joining() -> Self {
         Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, i64::MIN)) }
     }
 
-    /// From now on, the session's transactions hold horizons.
+    /// Makes the session's transactions hold horizons from now on.
     pub fn take_part<H: HorizonHost>(&self, host: &H) {
         if let Some(own) = host.own() {
             own.begin(host.database());
         }
     }
 
-    /// Returns whether IDs of ticks that end after `now`, a fresh reading of the clock, were admitted in the current transaction.
+    /// Returns whether the current transaction may make IDs of ticks that end after `now`, a fresh reading of the clock.
     #[inline]
     pub fn has_admitted(&self, now: i64) -> bool {
         now >= self.admitted.get()
     }
 
-    /// Admits IDs of ticks that end after `now`, a fresh reading of the clock, in the current transaction.
+    /// Lets the current transaction make IDs of ticks that end after `now`, a fresh reading of the clock.
     ///
     /// # Errors
     /// The instant to wait for.
@@ -56,8 +56,8 @@ impl SessionTransactions {
         Ok(())
     }
 
-    /// Makes the current transaction hold horizons at an instant or below, unless a later one may have been announced: then it
-    /// returns the latest that may have been.
+    /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, returns the
+    /// latest one that may have been, as the inner error.
     pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Result<(), i64>, H::Error> {
         let floor = self.floor(host)?;
         if instant < floor {
@@ -71,8 +71,8 @@ impl SessionTransactions {
         })
     }
 
-    /// Returns an instant above what was announced before this era. Only the page may know of that after a start, so time is
-    /// asked for, as the first ID does.
+    /// Returns an instant that no horizon from before this era exceeds. After a start, only the page may have that horizon, so this
+    /// asks for time, as a first ID does, which reads the page.
     fn floor<H: HorizonHost>(&self, host: &mut H) -> Result<i64, H::Error> {
         if self.covered_in.get() != Some(host.shared().window.era()) {
             let now = host.now();
@@ -84,8 +84,8 @@ impl SessionTransactions {
         Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor)))
     }
 
-    /// The statements of a transaction that has one snapshot have copies of it, and what is kept for it becomes less. A horizon
-    /// from before a recall does not count.
+    /// Keeps horizons from going back within a transaction whose statements share a snapshot: the memory of ended transactions is
+    /// limited and merges them. A horizon from before a recall does not count.
     pub(super) fn not_before_the_last(&self, horizon: i64, recalls: u32) -> i64 {
         let (before, last) = self.last.get();
         let counts = before == recalls;
@@ -94,19 +94,18 @@ impl SessionTransactions {
         horizon
     }
 
-    /// Makes the current transaction, which is about to be prepared and has this number, hold horizons until it is committed or
-    /// rolled back, by whichever session.
+    /// Makes the current transaction, which is about to be prepared, hold horizons until any session commits it or rolls it back.
     pub fn prepare<H: HorizonHost>(&self, host: &H, xid: Option<u64>) {
         let bound = host.own().map_or(NONE, |own| own.bound());
         let Some(xid) = xid.filter(|_| bound != NONE) else { return };
-        // Nothing can be prepared where there is no room for it.
+        // If no transaction can be prepared, there are no entries.
         if host.most_prepared() > 0 {
             add_prepared(host, &[Prepared::new(xid, bound, host.database())]);
         }
         host.carry(xid, bound);
     }
 
-    /// The current transaction has ended, and new snapshots see that; `committed` is its number if it has committed and has one.
+    /// Ends the current transaction, which new snapshots see as ended. `committed` is its ID if it has one and has committed.
     /// Returns whether it had made IDs.
     #[inline]
     pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {

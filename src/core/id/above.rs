@@ -1,30 +1,30 @@
-//! Whether the IDs of a layout are above numbers that a column has already, and what helps where they are not.
+//! Whether new IDs of a layout are above the numbers that a column already contains, and if not, how to get there.
 
 use crate::{Error, Layout};
 
-/// The remedy where the IDs of a layout are not above a number.
+/// The remedy if new IDs of a layout are not above a number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The number is an ID of the layout, of a time that the server may skip.
+    /// The number is an ID of the layout, from a future that the server may skip.
     StartAbove,
-    /// IDs of these layouts are above it.
+    /// IDs of these layouts are above the number.
     Layouts(Vec<String>),
-    /// IDs of a layout with an earlier epoch are above it.
+    /// IDs of a layout with an earlier epoch would be above the number.
     EarlierEpoch,
-    /// Numbers up to there leave no room for IDs of years to come.
+    /// The number is so large that there is no room above it for IDs of the next years.
     NoRoom,
 }
 
 impl Layout {
-    /// The smallest ID of the tick that an ID belongs to. From then on, no ID is made below it.
+    /// Returns the smallest ID of the tick that an ID belongs to. If the server starts above that instant, it makes no ID below it.
     ///
     /// # Errors
-    /// [`Error::NotTimeOrdered`], and the errors of [`Layout::min_at`] after the order of bigint is no longer the order of time.
+    /// [`Error::NotTimeOrdered`], and the errors of [`Layout::min_at`] where bigints do not sort by time any more.
     pub fn floor(&self, id: u64) -> Result<i64, Error> {
         Ok(self.min_at(self.start_of(self.tick_of(id)?))? as i64)
     }
 
-    /// The remedy where a number is above the IDs that are made now; `ahead` is how many microseconds a server may skip.
+    /// Returns what to do if a number is above new IDs. `ahead` is how many microseconds a server may skip.
     pub fn remedy<'a>(&self, number: i64, now: i64, ahead: i64, others: impl Iterator<Item = &'a Self>) -> Remedy {
         let end = self.tick_of(number as u64).map(|tick| self.start_of(tick).saturating_add(self.tick_length()));
         if end.is_ok_and(|end| end.saturating_sub(now) <= ahead) {

@@ -54,8 +54,8 @@ impl Layout {
         Ok(tick)
     }
 
-    /// Returns which node has the worker of an ID; `node` is any node of the deployment. No node has it if the worker is left over,
-    /// if there are fewer workers than nodes, or if flake only reads the layout.
+    /// Returns which node has the worker of an ID; `node` is any node of the deployment. Returns None if the worker is left over,
+    /// if there are fewer workers than nodes, or if the layout is read-only.
     ///
     /// # Errors
     /// [`Error::ImpossibleId`], as for [`Layout::unpack`].
@@ -90,7 +90,7 @@ impl Layout {
         self.check_part("timestamp", tick, self.last_tick())?;
         let mut id = self.geometry.fixed;
         let mut known = Vec::new();
-        // Fields of one name are taken from the least significant up.
+        // If several fields have the same name, they are filled from the least significant one up.
         let mut rest = numbers.clone();
         for (field, bits) in self.fields_with_bits().collect::<Vec<_>>().into_iter().rev() {
             if matches!(field.role, Role::Reserved { .. }) {
@@ -143,15 +143,15 @@ impl Layout {
         Ok(self.largest_of(self.ordered_ticks()?.tick_at(at, &self.name)?))
     }
 
-    /// Returns the smallest and the largest ID whose ticks overlap a span, as a bigint holds them, or None if no ID does.
+    /// Returns the smallest and the largest ID whose ticks overlap a span, as bigints, or None if there is none.
     ///
-    /// Whether the span includes its first instant does not matter: either way it overlaps the tick that holds `from`.
-    /// Time before the epoch and after the last tick does not count. An open upper end reaches to the last instant up to
-    /// which the order of bigint is the order of time.
+    /// It does not matter whether the span includes its first instant, because in both cases it overlaps the tick that contains
+    /// `from`. Time before the epoch and after the last tick does not count. An open upper end extends to the last instant up to
+    /// which bigints sort by time.
     ///
     /// # Errors
-    /// [`Error::NotTimeOrdered`]; in a layout whose bigints turn negative, [`Error::InstantOutOfRange`] when an end lies
-    /// past that last instant.
+    /// [`Error::NotTimeOrdered`]. In a layout whose bigints turn negative, [`Error::InstantOutOfRange`] if an end is after that
+    /// last instant.
     pub fn ids_during(&self, from: Bound<i64>, to: Bound<i64>) -> Result<Option<(i64, i64)>, Error> {
         let ticks = self.ordered_ticks()?;
         if let Some((first, last)) = instants(from, to)

@@ -6,7 +6,7 @@ use crate::{Error, Layout, Role};
 use jiff::Timestamp;
 
 impl Layout {
-    /// Shows the ID as numbers and as an instant in UTC, its bits, and below them each field's width, name and number. The
+    /// Shows the ID as numbers and as an instant in UTC, then its bits, and below them each field's width, name and number. The
     /// drawing is at most 100 columns wide if the fields' names are short.
     pub fn explain(&self, id: u64) -> Result<String, Error> {
         let tick = self.tick_of(id)?;
@@ -49,7 +49,7 @@ pub(crate) fn draw(title: &str, groups: &[(String, u64, u32)]) -> String {
     text
 }
 
-/// Writes an instant by RFC 3339, or as microseconds since 1970 after the year 9999.
+/// Writes an instant as RFC 3339 does, or as microseconds since 1970 if it is after the year 9999.
 pub(crate) fn utc(instant: i64) -> String {
     Timestamp::from_microsecond(instant).map_or_else(|_| format!("{instant} us since 1970"), |time| time.to_string())
 }

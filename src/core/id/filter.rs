@@ -1,20 +1,21 @@
-//! Filters by time as ranges of IDs: the IDs on one side of an instant.
+//! Filters by time as ranges of IDs: which IDs lie on one side of an instant.
 
 use crate::{Error, Layout};
 
-/// IDs without a hole: each number from the lowest to the highest is a possible ID, and they are in the order of time.
+/// IDs without a hole: each number from the lowest to the highest is a possible ID, and the order of the numbers is the order of
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Solid {
     /// The first ID of the first tick.
     pub lowest: i64,
-    /// The last ID of the last tick up to which the order of bigint is the order of time.
+    /// The last ID of the last tick up to which bigints sort by time.
     pub highest: i64,
-    /// Negative IDs are possible too, of the time after that.
+    /// Whether later IDs are possible, which are negative.
     pub turns_negative: bool,
 }
 
 impl Layout {
-    /// Returns its IDs if a range of them is a range of time: no bits between those that vary are reserved.
+    /// Returns the layout's IDs if a range of them is a range of time, so that no reserved bit lies between bits that vary.
     pub fn solid(&self) -> Option<Solid> {
         let last = self.last_ordered_tick()?;
         let below_time = (1 << self.geometry.timestamp.shift) - 1;
@@ -25,8 +26,8 @@ impl Layout {
         })
     }
 
-    /// Returns the smallest ID whose tick begins at an instant or after it, or None if there is none up to the last tick up to
-    /// which the order of bigint is the order of time. So do the next functions.
+    /// Returns the smallest ID whose tick begins at an instant or after it, or None if there is no such ID among the ticks up to
+    /// which bigints sort by time. The following functions do the same.
     ///
     /// # Errors
     /// [`Error::NotTimeOrdered`]

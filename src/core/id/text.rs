@@ -24,7 +24,7 @@ impl Layout {
             _ => self.text.length(self.width()),
         };
         let text = &mut buffer[..length];
-        // A division by a constant takes a fraction of the time.
+        // A division by a constant takes a fraction of the time of one by a variable.
         let spell = match self.text.digits().len() {
             10 => spell::<10>,
             16 => spell::<16>,
@@ -41,7 +41,7 @@ impl Layout {
     /// Reads the text of an ID.
     ///
     /// # Errors
-    /// [`Error::MalformedText`]; [`Error::ImpossibleId`] if the layout cannot have made the number.
+    /// [`Error::MalformedText`]; [`Error::ImpossibleId`] if the number cannot be an ID of the layout.
     pub fn parse(&self, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<u64, Error> {
         let text = text.as_ref();
         let number = self.number_of(text).map_err(|fault| {
@@ -56,7 +56,7 @@ impl Layout {
     fn number_of(&self, text: &[u8]) -> Result<u64, TextFault> {
         let base = self.text.digits().len() as u64;
         let values = self.text.values();
-        // Digits that fit whatever they are need no look at each of them.
+        // The first digits cannot overflow, so one check for all of them suffices.
         let (fitting, rest) = text.split_at(text.len().min(self.text.fitting()));
         let (mut number, mut all) = (0u64, 0);
         for &byte in fitting {
@@ -97,7 +97,7 @@ impl Layout {
     }
 }
 
-/// Returns the fault of a text that has other characters than digits, of one byte each.
+/// Returns the fault of a text that contains a character other than a digit.
 #[cold]
 fn first_other(text: &[u8], values: &[u8; 256]) -> TextFault {
     let place = text.iter().position(|&byte| values[usize::from(byte)] == NO_DIGIT).unwrap_or_default();
@@ -105,12 +105,12 @@ fn first_other(text: &[u8], values: &[u8; 256]) -> TextFault {
     TextFault::Character { character, position: place + 1 }
 }
 
-/// Returns the first characters of a text of any length, which may not be UTF-8.
+/// Returns the first characters of a text of any length, even if it is not UTF-8.
 fn first_characters(text: &[u8], number: usize) -> String {
     String::from_utf8_lossy(&text[..text.len().min(4 * number)]).chars().take(number).collect()
 }
 
-/// Writes as many digits of a number as the text is long, two at a time.
+/// Writes the digits of a number, two at a time, until the text is full.
 fn spell<const BASE: usize>(digits: &[u8], mut rest: u64, text: &mut [u8]) {
     let digits: &[u8; BASE] = digits.first_chunk().unwrap_or_else(|| unreachable!());
     let (first, pairs) = text.as_rchunks_mut();

@@ -1,21 +1,21 @@
-//! The bytes of marks, the same in the file and in a page. All numbers are little-endian.
+//! The format of marks in the file and in a page. All numbers are little-endian.
 //!
 //! | at | bytes | content |
 //! |--:|--:|---|
 //! | 0 | 4 | `FLKM` |
-//! | 4 | 2 | the version of the form |
-//! | 6 | 2 | the oldest version that can read it |
-//! | 8 | 8 | XXH3 of everything from 16 on |
-//! | 16 | 2 + 2 + 1 + 1 | the numbers of marks and gaps; whether there are folded marks and the file's part |
+//! | 4 | 2 | the version of the format |
+//! | 6 | 2 | the oldest version of the format whose readers understand it |
+//! | 8 | 8 | XXH3 of all bytes from 16 on |
+//! | 16 | 2 + 2 + 1 + 1 | the number of marks, the number of gaps, whether folded marks follow, whether the file's part follows |
 //! | 24 | 16 | the bound of horizons: recalls, incarnation, instant |
 //! | 40 | 8 | until when folded marks have used time |
-//! | 48 | 64 | the file's part, of which 23 bytes are used |
-//! | 112 | 8 | what flake_start_above was told |
+//! | 48 | 64 | the file's part: 23 bytes, then zeros |
+//! | 112 | 8 | the instant that flake_start_above was given |
 //! | 120 | 8 | the number of published horizons |
-//! | 128 | 16 each | published horizons: the instant, the next number of a transaction |
-//! | 320 | 192 | room for later versions, which others keep as it is |
-//! | 512 | 32 each | marks: node, number of nodes, incarnation, start, until when it has used time itself, and until when others had |
-//! | 5312 | 24 each | gaps: the mark's index, whether it is accepted, whether it is in the time of others, from, to |
+//! | 128 | 16 each | published horizons: the instant, the next transaction ID |
+//! | 320 | 192 | space for later versions; this version copies it unchanged |
+//! | 512 | 32 each | marks: node, number of nodes, incarnation, start, the end of its own used time, the end of inherited used time |
+//! | 5312 | 24 each | gaps: index of the mark, whether it is accepted, whether it is in inherited time, from, to |
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,7 +24,7 @@ use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROO
 use super::note::ExitNote;
 use super::used::{Free, Used};
 
-/// Bytes of the form: a page of PostgreSQL has room for it.
+/// The size of a block in bytes, which fits into a page of PostgreSQL.
 pub const SIZE: usize = 8144;
 const PUBLISHED_AT: usize = 128;
 const ROOM_AT: usize = PUBLISHED_AT + MAX_PUBLISHED * 16;
@@ -34,35 +34,36 @@ const MARKS_AT: usize = ROOM_AT + ROOM;
 const MARK: usize = 32;
 const GAPS_AT: usize = MARKS_AT + MAX_MARKS * MARK;
 const MAX_GAPS: usize = (SIZE - GAPS_AT) / 24;
-/// The mark of folded marks' gaps.
+/// The index of gaps that belong to folded marks.
 const FOLDED: u16 = u16::MAX;
-/// A mark's index, and whether its gaps are in the time of others.
+/// The index of a gap's mark, and whether the gap is in inherited time.
 type Owner = (u16, bool);
 
-/// The part that only the file has.
+/// The part that only the file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
-    /// Increases with every record.
+    /// The number of the record, which increases with each one.
     pub number: u64,
-    /// The node in whose name it was written, and the number of nodes.
+    /// The node that wrote it, and the number of nodes.
     pub node: (u32, u32),
     /// The timeline of the WAL that the server writes.
     pub wal_timeline: u32,
-    /// Whether the server was waiting for an old primary: after a restart, it waits again.
+    /// Whether the server was waiting for an old primary. If so, it waits again after a restart.
     pub waits: bool,
-    /// Whether it was looking out for one, in an incarnation's first seconds: after a restart, it does so again.
+    /// Whether an incarnation was in its first seconds, looking out for an old primary. If so, it does so again after a restart.
     pub watches: bool,
-    /// Written by the last session that exited; none while sessions make IDs. It lies behind the block, in bytes of its own.
+    /// The exit note, written by the last session that exited. There is none while sessions make IDs. It lies behind the two
+    /// blocks.
     pub exit_note: Option<ExitNote>,
 }
 
-/// Why bytes are not marks.
+/// Why a block cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// They are something else, or damaged.
+    /// It is something else, or it is damaged.
     #[error("contains no valid record")]
     Damaged,
-    /// A later version has written them, in a form that this one cannot read.
+    /// A later version wrote it, in a format that this version cannot read.
     #[error("was written by a later version of the flake library")]
     Newer(u16),
 }
@@ -99,8 +100,7 @@ fn i64_at(bytes: &[u8], at: usize) -> i64 {
 }
 
 impl Marks {
-    /// Returns the bytes of marks, with the file's part if they are for the file. Where there is no room for all gaps, the
-    /// earliest count as used.
+    /// Encodes the marks, with the file's part if they are for the file. If not all gaps fit, the earliest ones count as used.
     pub fn encode(&self, file: Option<&FilePart>) -> Vec<u8> {
         let mut bytes = vec![0; SIZE];
         put(&mut bytes, 0, MAGIC);
@@ -164,10 +164,10 @@ impl Marks {
         gaps
     }
 
-    /// Reads what [`Self::encode`] has written.
+    /// Decodes a block.
     ///
     /// # Errors
-    /// [`Unreadable`].
+    /// See [`Unreadable`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Option<FilePart>), Unreadable> {
         if bytes.len() < SIZE || bytes[..4] != MAGIC || u64_at(bytes, 8) != xxh3_64(&bytes[16..SIZE]) {
             return Err(Unreadable::Damaged);

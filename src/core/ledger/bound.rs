@@ -1,22 +1,27 @@
-//! The bound: up to where horizons may have been announced. It binds every node but the one that wrote it.
+//! The bound on horizons.
+//!
+//! A server that has announced a horizon makes no ID below it, and after a failover the new primary must not do so either. A
+//! horizon can be announced at any time, so the bound runs ahead: a server writes it before it announces, up to the end of granted
+//! time. It binds every node but the one that wrote it, which knows what it has announced itself. flake_accept_clock lowers it: it
+//! increases `recalls`, and of two bounds the one with more recalls counts.
 
-/// Up to where horizons may have been announced.
+/// An instant that no announced horizon is above.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// How often horizons were taken back: what was announced before does not count.
+    /// How often the bound was lowered. A bound with fewer recalls is obsolete.
     pub recalls: u32,
-    /// The incarnation that announces.
+    /// The incarnation that wrote it.
     pub incarnation: u32,
     /// The instant; [`i64::MIN`] before the first horizon.
     pub instant: i64,
 }
 
 impl Bound {
-    /// Nothing was announced.
+    /// No horizon was announced.
     pub const NONE: Self = Self { recalls: 0, instant: i64::MIN, incarnation: 0 };
 
-    /// Returns whichever counts.
+    /// Returns the bound that is in force if both are known.
     #[must_use]
     pub const fn united(self, other: Self) -> Self {
         let other_counts =
@@ -25,42 +30,42 @@ impl Bound {
     }
 }
 
-/// What a server knows of horizons: those that bind it, and those that it may announce to others.
+/// A server's knowledge of horizons: the ones that bind it, and the bound that it writes for others.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Horizons {
-    /// The incarnation of the server.
+    /// The server's incarnation.
     me: u32,
-    /// Whether horizons are asked for here.
+    /// Whether sessions of this server ask for horizons.
     binds: bool,
-    /// Up to where horizons bind servers.
+    /// The bound that other servers find in the file and the page.
     pub bound: Bound,
-    /// Horizons may have been announced up to this instant before the ledger began, by this server.
+    /// This server may have announced horizons up to here before the ledger began.
     before: i64,
-    /// The bound of this incarnation that the file had when the ledger began.
+    /// The bound of this incarnation that was in the file when the ledger began.
     of_file: i64,
 }
 
 impl Horizons {
-    /// Begins with what the file says. This server's own announcements were granted, and a note is not below them: time from
-    /// `free_from` on was given back.
+    /// Begins with the content of the file. All horizons of this server lay in granted time. If an exit note gave back time from
+    /// `free_from` on, none of them is above that.
     pub const fn begin(me: u32, bound: Bound, free_from: i64) -> Self {
         let announced = if bound.incarnation == me { bound.instant } else { i64::MIN };
         let before = if announced < free_from { announced } else { free_from };
         Self { me, binds: false, bound, before, of_file: announced }
     }
 
-    /// Returns what is known with what a page says. `is_own` says whether this start has written the page.
+    /// Returns what is known after a page was read. `is_own` says whether this start has written the page.
     #[must_use]
     pub fn with(&self, found: Bound, is_own: bool) -> Self {
         let mut new = Self { bound: self.bound.united(found), ..*self };
         if found.recalls > self.bound.recalls && (self.binds || self.bound.incarnation == self.me) {
-            // The file, restored or a copy, does not know of the recall, and this server may have announced again since then.
+            // The file is an older copy that lacks the recall, and this server may have announced horizons after it.
             new.bind_upto(self.bound.instant);
             new.before = new.before.max(self.announced());
         }
-        // This incarnation's own bound counts where the file does not know of it, because an older file was put back, although
-        // this start may have bound more since; another one's counts also below this one's.
+        // The bound in the page is news unless the file has it too, or this start wrote it. A bound of this incarnation that is not
+        // in the file shows that an older file was put back. A bound of another incarnation counts even if it is lower than ours.
         let is_known =
             found.incarnation == self.me && new.bound == self.bound && (is_own || found.instant <= self.of_file);
         if !is_known && found.recalls >= self.bound.recalls {
@@ -69,12 +74,12 @@ impl Horizons {
         new
     }
 
-    /// Up to this instant, horizons bind this server: another one's, or its own from before it began.
-    pub fn announced(&self) -> i64 {
-        if self.bound.incarnation == self.me { self.before } else { self.before.max(self.bound.instant) }
+    /// Returns the horizon that binds this server: another server's, or its own from before the ledger began.
+    pub const fn announced(&self) -> i64 {
+        self.before
     }
 
-    /// Takes back what was announced after an instant.
+    /// Lowers all horizons that are above an instant.
     pub(super) fn recall(&mut self, now: i64) {
         self.before = self.before.min(now);
         if self.bound.instant > now {
@@ -82,23 +87,24 @@ impl Horizons {
         }
     }
 
-    /// From now on, what is granted binds other servers, and so does what binds this one, as readers may be told that.
+    /// Makes the bound apply to other servers from now on. It includes the horizon that binds this server, because sessions may
+    /// return that too.
     pub(super) fn ask(&mut self) {
         self.binds = true;
         self.bind_upto(self.announced());
     }
 
-    /// Whether horizons are asked for here.
+    /// Whether sessions of this server ask for horizons.
     pub const fn binds(&self) -> bool {
         self.binds
     }
 
-    /// Binds other servers up to an instant.
+    /// Raises the bound for other servers to an instant.
     pub(super) fn bind_upto(&mut self, instant: i64) {
         self.bound = self.bound.united(Bound { instant, incarnation: self.me, ..self.bound });
     }
 
-    /// Returns whether a page or file says what has to bind other servers.
+    /// Returns whether the bound of a page or of the file is enough for other servers.
     pub fn are_in(&self, bound: Bound) -> bool {
         !self.binds || bound.united(self.bound) == bound
     }

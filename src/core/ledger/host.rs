@@ -1,4 +1,4 @@
-//! The server that the protocol runs in: PostgreSQL, or a simulator.
+//! The interface between the protocol and the server that it runs in: PostgreSQL, or the simulator.
 
 use std::ops::Deref;
 
@@ -11,25 +11,25 @@ use super::window::SharedWindow;
 use crate::share::Node;
 use crate::sync::{AtomicI64, AtomicU32};
 
-/// Bytes of each half of the file.
+/// The size of each half of the file in bytes.
 pub const HALF: usize = 8192;
 const _: () = assert!(SIZE <= HALF);
-/// Bytes of the file: two halves, and the exit note.
+/// The size of the file in bytes: two halves and the exit note.
 pub const FILE: usize = 2 * HALF + NOTE;
 
-/// Memory that all sessions of a server share without a lock.
+/// Shared memory that sessions use without a lock.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shared {
     /// The window and the era.
     pub window: SharedWindow,
-    /// The latest present instant that a session has seen.
+    /// The latest reading of the clock that a session has used.
     pub last_seen: AtomicI64,
-    /// No ID is made in a tick that has ended by this instant, because it may lie below a horizon.
+    /// The highest announced horizon. No ID is made in a tick that has ended by then.
     pub announced: AtomicI64,
-    /// How often that was taken back: horizons from before a recall do not count any more.
+    /// How often horizons were recalled. Horizons from before a recall do not count.
     pub recalls: AtomicU32,
-    /// How many sessions have made IDs or asked for a horizon.
+    /// How many sessions make IDs or ask for horizons.
     pub sessions: AtomicU32,
 }
 
@@ -45,7 +45,7 @@ impl Default for Shared {
     }
 }
 
-/// Memory that they share under the lock of the ledger.
+/// Shared memory that sessions use under the ledger's lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct State {
     /// The ledger, once it has begun. Only a `Writer` replaces it.
@@ -54,123 +54,125 @@ pub struct State {
     pub pool: Option<Pool>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
-    /// Sessions that have exited have used only ticks that start before this instant in this era.
+    /// In this era, the sessions that have exited used only ticks that begin before this instant.
     pub free_from: Option<i64>,
-    /// Time before this instant may be closed because of a start or a promotion, not because of the clock.
+    /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
     pub opened_at: Option<i64>,
-    /// Transactions that begin after the ledger did have this number or a greater one.
+    /// Transactions that began after the ledger have this transaction ID or a later one.
     pub first_xid: u64,
     /// The state of the file.
     pub file: FileState,
 }
 
-/// The state of the file as this server knows it.
+/// The state of the file, as far as this server knows it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileState {
     /// The number of the last record.
     pub number: u64,
-    /// Its checksum.
+    /// The checksum of the last record.
     pub checksum: u64,
-    /// The half that holds it.
+    /// The half that holds the last record.
     pub half: usize,
-    /// Whether it has an exit note.
+    /// Whether there is an exit note.
     pub has_exit_note: bool,
-    /// Whether both halves have to be replaced: an earlier start has written them, perhaps without flushing.
+    /// Whether both halves must be replaced: an earlier start wrote them, perhaps without a flush.
     pub is_old: bool,
-    /// Whether an acceptance of the clock that could not be written may be in it.
+    /// Whether the file may contain an acceptance of the clock whose write failed.
     pub is_in_doubt: bool,
 }
 
-/// Why something that was read cannot be used.
+/// Why a file or a page cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The file.
+    /// The file is unreadable.
     #[error("file \"flake.mark\" {0}")]
     File(Unreadable),
-    /// The page.
+    /// The page is unreadable.
     #[error("second page of sequence \"flake_mark\" {0}")]
     Page(Unreadable),
 }
 
-/// A page as it was read.
+/// A page that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its content; none if it does not exist.
+    /// Its content; None if the page does not exist.
     pub bytes: Option<Vec<u8>>,
-    /// The instant that the sequence's last value repeats, where there is no page, as after pg_upgrade.
+    /// If there is no page, such as after pg_upgrade: the sequence's last value, an instant that the last writer of the page has
+    /// set.
     pub last_value: Option<i64>,
 }
 
-/// The decision about a page.
+/// A decision about a page.
 #[derive(Debug)]
 pub enum Change {
-    /// Nothing: it says all that it has to.
+    /// Leave it: it contains everything.
     Keep,
-    /// Write these bytes, and repeat this instant as the sequence's last value.
+    /// Write these bytes, and set the sequence's last value to this instant.
     Write(Vec<u8>, i64),
 }
 
-/// The services of a server that never raise an error, unless they say so: the only ones that are called under a lock.
+/// Services of the server that raise no error. Code that holds a lock calls only these, and the services of a [`Writer`].
 pub trait Server {
-    /// The present instant.
+    /// The clock: microseconds since 1970.
     fn now(&self) -> i64;
-    /// The same by a clock that nobody sets.
+    /// A steady clock, which is never set.
     fn steady(&self) -> i64;
-    /// Identifies the run of the operating system; none where nothing does.
+    /// Identifies the run of the operating system, if anything does.
     fn boot(&self) -> Option<u64>;
-    /// A chance number, which is not 0.
+    /// A random number other than 0.
     fn chance(&self) -> u32;
-    /// The memory that all sessions share without a lock.
+    /// The shared memory that is used without a lock.
     fn shared(&self) -> &Shared;
-    /// Acts under the lock of the ledger, for a moment.
+    /// Runs a short action under the ledger's lock.
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;
-    /// A point at which a test may have the session wait.
+    /// A named point at which a test can stop the session.
     fn point(&self, _name: &'static str) {}
 }
 
-/// The right to change the ledger and its file, which one session has at a time.
+/// The right to change the ledger and its file. Only one session has it at a time.
 pub trait Writer: Deref<Target: Server> {
-    /// Why the server could not do it.
+    /// An error of the file's reads and writes.
     type Error: From<Fault>;
-    /// Acts on the leases that there are, which lie in memory.
+    /// Runs an action on the leases in shared memory.
     fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R;
-    /// Reads the file; none if there is none.
+    /// Reads the file; None if it does not exist.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
-    /// Writes one half of the file, which is on disk when the call returns; returns false if there is no file.
+    /// Writes one half of the file and flushes it. Returns false if the file does not exist.
     fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Self::Error>;
-    /// Writes the exit note, or that there is none, which the operating system writes to disk later; without a file there is none.
+    /// Writes an exit note, or overwrites it with zeros, without a flush. Does nothing if the file does not exist.
     fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Self::Error>;
-    /// Replaces the file by a new one, which is on disk when the call returns, or has changed nothing.
+    /// Replaces the file by a new one, and flushes that. If it fails, the old file is unchanged.
     fn replace(&self, bytes: &[u8]) -> Result<(), Self::Error>;
 }
 
-/// A session of a primary: a standby makes no IDs.
+/// A session of a primary. A standby makes no IDs.
 pub trait Host: Server {
-    /// Why the server could not do it.
+    /// An error of the server.
     type Error: From<Fault>;
-    /// The right to change the ledger. Until it is dropped, nothing is called that raises an error.
+    /// The right to change the ledger. While it is held, nothing is called that raises an error.
     type Writer<'a>: Writer<Error = Self::Error>
     where
         Self: 'a;
 
     /// The node in force.
     fn node(&self) -> Node;
-    /// Sessions that take no part in the ledger have used only ticks that start before this instant.
+    /// Sessions beside another version of the library used only ticks that begin before this instant.
     fn untraced(&self) -> i64 {
         i64::MIN
     }
     /// The timeline of the WAL that the server writes.
     fn wal_timeline(&self) -> u32;
-    /// Reads the page of this session's database, and waits until what was read is on disk.
+    /// Reads the page of this session's database, and waits until what it read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
-    /// Has `change` decide, while nobody else changes the page, and waits until the result is on disk. Returns what it says.
+    /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk. Returns the closure's
+    /// result.
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Self::Error>;
     /// Waits for the right to change the ledger.
     fn writer(&mut self) -> Self::Writer<'_>;
-    /// Takes it if nobody has it.
+    /// Takes that right if no session holds it.
     fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
-    /// Acts on what this session's slot keeps of its generators.
+    /// Runs an action on the progress that this session's slot keeps.
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
-    /// A number that no transaction has yet.
+    /// A transaction ID that has not been assigned yet.
     fn next_xid(&self) -> u64;
 }

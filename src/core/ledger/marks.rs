@@ -1,40 +1,41 @@
-//! Marks: how much time each node has used, as the file of a server and a page of each database keep it.
+//! Marks: the high-water marks of nodes, as the file of a server and a page of each database keep them.
 //!
-//! A session that writes one writes the union of what is there and what it knows, so nothing that was used is forgotten. What is
-//! written has no margins: whoever reads it adds one.
+//! Several sessions and servers write marks, and each may know something that the others do not. So a writer writes the union of
+//! the stored marks and of what it knows, and no used time is ever forgotten. Stored marks have no safety margin; each reader adds
+//! one. If writers added it, every failover would raise the mark by another margin.
 
 use super::bound::Bound;
 use super::used::Used;
 use crate::share::Node;
 
-/// How many nodes are listed. When there is no room for another, the lowest marks count for every node.
+/// How many nodes are listed. If there are more, the lowest marks are folded into one that counts for every node.
 pub const MAX_MARKS: usize = 150;
 /// How many published horizons a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
-/// Bytes that later versions may use.
+/// Space for later versions, in bytes.
 pub const ROOM: usize = 192;
-/// How much later a server may have gone on than another one has heard, in microseconds.
+/// By how many microseconds an old primary may have made IDs after the last mark that was replicated.
 pub const MARGIN: i64 = 2_000_000;
 
-/// In whose name a mark is written.
+/// The writer of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Author {
-    /// The number of the node, and the number of nodes.
+    /// The node number, and the number of nodes.
     pub node: (u32, u32),
-    /// A chance number: a server between a promotion, or the loss of its file, and the next.
+    /// A random number, drawn at each promotion and when the server's file is lost.
     pub incarnation: u32,
-    /// A chance number of the server's start; 0 if it is not known.
+    /// A random number, drawn at each start; 0 if several starts have written the mark.
     pub start: u32,
 }
 
-/// The time that an incarnation has used, and what others had used before it. They are kept apart, because the last IDs of others
-/// may not have come across, and those of its own have.
+/// The time that an incarnation has used itself, and the time that it inherited from others. Only inherited time needs a margin,
+/// because the last IDs of others may be missing in it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Its own.
+    /// Its own used time.
     pub own: Used,
-    /// Of others, as they have said it: without a margin.
+    /// Inherited used time, without a margin.
     pub inherited: Used,
 }
 
@@ -42,18 +43,18 @@ impl Times {
     /// Nothing is used.
     pub const NONE: Self = Self { own: Used::NONE, inherited: Used::NONE };
 
-    /// Time of its own.
+    /// Used time of its own, and none inherited.
     pub const fn own(own: Used) -> Self {
         Self { own, ..Self::NONE }
     }
 
-    /// Returns what is used as the incarnation itself sees it: a margin is added to what others have said, however many of them
-    /// there were.
+    /// Returns the used time from the incarnation's point of view: inherited time has one margin, however many servers it came
+    /// from.
     pub fn used(&self, present: i64) -> Used {
         self.own.united(&self.inherited.later(MARGIN), present)
     }
 
-    /// Returns what another incarnation inherits.
+    /// Returns what another incarnation inherits from this one.
     pub fn all(&self) -> Used {
         self.own.united(&self.inherited, i64::MIN)
     }
@@ -64,12 +65,12 @@ impl Times {
         Self { own: self.own.united(&other.own, present), inherited: self.inherited.united(&other.inherited, present) }
     }
 
-    /// Returns whether everything is used here that is used there.
+    /// Returns whether `other` has used nothing more.
     pub fn contains(&self, other: &Self) -> bool {
         self.own.contains(&other.own) && self.inherited.contains(&other.inherited)
     }
 
-    /// Adds what another incarnation has used.
+    /// Adds time that another incarnation has used.
     fn inherit(&mut self, other: &Used) {
         self.inherited = self.inherited.united(other, i64::MIN);
     }
@@ -79,21 +80,21 @@ impl Times {
     }
 }
 
-/// The time that a node has used.
+/// The used time of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// In whose name.
+    /// The writer.
     pub by: Author,
-    /// The time.
+    /// The used time.
     pub times: Times,
 }
 
-/// A horizon of the primary, for the snapshots of standbys. Only pages have them.
+/// A horizon that the primary has published for snapshots of standbys. Only pages have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// The instant.
+    /// The horizon.
     pub horizon: i64,
-    /// A number that no transaction had when the horizon's snapshot had been taken.
+    /// A transaction ID that was not yet assigned when the horizon's snapshot was taken.
     pub next: u64,
 }
 
@@ -101,15 +102,16 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     pub(super) listed: Vec<Mark>,
-    /// Counts for every node.
+    /// Folded marks, which count for every node.
     pub(super) folded: Option<Used>,
-    /// What flake_start_above was told of the data: no node that goes on with it makes an ID in a tick that begins before.
+    /// The instant that flake_start_above was given. It belongs to the data: no server that has the data makes an ID in a tick that
+    /// begins before it.
     pub above: i64,
-    /// Horizons.
+    /// The bound on horizons.
     pub bound: Bound,
     /// Horizons for standbys, the latest last.
     pub published: Vec<Published>,
-    /// Bytes that a later version keeps in the room for it.
+    /// The space for later versions, copied unchanged.
     pub(super) room: [u8; ROOM],
 }
 
@@ -123,19 +125,19 @@ impl Default for Marks {
 /// The part of marks that concerns a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concern {
-    /// The time that it has to count as used.
+    /// The time that counts as used for the server.
     pub times: Times,
-    /// Whether another incarnation has used any of it, which may go on for [`MARGIN`].
+    /// Whether another incarnation has used any of it. That one may still run for up to [`MARGIN`].
     pub is_of_another: bool,
 }
 
 impl Marks {
-    /// Marks that count for every node.
+    /// Marks that only say what all nodes together have used.
     pub fn of_all(used: Used) -> Self {
         Self { folded: Some(used), ..Self::default() }
     }
 
-    /// The marks of nodes.
+    /// The marks of single nodes.
     pub fn listed(&self) -> &[Mark] {
         &self.listed
     }
@@ -145,21 +147,21 @@ impl Marks {
         self.listed.iter().find(|mark| mark.by.node == node)
     }
 
-    /// Returns the end of all time that any node has used.
+    /// Returns the end of the time that any node has used.
     pub fn until(&self) -> i64 {
         let listed = self.listed.iter().map(|mark| mark.times.until());
         listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(i64::MIN)
     }
 
-    /// The instant that the sequence's last value repeats: after pg_upgrade, it is all that says of horizons, and of
+    /// Returns the sequence's last value. pg_upgrade keeps nothing else, so the value covers used time, horizons and
     /// flake_start_above.
     pub fn last_value(&self) -> i64 {
         self.until().max(self.bound.instant).max(self.above)
     }
 
-    /// Returns what these marks say to a server: its own node's mark, those under another number of nodes, as any worker may have
-    /// been this node's, and what is folded. `given_back` is the start whose exit note the server continues from, and all that its
-    /// file knew of it.
+    /// Returns which of these marks count for a server: its own node's mark; marks under another number of nodes, because their
+    /// workers may be the server's; and folded marks. `given_back` is the start whose exit note the server continues from, and what
+    /// that start had used according to the file.
     pub fn concern(&self, me: Author, given_back: &(u32, Used)) -> Concern {
         let mut concern = Concern { times: Times::NONE, is_of_another: false };
         for Mark { by, times } in &self.listed {
@@ -188,7 +190,7 @@ impl Marks {
         concern
     }
 
-    /// Adds what is known from elsewhere of all nodes but one.
+    /// Unites these marks with others, except the mark of one node.
     pub fn unite(&mut self, other: &Self, except: (u32, u32)) {
         for mark in other.listed.iter().filter(|mark| mark.by.node != except) {
             match self.listed.iter_mut().find(|known| known.by.node == mark.by.node) {
@@ -204,7 +206,7 @@ impl Marks {
         self.fold(except);
     }
 
-    /// Adds up to where horizons bind servers. Horizons that were published before a recall do not count.
+    /// Unites the bounds. A recall removes the published horizons from before it.
     pub fn bind(&mut self, bound: Bound) {
         if bound.recalls > self.bound.recalls {
             self.published.clear();
@@ -212,7 +214,7 @@ impl Marks {
         self.bound = self.bound.united(bound);
     }
 
-    /// Replaces a node's own mark. The caller has taken in what was there.
+    /// Replaces the mark of a node. The new mark must contain the old one.
     pub fn set(&mut self, mark: Mark) {
         let node = mark.by.node;
         self.listed.retain(|known| known.by.node != node);
@@ -220,14 +222,14 @@ impl Marks {
         self.fold(node);
     }
 
-    /// Says in whose name a node's mark is, if it is listed.
+    /// Changes the writer of a node's mark, if the mark is listed.
     pub fn rename(&mut self, by: Author) {
         if let Some(mark) = self.listed.iter_mut().find(|mark| mark.by.node == by.node) {
             mark.by = by;
         }
     }
 
-    /// Folds the lowest marks where there are too many.
+    /// Folds the lowest marks if there are too many.
     fn fold(&mut self, except: (u32, u32)) {
         while self.listed.len() > MAX_MARKS {
             let others = (0..self.listed.len()).filter(|&at| self.listed[at].by.node != except);
@@ -243,8 +245,8 @@ impl Marks {
 }
 
 impl Mark {
-    /// Adds what another copy of the mark says. Of two starts nobody knows which one the union belongs to; of two incarnations
-    /// the one that came further names it, and inherits from the other, which may have gone on.
+    /// Unites two copies of a node's mark. If two starts wrote them, neither is the writer of the union. If two incarnations did,
+    /// the one with the later mark is, and it inherits the time of the other one, which may still run.
     fn unite(&mut self, other: &Self) {
         let same_incarnation = self.by.incarnation == other.by.incarnation;
         if same_incarnation {

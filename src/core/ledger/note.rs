@@ -1,26 +1,29 @@
-//! The exit note: what the last session to exit writes behind the halves of the file, so that neither it nor the first session that
-//! comes then writes a record.
+//! The exit note.
+//!
+//! The problem: sessions reserve time in the file some seconds ahead, so a server that is stopped and started again would first
+//! have to wait for the end of that time. The last session to exit therefore writes a note after the halves of the file: the rest
+//! of the window was not used. Neither the exit nor the next start then writes a record.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes of a note: three numbers, and their checksum together with that of the record that it belongs to.
+/// The size of a note: three numbers and a checksum, which depends on the record that the note belongs to.
 pub const NOTE: usize = 32;
-/// The bytes of no note.
+/// The bytes if there is no note.
 pub const WITHDRAWN: [u8; NOTE] = [0; NOTE];
 
-/// A note that is not flushed to disk: it counts as long as the run of the operating system that took it.
+/// An exit note. It is not flushed, so it counts only for the run of the operating system that wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitNote {
     /// Identifies the run of the operating system.
     pub boot: u64,
-    /// Of the window, time from here on was not used ...
+    /// Unused time of the window begins here ...
     pub free_from: i64,
-    /// ... up to its end.
+    /// ... and ends here.
     pub until: i64,
 }
 
 impl ExitNote {
-    /// Returns the bytes of a note that belongs to the record with this checksum: a later record, or another file, ends it.
+    /// Encodes a note for the record with this checksum. A later record invalidates the note, and so does another file.
     pub fn encode(&self, record: u64) -> [u8; NOTE] {
         let mut bytes = WITHDRAWN;
         let (numbers, checksum) = bytes.split_at_mut(24);
@@ -31,7 +34,7 @@ impl ExitNote {
         bytes
     }
 
-    /// Reads what [`Self::encode`] has written for this record; none if it is anything else.
+    /// Decodes a note for this record; None if the bytes are anything else.
     pub fn decode(bytes: &[u8], record: u64) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let is_whole = number(24)? == xxh3_64_with_seed(&bytes[..24], record);

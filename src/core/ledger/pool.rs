@@ -1,15 +1,18 @@
-//! The pool: a node's number without a server, whose workers applications lease for a while.
+//! The pool: a node number without a server. Applications lease its workers.
 //!
-//! A lessee makes IDs by itself: of its worker, in the ticks of its lease. An ID belongs to it by its own bits, so a lessee need not
-//! be stopped in time, and a wrong clock costs it IDs, never uniqueness. The steps that make it so:
+//! The problem: an application, the lessee, makes IDs by itself. The server cannot stop it, and its clock may be wrong. Even so,
+//! two lessees must never make the same ID.
 //!
-//! 1. The pool has a ledger of its own, whose mark is in file and page like that of any node. So it binds whoever uses the number
-//!    later. Lessees are not listed there: all their time lies below the mark.
-//! 2. A lease relies on time that this server has flushed into the page of its database two seconds before. What is lost when a
-//!    standby is promoted is at most the last two seconds, so the standby knows the mark.
-//! 3. A lease ends at most [`LONGEST`] after the clock. After a start or a promotion, none is granted for [`WAIT`]. So where more
-//!    than two seconds are lost, earlier leases are over if the clocks are right.
-//! 4. A lease begins where the last one of its worker has ended. Shared memory keeps that. After a start, the mark stands for it.
+//! A lease is a worker in the ticks of a span of time, and the bits of an ID show whether it lies in a lease. So a wrong clock or a
+//! pause costs a lessee IDs, never uniqueness. It remains to show that no tick of a worker is leased twice:
+//!
+//! 1. The pool has a ledger of its own. Its mark is in the file and in the page, as every node's mark is, so the mark also binds a
+//!    server that later gets the pool's number. The file does not list leases, because all their time lies below the mark.
+//! 2. A lease ends before time that has been on disk, in the page of its database, for two seconds. A promotion covered by the
+//!    guarantee loses at most the last two seconds, so the new primary knows a mark above the lease.
+//! 3. A lease ends at most [`LONGEST`] after the clock. After a start or a promotion, the server grants none for [`WAIT`]. So even
+//!    if more than two seconds are lost, earlier leases have ended by then if the clocks are right.
+//! 4. A lease begins where the last lease of its worker ended. Shared memory keeps that end; after a start, the mark replaces it.
 
 use super::marks::{MARGIN, Marks};
 use super::state::Ledger;
@@ -19,26 +22,26 @@ use crate::share::Numbers;
 
 /// How long after the clock a lease may end, in microseconds.
 pub const LONGEST: i64 = 60_000_000;
-/// How long the first lease of a lessee lasts: a program that starts again and again does not use up the pool.
+/// The length of a lessee's first lease. It is short, so that a program which restarts again and again does not use up the pool.
 pub const FIRST: i64 = 10_000_000;
-/// How long no lease is granted after a start or a promotion.
+/// For how long no lease is granted after a start or a promotion.
 pub const WAIT: i64 = LONGEST + 2 * MARGIN;
-/// How far ahead of the clock time is granted to the pool. A restart can cost lessees what is longer than a lease.
+/// How far ahead of the clock time is granted to the pool. After a restart, lessees may have to wait for the end of that time.
 const AHEAD: i64 = LONGEST + 10_000_000;
-/// When less than this is granted to the pool, it is granted more, which takes effect two seconds later.
+/// If less than this is granted to the pool, it is granted more, which leases can use two seconds later.
 const LEAST: i64 = AHEAD - 5_000_000;
-/// How many leases there can be at once.
+/// How many leases can exist at once.
 pub const MOST_LEASES: usize = 1024;
-/// How many databases lease at once without waiting for two seconds more.
+/// How many databases can lease at once; one more would have to wait two seconds for its page again and again.
 const DATABASES: usize = 8;
 
-/// Who has a lease.
+/// The session that a lease was granted to.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// The role that its session has connected as.
+    /// The role that the session has connected as.
     pub role: u32,
-    /// Its application_name, with zeros after it.
+    /// Its application_name, padded with zeros.
     pub application: [u8; 64],
 }
 
@@ -52,17 +55,17 @@ pub struct Lease {
     pub worker: u32,
     /// The database that the IDs go into.
     pub database: u32,
-    /// The end; [`i64::MIN`] where there is no lease.
+    /// When it ends; [`i64::MIN`] if there is no lease.
     pub until: i64,
-    /// When the lessee's first one was granted.
+    /// When the lessee's first lease was granted.
     pub since: i64,
     era: u64,
-    /// Who has it.
+    /// The session that it was granted to.
     pub by: Holder,
 }
 
 impl Lease {
-    /// No lease.
+    /// An entry without a lease.
     pub const NONE: Self = Self {
         key: 0,
         worker: 0,
@@ -73,7 +76,7 @@ impl Lease {
         by: Holder { role: 0, application: [0; 64] },
     };
 
-    /// The pool's era in which it was granted.
+    /// The era of the pool's ledger in which it was granted.
     pub const fn era(&self) -> u64 {
         self.era
     }
@@ -85,7 +88,7 @@ impl Default for Lease {
     }
 }
 
-/// A lessee asks for a lease.
+/// A lessee's request for a lease.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// The key of the layout.
@@ -98,42 +101,42 @@ pub struct Request {
     pub database: u32,
     /// The worker and the end of the lease that is renewed.
     pub last: Option<(u32, i64)>,
-    /// Who asks.
+    /// The session that asks.
     pub by: Holder,
 }
 
-/// The answer.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// The worker is the lessee's in the ticks from one to before another, which begins at `until`.
+    /// The worker belongs to the lessee in the ticks from `from` to before `to`.
     Granted {
         /// The number in the layout's worker bits.
         worker: u32,
-        /// The first tick.
+        /// The first tick of the lease.
         from: u64,
-        /// The first tick after it.
+        /// The first tick after the lease.
         to: u64,
-        /// When that begins.
+        /// When the tick `to` begins.
         until: i64,
     },
-    /// None can be granted now; it is worth asking again after so many microseconds.
+    /// No lease can be granted now. The lessee should ask again after this many microseconds.
     Wait(i64),
-    /// The lease was renewed by somebody else, or the worker is another lessee's by now.
+    /// The lease to renew has been renewed already, or the worker belongs to another lessee by now.
     Lost,
-    /// All workers that this database may have are leased; one is free at this instant.
+    /// All workers that this database may have are leased. One of them is free from this instant on.
     Exhausted(i64),
-    /// There are [`MOST_LEASES`].
+    /// There are [`MOST_LEASES`] leases already.
     Full,
 }
 
-/// How far the pages of a database reach.
+/// Up to where the page of a database says that the pool's time is granted.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reach {
     database: u32,
-    /// It has been in the page for two seconds that the pool's time is granted up to here.
+    /// The page has said so for two seconds up to this instant.
     known: i64,
-    /// It has been in the page since `flushed_at`, by the steady clock, that it is up to here.
+    /// The page has said so up to this instant since `flushed_at`, by the steady clock.
     flushed: i64,
     flushed_at: i64,
 }
@@ -155,18 +158,19 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Begins after a start or a promotion. `server` is the server's own ledger.
+    /// Begins the pool after a start or a promotion. `server` is the server's own ledger.
     pub fn begin(node: (u32, u32), server: &Ledger, file: Option<&Marks>) -> Self {
         let ledger = server.of_another(node, AHEAD, WAIT, file);
         Self { ledger, reaches: [Reach::NONE; DATABASES] }
     }
 
-    /// The pool's ledger, which says what its mark is.
+    /// The pool's ledger, which holds the pool's mark.
     pub const fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Returns the pool with another ledger. Time of another era is used time for this one, so its leases and pages do not matter.
+    /// Returns the pool with another ledger. Leases of another era lie in used time, so what is known of pages is forgotten with
+    /// them.
     #[must_use]
     fn with(self, ledger: Ledger) -> Self {
         if ledger.era == self.ledger.era {
@@ -176,36 +180,36 @@ impl Pool {
         }
     }
 
-    /// Returns the pool that has taken in what a page says.
+    /// Returns the pool after it has read a page.
     #[must_use]
     pub fn having_read(self, marks: &Marks, now: i64, steady: i64) -> Self {
         let mut ledger = self.ledger.having_read(marks, now, steady);
-        // Nothing here holds a horizon.
+        // The pool inserts no rows, so it holds no horizon.
         ledger.horizons = self.ledger.horizons;
         self.with(ledger)
     }
 
-    /// Returns the pool that continues at the current clock although later leases exist.
+    /// Returns the pool with the clock accepted: it leases from the current instant on although later leases exist.
     #[must_use]
     pub fn accepted(self, now: i64) -> Self {
         self.with(self.ledger.accepted(now))
     }
 
-    /// Returns the pool that grants no lease before an instant.
+    /// Returns the pool raised above an instant: it grants no lease before that.
     #[must_use]
     pub fn starting_above(self, instant: i64) -> Self {
         self.with(self.ledger.starting_above(instant))
     }
 
-    /// Returns whether marks say all that the pool has to say; of a pool that nobody uses, nothing.
+    /// Returns whether marks contain the pool's mark. A pool without granted time has nothing to add to them.
     pub fn is_in(&self, marks: &Marks, now: i64) -> bool {
         self.ledger.window.until <= now || self.ledger.is_in(marks)
     }
 
-    /// Returns the pool with more time, if the page of a database lacks it.
+    /// Returns the pool with more time, if the page of a database needs it.
     ///
     /// # Errors
-    /// For how many microseconds there is none.
+    /// After how many microseconds to try again.
     pub fn extended(self, database: u32, now: i64, steady: i64) -> Result<Self, i64> {
         if self.reaches(database, now) {
             return Ok(self);
@@ -216,7 +220,7 @@ impl Pool {
         }
     }
 
-    /// Returns whether the page of a database says that time enough is granted.
+    /// Returns whether the page of a database says that enough time is granted.
     pub fn reaches(&self, database: u32, now: i64) -> bool {
         let Window { from, until, skip } = self.ledger.window;
         let least = now.saturating_add(LEAST).min(skip);
@@ -227,7 +231,7 @@ impl Pool {
         self.reaches.iter().find(|reach| reach.database == database && reach.flushed > i64::MIN)
     }
 
-    /// Notes that the page of a database says what the pool, as it was then, has to say.
+    /// Records that the page of a database, which was flushed at `steady`, contains the mark that the pool had `then`.
     pub fn note(&mut self, database: u32, then: &Self, steady: i64) {
         let until = then.ledger.window.until;
         if then.ledger.era != self.ledger.era {
@@ -240,13 +244,13 @@ impl Pool {
         });
         let reach = &mut self.reaches[at];
         reach.known = reach.known(steady);
-        // The two seconds would never be over if each extension began them anew.
+        // Each extension would begin the two seconds again, so the earlier one has to become known first.
         if reach.known == reach.flushed && until > reach.flushed {
             (reach.flushed, reach.flushed_at) = (until, steady);
         }
     }
 
-    /// Forgets what a page was noted to say that does not say it any more, as after DROP EXTENSION.
+    /// Forgets what was recorded of a page that no longer says it, such as after DROP EXTENSION.
     pub fn check(&mut self, database: u32, marks: &Marks) {
         let me = self.ledger.me;
         let says = marks.of(me.node).filter(|mark| mark.by == me).map_or(i64::MIN, |mark| mark.times.own.until());
@@ -257,7 +261,7 @@ impl Pool {
         }
     }
 
-    /// Decides about a request, and keeps the lease.
+    /// Answers a request, and stores the lease.
     pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, steady: i64) -> Answer {
         let Ledger { window, floor, era, .. } = self.ledger;
         let of_layout = |lease: &Lease| lease.until > i64::MIN && lease.era == era && lease.key == request.key;
@@ -276,6 +280,7 @@ impl Pool {
         };
         let own = leases.iter().position(|lease| of_layout(lease) && lease.worker == worker);
         let last = own.map_or(i64::MIN, |at| leases[at].until);
+        // The floor is at most a microsecond after the window begins. It is here so that nobody has to rely on that.
         let from = now.max(last).max(floor).max(window.from);
         let reach = self.reach(request.database);
         let known = reach.map_or(i64::MIN, |reach| reach.known(steady));
@@ -288,8 +293,8 @@ impl Pool {
             return Answer::Wait(wait.max(MARGIN / 20));
         };
         let until = request.ticks.start_of(end);
-        // Of this era's, the first to end gives way. So if the clock goes back to before its end, no other one gives way either, and
-        // its worker is not leased again.
+        // A lease of another era gives way first, then the one that ends first. So if the clock goes back to before that end, every
+        // entry holds a lease that has not ended, none gives way, and the worker is not leased again.
         let is_free = |lease: &Lease| lease.until <= now || lease.era != era;
         let order = |at: &usize| (leases[*at].era == era, leases[*at].until);
         let free = || (0..leases.len()).filter(|&at| is_free(&leases[at])).min_by_key(order);
@@ -303,12 +308,12 @@ impl Pool {
 /// Returns the worker that has been free for longest.
 ///
 /// # Errors
-/// There is none; when there will be one.
+/// When the first worker will be free.
 fn free_worker<'a>(leases: impl Iterator<Item = &'a Lease>, request: &Request, now: i64) -> Result<u32, i64> {
     let Numbers { first, count } = request.workers;
     let mut known: Vec<&Lease> = leases.collect();
     known.sort_unstable_by_key(|lease| lease.worker);
-    // Half, so that one database leaves workers to others.
+    // A database gets half of the workers, so that others find some too.
     let own = || known.iter().filter(|lease| lease.database == request.database && lease.until > now);
     if own().count() as u64 >= (count / 2).max(1) {
         return Err(own().map(|lease| lease.until).min().unwrap_or(now));
@@ -324,7 +329,7 @@ fn free_worker<'a>(leases: impl Iterator<Item = &'a Lease>, request: &Request, n
     }
 }
 
-/// Returns the ticks that begin in a span, and end before used time; the first, and the first one after them.
+/// Returns the ticks that begin in a span of free time and end before `skip`: the first one, and the first one after them.
 fn ticks(ticks: Ticks, (from, until): (i64, i64), skip: i64) -> Option<(u64, u64)> {
     let (first, end) = (ticks.since(from)?, ticks.since(until)?);
     let end = if skip == i64::MAX { end } else { end.min(ticks.until(skip)?) };

@@ -1,5 +1,5 @@
-//! The file of a server: two halves with a record each, of which the newer valid one counts, and the exit note. Writing a record
-//! never overwrites the last one, so a write that fails loses nothing.
+//! The file flake.mark: two halves with a record each, and the exit note. The newer valid record counts. A new record goes to the
+//! other half, so a write that fails or is torn leaves the last record intact.
 
 use super::block::{FilePart, Unreadable, checksum};
 use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
@@ -8,10 +8,10 @@ use super::note::{ExitNote, WITHDRAWN};
 use super::pool::Pool;
 use super::state::Ledger;
 
-/// Returns the newest record of a file, and what is to be known of the file to write the next one.
+/// Returns the newest record of a file, and what the next write needs to know of the file.
 ///
 /// # Errors
-/// The file is damaged, was cut off, or a later version has written it.
+/// The file is damaged or cut off, or a later version wrote it.
 pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     if bytes.len() != FILE {
         return Err(Fault::File(Unreadable::Damaged));
@@ -34,14 +34,9 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true, is_in_doubt: false }))
 }
 
-/// Writes a record of the ledger and of the pool, which have taken in what `others` say: the union of what the file says, what they
-/// know, and `others`. It has no exit note.
-pub fn store<W: Writer>(
-    writer: &W,
-    ledger: &Ledger,
-    pool: Option<&Pool>,
-    others: Option<&Marks>,
-) -> Result<(), W::Error> {
+/// Writes a record without an exit note: the union of the file's marks, the ledger, the pool, and `others`. The ledger and the pool
+/// must have read `others` before.
+pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others: &Marks) -> Result<(), W::Error> {
     let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
@@ -49,12 +44,11 @@ pub fn store<W: Writer>(
     };
     let exists = known.is_some() && !state.is_old;
     let mut marks = known.unwrap_or_default();
-    // An acceptance that could not be written may be there, which has taken back what the ledger has not.
+    // The file may have the bound of an acceptance whose write failed. The ledger never accepted that, so the ledger's bound
+    // counts.
     marks.bound = ledger.horizons.bound;
     marks.above = marks.above.max(ledger.above);
-    if let Some(others) = others {
-        marks.unite(others, node);
-    }
+    marks.unite(others, node);
     if let Some(pool) = pool {
         marks.set(pool.ledger().mark());
     }
@@ -78,13 +72,13 @@ pub fn store<W: Writer>(
     Ok(())
 }
 
-/// Leaves a note for the last record, or withdraws it. One that an earlier start has left says nothing of this one.
+/// Writes a note for the last record, or erases it. A note of an earlier start does not belong to a record of this one.
 pub fn note<W: Writer>(writer: &W, note: Option<ExitNote>) -> Result<(), W::Error> {
     let file = writer.lock(|state| state.file);
     if file.is_old || note.is_none() && !file.has_exit_note {
         return Ok(());
     }
-    // A write that fails may have written it.
+    // A failed write may still have reached the file.
     writer.lock(|state| state.file.has_exit_note = true);
     writer.note(&note.map_or(WITHDRAWN, |note| note.encode(file.checksum)))?;
     writer.lock(|state| state.file.has_exit_note = note.is_some());

@@ -1,64 +1,67 @@
-//! The progress that a slot's owner leaves to the next one.
+//! The progress that the owner of a slot leaves to the next owner.
+//!
+//! Successive owners of a slot have the same share of each tick. The next owner continues after the last ID of the one before, so
+//! it need not wait for the next tick.
 
-/// How far a generator has got: what its successor continues from.
+/// Where a generator stopped, and its successor continues.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     /// When the tick of the last ID began.
     pub start: i64,
-    /// The position after the last ID.
+    /// The position in the share after the last ID.
     pub position: u64,
-    /// How many IDs remain in the tick.
+    /// How many IDs are left in the tick.
     pub remaining: u64,
-    /// For generators that go back in time: when the latest tick began that the clock stepped back from.
+    /// For generators that go back in time: the latest tick from which the clock stepped back.
     pub stepped_back_from: i64,
     /// For generators that go back in time: how often the clock stepped back.
     pub drifts: u64,
 }
 
 impl Progress {
-    /// The generator and its predecessors have used no tick that starts at or after this instant.
+    /// Returns the instant from which ticks begin that neither the generator nor its predecessors used.
     pub const fn free_from(&self) -> i64 {
         (if self.start > self.stepped_back_from { self.start } else { self.stepped_back_from }).saturating_add(1)
     }
 }
 
-/// A generator's progress, and for whom it is.
+/// The progress of a generator when it ends.
 #[derive(Debug, Clone, Copy)]
 pub struct FinalProgress {
-    /// The key that the generator is stored under.
+    /// The key of the generator.
     pub key: u64,
-    /// The era in which the progress was made.
+    /// The era in which it made its IDs.
     pub era: u64,
-    /// How far the generator got.
+    /// Where it stopped.
     pub progress: Progress,
 }
 
-/// How a generator begins.
+/// Where a generator starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// Ticks that start at or after this instant are unused.
+    /// Ticks that begin at or after this instant are unused.
     pub free_from: i64,
-    /// The progress of the share's previous generator, to resume from.
+    /// The progress of the generator's predecessor, to resume from.
     pub resumed: Option<Progress>,
 }
 
-/// How many generators of a slot have their progress stored one by one.
+/// How many generators of a slot have an entry of their own.
 const MAX_GENERATORS: usize = 8;
 
-/// The progress that the sessions of one slot have left.
+/// The progress of the generators of one slot.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotProgress {
     era: u64,
     count: usize,
-    /// Every generator that is not stored has used only ticks that start before this instant.
+    /// Generators without an entry used only ticks that begin before this instant.
     floor: i64,
     stored: [(u64, Progress); MAX_GENERATORS],
 }
 
 impl SlotProgress {
-    /// Returns how a generator with this key begins in an era, using nothing before its floor.
+    /// Returns where the generator with this key starts in an era whose floor is `floor`.
     pub fn start(&self, era: u64, floor: i64, key: u64) -> Start {
         if self.era != era {
             return Start { free_from: floor, resumed: None };
@@ -70,7 +73,7 @@ impl SlotProgress {
         }
     }
 
-    /// Stores the progress of a generator that ends. When there is no room, the oldest progress raises the floor
+    /// Stores the progress of a generator that ends. If no entry is free, the oldest progress is dropped and raises the floor
     /// instead.
     pub fn store(&mut self, last: &FinalProgress) {
         let FinalProgress { key, era, progress } = *last;
@@ -97,7 +100,7 @@ impl SlotProgress {
         self.stored[index] = (key, progress);
     }
 
-    /// Gives up all time before an instant, for a session that could not store its progress.
+    /// Gives up all time before an instant, because a session could not store its progress.
     pub fn abandon(&mut self, era: u64, free_from: i64) {
         if self.enter(era) {
             self.floor = self.floor.max(free_from);
@@ -105,7 +108,7 @@ impl SlotProgress {
         }
     }
 
-    /// Begins an era if it is new; returns false if it is over.
+    /// Enters an era if it is newer; returns false if it is over.
     fn enter(&mut self, era: u64) -> bool {
         if era > self.era {
             *self = Self { era, ..Self::default() };

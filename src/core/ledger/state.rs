@@ -1,4 +1,5 @@
-//! The ledger of a server: which time it has used, and the window in which its sessions make IDs now. Arithmetic only.
+//! The state of the ledger: which time the server has used, and the window in which its sessions make IDs now. This file only
+//! computes; [`protocol`](super::protocol) reads and writes.
 
 use super::block::FilePart;
 use super::bound::{Bound, Horizons};
@@ -8,72 +9,72 @@ use super::note::ExitNote;
 use super::used::Used;
 use super::window::Window;
 
-/// How far ahead of the clock time is granted to sessions, in microseconds. A crash can cost this much time.
+/// How far ahead of the clock time is granted to sessions, in microseconds. A crash can cost that much time.
 pub const AHEAD: i64 = 3_000_000;
 
-/// The facts when a server begins to make IDs, after a start or a promotion.
+/// The facts when a ledger begins, after a start or a promotion.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// The present instant.
+    /// The clock.
     pub now: i64,
-    /// The same by a clock that nobody sets.
+    /// The steady clock, which is never set.
     pub steady: i64,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
-    /// The node in force, and the number of nodes.
+    /// The node number in force, and the number of nodes.
     pub node: (u32, u32),
     /// The timeline of the WAL.
     pub wal_timeline: u32,
     /// Identifies the run of the operating system.
     pub boot: Option<u64>,
-    /// Chance numbers for an incarnation and for the start; neither is 0.
+    /// Random numbers other than 0, for an incarnation and for the start.
     pub chance: (u32, u32),
-    /// The content of the file, if there is one.
+    /// The content of the file, if it exists.
     pub file: Option<&'a (Marks, FilePart)>,
 }
 
-/// The use of time, which all sessions of a server share, in plain numbers.
+/// The state that all sessions of a server share, in plain numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ledger {
-    /// In whose name this server writes marks.
+    /// The writer of this server's marks.
     pub me: Author,
     /// How far ahead of the clock time is granted.
     ahead: i64,
-    /// When the ledger began, by a clock that nobody sets.
+    /// When the ledger began, by the steady clock.
     begun_at: i64,
-    /// The timeline of the WAL that it began on.
+    /// The timeline of the WAL on which the ledger began.
     pub wal_timeline: u32,
-    /// The look-out for an old primary.
+    /// The lookout for an old primary.
     pub lookout: Lookout,
-    /// The start whose exit note the ledger continues from, and what it had used with that; 0 if there is none.
+    /// The start whose exit note gave time back, and what that start had used including that time; 0 if there was no note.
     given_back: (u32, Used),
-    /// Before this instant nothing is known, so eras begin above it.
+    /// Nothing is known of the time before this instant, so eras begin above it.
     known_since: i64,
-    /// The time that is used, as this server's mark says it.
+    /// The used time in this server's mark.
     pub times: Times,
-    /// What flake_start_above was told: whatever the data comes from, no tick is used that begins before.
+    /// The instant that flake_start_above was given: no tick is used that begins before it.
     pub above: i64,
-    /// All time that counts as used here: by the mark, with margins, and by flake_start_above.
+    /// All time that counts as used: the mark with margins, and everything below `above`.
     pub used: Used,
-    /// What is known of horizons.
+    /// This server's knowledge of horizons.
     pub horizons: Horizons,
-    /// How often the window changed to time that does not follow it; progress made in another era does not count.
+    /// How often the window moved to time that does not follow it. Progress of another era does not count.
     pub era: u64,
-    /// Between this instant and the end of the window, nothing is used but by this era.
+    /// From this instant to the end of the window, only this era has made IDs.
     pub floor: i64,
-    /// The time that is granted now, which sessions may use.
+    /// The granted time, in which sessions make IDs now.
     pub window: Window,
 }
 
 impl Ledger {
-    /// Begins after a start or a promotion.
+    /// Begins the ledger after a start or a promotion.
     pub fn begin(known: &Facts<'_>) -> Self {
         let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
         let own = of_file.and_then(|(marks, file)| marks.of(file.node));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
         let waits = of_file.is_some_and(|(_, file)| file.waits);
-        // Nobody has looked out for an old primary of this number yet, or not for long.
+        // This incarnation has not finished looking out for an old primary with this number.
         let watches = of_file.is_none_or(|(_, file)| file.watches || file.node != known.node) || own.is_none();
         let mut ledger = Self {
             me: Author { node: known.node, incarnation, start: known.chance.1 },
@@ -95,7 +96,7 @@ impl Ledger {
             floor: i64::MIN,
             window: Window::NONE,
         };
-        // The page that says the same of another incarnation may be gone.
+        // The page with that mark of another incarnation may have been lost.
         let meets_another =
             known.file.is_some_and(|(marks, _)| marks.concern(ledger.me, &ledger.given_back).is_of_another);
         if waits || watches && meets_another {
@@ -108,8 +109,8 @@ impl Ledger {
         ledger
     }
 
-    /// Begins the ledger of another node's number, in the name of the same incarnation and start. It opens no window until so long
-    /// after this one began.
+    /// Begins the ledger of another node number, such as the pool's, for the same incarnation and start. It opens no window before
+    /// `wait` microseconds have passed since this ledger began.
     pub fn of_another(&self, node: (u32, u32), ahead: i64, wait: i64, file: Option<&Marks>) -> Self {
         let mut ledger = Self {
             me: Author { node, ..self.me },
@@ -129,12 +130,12 @@ impl Ledger {
             Some(marks) => ledger.go_on(marks, None),
             None => ledger.count(i64::MIN),
         }
-        // Rows with IDs of this number hold no horizon.
+        // No rows of this server have IDs of that number, so it holds no horizons.
         ledger.horizons = Horizons::begin(self.me.incarnation, Bound::NONE, i64::MAX);
         ledger
     }
 
-    /// Begins with what the file says. `left` is this node's own mark there, and a note that gives time of it back.
+    /// Begins with the content of the file. `left` is this node's mark in it, and an exit note that gives back time of that mark.
     fn go_on(&mut self, marks: &Marks, left: Option<(&Mark, ExitNote)>) {
         self.times = marks.concern(self.me, &self.given_back).times;
         self.above = marks.above;
@@ -147,7 +148,7 @@ impl Ledger {
         self.count(i64::MIN);
     }
 
-    /// Counts what is used, besides what was. `present` is the clock, whose gap is kept.
+    /// Adds to the used time. `present` is the clock: the gap around it is kept if gaps must be dropped.
     fn count(&mut self, present: i64) {
         let used = self.times.used(present).united(&Used::before(self.above), present);
         self.used = self.used.united(&used, present);
@@ -156,17 +157,18 @@ impl Ledger {
         }
     }
 
-    /// Whether time is granted.
+    /// Whether a window is open.
     pub const fn is_open(&self) -> bool {
         self.window.until > i64::MIN
     }
 
-    /// The end of the window; where there is none, of all time that is used.
+    /// The end of the window; if none is open, the end of all used time.
     pub const fn until(&self) -> i64 {
         if self.is_open() { self.window.until } else { self.used.until() }
     }
 
-    /// Returns the ledger that has taken in what a page says. A window in which another server may have made IDs ends.
+    /// Returns the ledger after it has read the marks of a page. If another server may have made IDs in the window, the window is
+    /// closed.
     #[must_use]
     pub fn having_read(&self, marks: &Marks, now: i64, steady: i64) -> Self {
         let mut new = *self;
@@ -187,10 +189,10 @@ impl Ledger {
         new
     }
 
-    /// Opens no window in its first seconds.
+    /// Opens no window before the lookout ends.
     fn wait(&mut self, now: i64, steady: i64) {
         self.lookout.wait();
-        // Ticks that begin before may have been used.
+        // The other incarnation may have used ticks that begin before that.
         self.known_since = self.known_since.max(now.saturating_add(self.lookout.left(steady)));
     }
 
@@ -199,7 +201,7 @@ impl Ledger {
         self.era += 1;
     }
 
-    /// Uses no tick that begins before an instant.
+    /// Closes a window that began below an instant, so that no tick is used that begins before it.
     fn raise(&mut self, instant: i64) {
         if self.is_open() && self.floor < instant {
             self.close();
@@ -207,7 +209,7 @@ impl Ledger {
         self.above = self.above.max(instant);
     }
 
-    /// Returns the ledger with time granted for a tick that holds `now` and ends at `tick_end`.
+    /// Returns the ledger with time granted for a tick that contains `now` and ends at `tick_end`.
     ///
     /// # Errors
     /// The instant to wait for.
@@ -231,7 +233,7 @@ impl Ledger {
             if tick_end > free.to {
                 return Err(self.used.accepted_after(free.to.saturating_sub(1)));
             }
-            // Where nothing was used since the window ended, its era goes on.
+            // If nothing was used since the last window ended, the era continues.
             if !self.is_open() || free.from != open.until {
                 new.era += 1;
                 new.floor = free.from.max(self.known_since.min(now.saturating_add(1)));
@@ -248,8 +250,8 @@ impl Ledger {
         Ok(new)
     }
 
-    /// Returns the ledger that counts `now`, which lies before the window, as used, and the window around it. This is for
-    /// generators that go back in time: they know what they have used there in this era.
+    /// Returns the ledger that counts `now` as used, which lies before the window, and the used time around it as a window. It
+    /// serves generators that go back in time, which know what they have used there in this era.
     ///
     /// # Errors
     /// The instant to wait for.
@@ -267,8 +269,8 @@ impl Ledger {
         Ok((new, Window { from: from.max(self.floor), until: until.min(end), skip }))
     }
 
-    /// Returns the ledger that goes on at the present clock although later IDs, or horizons, exist; the same if nothing keeps it
-    /// from that for longer than the window lasts.
+    /// Returns the ledger with the clock accepted although later IDs or horizons exist. Returns the ledger unchanged if sessions
+    /// can make IDs at the current instant anyway.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
         let mut new = *self;
@@ -276,8 +278,8 @@ impl Ledger {
         if is_present && self.horizons.announced() <= now {
             return new;
         }
-        // Also of generators that have begun above a time that was not accepted. In a new era no ID is made before the page of
-        // its database says that horizons were taken back.
+        // A new era also stops generators that have begun above a time that is not valid any more. No ID is made in it before the
+        // page of its database says that horizons were recalled.
         new.close();
         let Times { own, inherited } = self.times;
         new.times = Times { own: own.accepting(now), inherited: inherited.accepting(now) };
@@ -287,7 +289,7 @@ impl Ledger {
         new
     }
 
-    /// Returns the ledger that makes no ID in a tick that begins before an instant; the same if none does.
+    /// Returns the ledger that uses no tick that begins before an instant, or the ledger unchanged if it uses none anyway.
     #[must_use]
     pub fn starting_above(&self, instant: i64) -> Self {
         let mut new = *self;
@@ -296,7 +298,7 @@ impl Ledger {
         new
     }
 
-    /// Returns the ledger of a server on which horizons are asked for: what it grants binds other servers.
+    /// Returns the ledger of a server whose sessions ask for horizons: the time that it grants binds other servers.
     #[must_use]
     pub fn binding(mut self) -> Self {
         self.horizons.ask();
@@ -310,19 +312,20 @@ impl Ledger {
         }
     }
 
-    /// Returns the note that the last session leaves: of the window, time from `free_from` on was not used.
+    /// Returns the exit note of the last session: time of the window from `free_from` on was not used.
     pub fn exit_note(&self, boot: u64, free_from: i64) -> Option<ExitNote> {
-        // A tick that has begun before the window did is used as long as an instant of it is.
+        // The tick that was running when the window opened counts as used up to its end, so at least one instant of the window
+        // stays used.
         let free_from = free_from.max(self.floor).max(self.window.from.saturating_add(1));
         self.is_open().then_some(ExitNote { boot, free_from, until: self.window.until })
     }
 
-    /// This server's mark.
+    /// The mark of this server.
     pub const fn mark(&self) -> Mark {
         Mark { by: self.me, times: self.times }
     }
 
-    /// Returns whether marks say all that this server has to say.
+    /// Returns whether marks contain everything that this server must tell others.
     pub fn is_in(&self, marks: &Marks) -> bool {
         let is_mine = |mark: &&Mark| mark.by == self.me && mark.times.contains(&self.times);
         marks.of(self.me.node).filter(is_mine).is_some()
@@ -330,13 +333,13 @@ impl Ledger {
             && self.horizons.are_in(marks.bound)
     }
 
-    /// Returns the first instant from `now` on at which a window can be opened.
+    /// Returns the first instant from `now` on at which a window can open after the lookout.
     pub fn opens_at(&self, now: i64, steady: i64) -> i64 {
         self.next_free(now.saturating_add(self.lookout.left(steady)))
     }
 
-    /// Returns an instant at `now` or below which no ID is made any more, whatever the clock says at the next start, and the
-    /// ledger that binds other servers, and this one under another number, up to there.
+    /// Returns an instant up to `now` below which no ID is made any more, even if the clock is set back before the next start. The
+    /// returned ledger binds other servers up to there, and this server if it gets another number.
     #[must_use]
     pub fn settled(&self, now: i64) -> (Self, i64) {
         let mut new = *self;
@@ -346,13 +349,13 @@ impl Ledger {
         let used_before = self.used.accepted_after(i64::MIN);
         let instant = now.min(used_before);
         if self.horizons.bound.instant < instant {
-            // Not each question of a while costs a write.
+            // The bound is raised some seconds ahead, so that not every call costs a write.
             new.horizons.bind_upto(now.saturating_add(AHEAD).min(used_before));
         }
         (new, instant)
     }
 
-    /// Returns the first instant from `now` on at which a window can be open.
+    /// Returns the first instant from `now` on at which a window is or can be open.
     pub fn next_free(&self, now: i64) -> i64 {
         match self.used.free_at(now) {
             _ if self.is_open() && self.window.from <= now && now < self.window.until => now,

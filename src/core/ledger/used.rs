@@ -1,27 +1,27 @@
 //! Used time: a set of instants that only grows.
 //!
-//! Everything before `until` is used, except *gaps*. A gap arises when a clock jumps ahead, from the moment that it has: time
-//! that was passed without an ID. IDs go back into a gap only if an operator has *accepted* it. Sets are united, never
-//! compared: an instant is free where all sides say so.
+//! All time before `until` is used, except for *gaps*. A gap is free time that a clock skipped when it jumped ahead. No ID is made
+//! in a gap again unless a superuser *accepts* it, because IDs would then not be in order. Two sets are united, never compared: an
+//! instant is free only if both sets say so.
 
 use super::window::Window;
 
-/// How many gaps a set keeps. A gap without a place counts as used.
+/// How many gaps a set has room for. A gap without room counts as used.
 pub const MAX_GAPS: usize = 8;
 
-/// Free time: a gap, or the last piece, which has no end.
+/// A piece of free time: a gap, or the time from `until` on, which has no end.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Free {
     /// The first free instant.
     pub from: i64,
-    /// The first instant after it; [`i64::MAX`] where there is none.
+    /// The first instant after it; [`i64::MAX`] if it has no end.
     pub to: i64,
-    /// Whether IDs may be made in it although later ones exist.
+    /// Whether IDs may be made in it although later IDs exist.
     pub accepted: bool,
 }
 
-/// A set of used instants, in plain numbers, so that it can lie in shared memory.
+/// A set of used instants, in plain numbers, so that it can be in shared memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
@@ -34,22 +34,22 @@ impl Used {
     /// Nothing is used.
     pub const NONE: Self = Self::before(i64::MIN);
 
-    /// Everything before an instant is used.
+    /// All time before an instant is used.
     pub const fn before(until: i64) -> Self {
         Self { until, count: 0, gaps: [Free { from: 0, to: 0, accepted: false }; MAX_GAPS] }
     }
 
-    /// Everything before an instant is used, except these gaps, in order.
+    /// All time before an instant is used, except for these gaps, which are in order.
     pub fn except(until: i64, gaps: impl IntoIterator<Item = Free>) -> Self {
         Self::of(gaps.into_iter().chain([Free { from: until, to: i64::MAX, accepted: true }]).collect(), i64::MIN)
     }
 
-    /// No instant from this one on is used.
+    /// The first instant after all used time.
     pub const fn until(&self) -> i64 {
         self.until
     }
 
-    /// The free time before that, in order.
+    /// The gaps, in order.
     pub fn gaps(&self) -> &[Free] {
         &self.gaps[..self.count as usize]
     }
@@ -59,39 +59,40 @@ impl Used {
         self.gaps().iter().copied().chain([Free { from: self.until, to: i64::MAX, accepted: true }])
     }
 
-    /// Returns the free time that holds an instant.
+    /// Returns the free time around an instant.
     pub fn free_at(&self, instant: i64) -> Option<Free> {
         self.free().find(|free| free.from <= instant && instant < free.to)
     }
 
-    /// Returns when free time that is accepted begins, after an instant.
+    /// Returns when, after an instant, the next accepted free time begins.
     pub fn accepted_after(&self, instant: i64) -> i64 {
         self.free().filter(|free| free.accepted && free.from > instant).map(|free| free.from).min().unwrap_or(i64::MAX)
     }
 
-    /// Returns the used time that holds an instant: its beginning, and the first free instant after it.
+    /// Returns the used time around an instant: its first instant, and the first free instant after it.
     pub fn around(&self, instant: i64) -> (i64, i64) {
         let from = self.free().filter(|free| free.to <= instant).map(|free| free.to).max().unwrap_or(i64::MIN);
         (from, self.free().map(|free| free.from).find(|&free| free > instant).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether an instant between two is used.
+    /// Returns whether any instant between two is used.
     pub fn touches(&self, from: i64, to: i64) -> bool {
         from < to && !self.free().any(|free| free.from <= from && to <= free.to)
     }
 
-    /// Returns whether all between two instants is used.
+    /// Returns whether all instants between two are used.
     pub fn includes(&self, from: i64, to: i64) -> bool {
         from >= to || !self.free().any(|free| free.from < to && from < free.to)
     }
 
-    /// Returns whether everything is used here that is used there.
+    /// Returns whether everything that the other set uses is used here.
     pub fn contains(&self, other: &Self) -> bool {
         self.free().all(|free| !other.touches(free.from, free.to))
     }
 
-    /// Makes the set of free time, from pieces of which some may hold no instant. Where there are too many gaps the shortest counts
-    /// as used, but not the one at `present`. The clock may be in the one before all used time, where the first ID came too early.
+    /// Makes a set from pieces of free time, which may be empty or out of order. If there are too many gaps, the shortest count as
+    /// used, but not the gap around `present`. The clock may be in the first gap, before all used time, if IDs were made too far
+    /// ahead.
     fn of(mut free: Vec<Free>, present: i64) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
@@ -107,14 +108,14 @@ impl Used {
         set
     }
 
-    /// Returns what is used here or there. `present` is the clock, whose gap is kept.
+    /// Returns the union of two sets. `present` is the clock: the gap around it is kept.
     #[must_use]
     pub fn united(&self, other: &Self, present: i64) -> Self {
         let mut both = Vec::new();
         for one in self.free() {
             for other in other.free() {
                 let (from, to) = (one.from.max(other.from), one.to.min(other.to));
-                // Time without an end is free for anybody, so it says nothing of a gap.
+                // Time without an end is always accepted, so it does not say whether a gap is.
                 let accepted = match (one.to, other.to) {
                     (i64::MAX, i64::MAX) => true,
                     (i64::MAX, _) => other.accepted,
@@ -127,7 +128,7 @@ impl Used {
         Self::of(both, present)
     }
 
-    /// Returns the set in which the time between two instants is used as well. Time left free before it is not accepted.
+    /// Returns the set with the time between two instants added. Free time before it becomes a gap that is not accepted.
     #[must_use]
     pub fn with(&self, from: i64, to: i64, present: i64) -> Self {
         if from >= to {
@@ -145,7 +146,7 @@ impl Used {
         Self::of(rest, present)
     }
 
-    /// Returns the set with free time that begins later: for IDs that a server made after it was last heard of.
+    /// Returns the set with each piece of free time starting later, because a server may have made IDs after its last known mark.
     #[must_use]
     pub fn later(&self, by: i64) -> Self {
         let later = |free: Free| Free {
@@ -155,7 +156,7 @@ impl Used {
         Self::of(self.free().map(later).collect(), i64::MIN)
     }
 
-    /// Returns the set without the end of a window that was granted and not used, from `from` to `to`.
+    /// Returns the set without the time between two instants: the end of a window that was granted and never used.
     #[must_use]
     pub fn without(&self, from: i64, to: i64) -> Self {
         if from >= to || !self.includes(from, to) {
@@ -169,7 +170,7 @@ impl Used {
         Self::of(free, from)
     }
 
-    /// Returns the set whose gaps after an instant are accepted.
+    /// Returns the set with all gaps accepted that end after an instant.
     #[must_use]
     pub fn accepting(mut self, now: i64) -> Self {
         for gap in &mut self.gaps[..self.count as usize] {
@@ -178,7 +179,7 @@ impl Used {
         self
     }
 
-    /// Returns the set whose gaps before an instant are not accepted any more: the clock has gone on.
+    /// Returns the set with the gaps before an instant no longer accepted, because the clock has passed them.
     #[must_use]
     pub fn leaving(mut self, now: i64) -> Self {
         for gap in &mut self.gaps[..self.count as usize] {
@@ -187,8 +188,9 @@ impl Used {
         self
     }
 
-    /// Returns the set without the gaps that are shorter than the used time since: a clock that was ahead by so little has passed
-    /// them. Other gaps do not count as time, as the clock may have jumped again. A jump may be longer than its gap by `more`.
+    /// Returns the set without the gaps that the clock must have made up for: it has run for longer since then than it had jumped
+    /// ahead. Time in other gaps is not counted, because the clock may have jumped there again. A jump can exceed its gap by
+    /// `more`.
     #[must_use]
     pub fn forgetting(&self, now: i64, more: i64) -> Self {
         let mut gaps = self.gaps().to_vec();
@@ -217,7 +219,7 @@ impl Used {
         used
     }
 
-    /// Returns the window between two instants: it is closed from the next used time on.
+    /// Returns the window from one instant to another. Its `skip` is where the next used time begins.
     pub fn window(&self, from: i64, until: i64) -> Window {
         let end = self.free_at(until).map_or(until, |free| free.to);
         Window { from, until, skip: end }

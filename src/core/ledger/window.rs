@@ -1,11 +1,11 @@
-//! The time that generators may use, and how sessions read it without a lock.
+//! The window: the time that generators may use, and how sessions read it without a lock.
 
 use crate::sync::{AtomicI64, AtomicU64, Ordering, spin_loop};
 
-/// A writer takes less time than some of these attempts, if it runs.
+/// How often a reader retries. A writer that is running finishes within a few retries.
 const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 1000 };
 
-/// The time that generators may use without asking again.
+/// The time that generators may use without asking the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// Ticks that end before this instant are closed.
@@ -22,21 +22,22 @@ impl Window {
     /// No time.
     pub const NONE: Self = Self { from: i64::MIN, until: i64::MIN, skip: i64::MAX };
 
-    /// For ticks of this length, returns the first start that is open and how long starts are open from there.
+    /// Returns, for ticks of this length, the first open instant at which a tick can begin, and for how long such instants follow.
     pub(crate) fn starts(self, length: i64) -> (i64, u64) {
         let first = if self.from == i64::MIN { i64::MIN } else { self.from.saturating_sub(length - 1) };
         let skip = if self.skip == i64::MAX { i64::MAX } else { self.skip.saturating_sub(length - 1) };
         (first, self.until.min(skip).max(first).wrapping_sub(first) as u64)
     }
 
-    /// Returns whether a tick that holds `now` and ends at `tick_end` is open.
+    /// Returns whether a tick is open that contains `now` and ends at `tick_end`.
     pub const fn holds(&self, now: i64, tick_end: i64) -> bool {
         self.from <= now && now < self.until && tick_end <= self.skip
     }
 }
 
-/// The window and the era, to be read without a lock: sessions read again if a writer interfered. `version` is odd while they
-/// change. A writer that the operating system has stopped may interfere for long, so they take its lock in the end.
+/// The window and the era, read without a lock. The problem: a reader could see half of one window and half of another one.
+/// `version` is odd while a writer changes them, so a reader retries if it finds `version` odd or changed. If the operating system
+/// has suspended the writer, all retries may fail, so after some of them the reader takes the lock.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SharedWindow {
@@ -48,7 +49,7 @@ pub struct SharedWindow {
 }
 
 impl SharedWindow {
-    /// Writes both. Writers hold the lock of the ledger.
+    /// Writes both. The caller holds the ledger's lock.
     pub fn write(&self, window: Window, era: u64) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.from.store(window.from, Ordering::Release);
@@ -58,7 +59,7 @@ impl SharedWindow {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the window and the era; none if a writer interfered for long.
+    /// Returns the window and the era; None if all retries failed.
     pub fn try_read(&self) -> Option<(Window, u64)> {
         for _ in 0..ATTEMPTS {
             let before = self.version.load(Ordering::Acquire);
@@ -74,7 +75,7 @@ impl SharedWindow {
         None
     }
 
-    /// The era, which a session looks at wherever it reads the clock.
+    /// The era alone. A session checks it whenever it reads the clock.
     #[inline]
     pub fn era(&self) -> u64 {
         self.era.load(Ordering::SeqCst)

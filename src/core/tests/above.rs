@@ -1,4 +1,4 @@
-//! IDs above numbers that a column has already.
+//! New IDs of a layout and the numbers that a column already contains.
 
 use flake_core::{BUILTIN, Layout, Remedy, built_in};
 
@@ -41,6 +41,6 @@ fn layouts_above_are_named_if_they_can_be_used() {
     assert_eq!(remedy(i64::MAX, "twitter"), Remedy::NoRoom);
     let Remedy::Layouts(names) = remedy(1 << 53, "si") else { panic!() };
     assert!(names.contains(&"twitter".to_owned()));
-    // Neither what is not ordered by time, nor what is only read.
+    // Layouts that are not ordered by time, and layouts that flake only reads, are left out.
     assert!(["uniqueid", "seata", "simpleflake", "cockroach"].iter().all(|&name| !names.contains(&name.to_owned())));
 }

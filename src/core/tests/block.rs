@@ -1,4 +1,4 @@
-//! The bytes of marks: what is written is read again, what is damaged is not, and a later version's is kept.
+//! The format of marks: encoded marks are decoded again, damaged bytes are refused, and bytes of a later version are kept.
 
 use flake_core::ledger::block::{FilePart, SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
@@ -16,7 +16,7 @@ fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
     Mark { by, times: Times { own: Used::except(until, gaps.iter().copied()), inherited } }
 }
 
-/// With the checksum that belongs to it.
+/// Adds the right checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = xxh3_64(&bytes[16..SIZE]);
     bytes[8..16].copy_from_slice(&checksum.to_le_bytes());
@@ -38,7 +38,7 @@ fn some() -> (Marks, FilePart) {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn marks_that_are_encoded_are_decoded() {
     let (marks, file) = some();
     for part in [Some(file), None] {
         let bytes = marks.encode(part.as_ref());
@@ -55,7 +55,7 @@ fn damaged_bytes_are_not_read() {
     for at in 0..SIZE {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
-        // The versions are not part of the checksum: whoever cannot read a form cannot check it.
+        // The versions are not part of the checksum, because a library that cannot read a format cannot check it either.
         if !(4..8).contains(&at) {
             assert_eq!(Marks::decode(&damaged), Err(Unreadable::Damaged), "byte {at}");
         }
@@ -69,9 +69,9 @@ fn damaged_bytes_are_not_read() {
     }
 }
 
-/// A later version has more to say, in the room for it.
+/// A later version stores more, in the space for it.
 #[test]
-fn what_a_later_version_keeps_stays() {
+fn bytes_of_a_later_version_are_copied() {
     let (marks, file) = some();
     let mut later = marks.encode(Some(&file));
     later[4..6].copy_from_slice(&2u16.to_le_bytes());
@@ -87,14 +87,14 @@ fn what_a_later_version_keeps_stays() {
 }
 
 #[test]
-fn a_form_that_needs_a_later_version_is_not_read() {
+fn a_format_that_needs_a_later_version_is_refused() {
     let mut later = some().0.encode(None);
     later[4..6].copy_from_slice(&3u16.to_le_bytes());
     later[6..8].copy_from_slice(&2u16.to_le_bytes());
     assert_eq!(Marks::decode(&sealed(later)), Err(Unreadable::Newer(3)));
 }
 
-/// All marks, with more gaps than there is room for.
+/// All marks, with more gaps than fit.
 #[test]
 fn gaps_without_room_count_as_used() {
     let mut marks = Marks::default();
@@ -115,7 +115,7 @@ fn gaps_without_room_count_as_used() {
 
 proptest! {
     #[test]
-    fn any_marks_are_read_again(
+    fn any_marks_are_encoded_and_decoded(
         nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<[i64; 2]>()), 0..MAX_MARKS),
         above in any::<i64>(),
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_nobody_wrote_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), SIZE)) {
+    fn random_bytes_are_refused_or_read_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), SIZE)) {
         bytes[..8].copy_from_slice(b"FLKM\x01\x00\x01\x00");
         bytes[17] = 0;
         bytes[19] = 0;

@@ -1,4 +1,4 @@
-//! Deployments of all sizes: no two of their sessions have the same ID, and what each has is what docs/how-to/plan-a-deployment.md shows.
+//! Deployments of all sizes: no two sessions have the same ID, and each has what docs/how-to/plan-a-deployment.md shows.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -9,11 +9,13 @@ use flake_core::{
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
+/// The ones that the page shows.
+const SHOWN: [u32; 3] = [1, 32, 1024];
 const CONNECTIONS: [u32; 3] = [100, 500, 2000];
-/// Server processes that have slots beside those connections, by default in PostgreSQL 18; there are 22 before.
+/// Server processes that have slots in addition to connections: the default of PostgreSQL 18. Earlier versions have 22.
 const OTHERS: u32 = 36;
 
-/// The beginning of 2026: layouts that are used up are not shown.
+/// The beginning of 2026. Layouts whose time is over by then are not shown.
 const TODAY: i64 = 1_767_225_600_000_000;
 
 /// A layout that generates, or a kind of sno.
@@ -21,7 +23,7 @@ struct Source {
     name: String,
     tick: i64,
     ends: i64,
-    /// So many nodes have a part.
+    /// With more nodes, some would have no part.
     most_nodes: u64,
     share: Box<dyn Fn(Node, Slot) -> Result<Share, Error>>,
 }
@@ -57,8 +59,8 @@ fn end(numbers: Numbers) -> u64 {
     numbers.first + numbers.count
 }
 
-/// Checks that the workers and sequence numbers of each node lie behind the previous ones, and that all nodes' slots divide them
-/// alike. Returns the shares of the first node; none if no slot of any node has one.
+/// Checks that the workers and sequence numbers of each node follow those before it, and that the slots of all nodes divide them
+/// alike. Returns the shares of the first node, or None if no slot of any node has one.
 fn shares(source: &Source, nodes: u32, slots: u32) -> Option<Vec<Share>> {
     let of_node = |node| (0..slots).map(move |slot| share_of(source, (node, nodes), (slot, slots)));
     let Ok(first) = of_node(0).collect::<Result<Vec<_>, _>>() else {
@@ -84,7 +86,7 @@ fn shares(source: &Source, nodes: u32, slots: u32) -> Option<Vec<Share>> {
     Some(first)
 }
 
-/// Checks that no two slots have the same of the node's numbers: that each slot's part of each step lies behind the part before it.
+/// Checks that no number of the node belongs to two slots: each slot's part of each step follows the part before it.
 fn check_slots(name: &str, shares: &[Share]) -> u64 {
     let (size, all) = (shares[0].ids_per_step, shares[0].workers.count * shares[0].sequences.count);
     let mut behind = 0;
@@ -114,8 +116,8 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
     println!("{deployments} deployments, {parts} parts of steps");
 }
 
-/// Each number of a node is another ID: all IDs of a tick are made, of each layout whose fields are different, except layouts
-/// with too many.
+/// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
+/// different.
 #[test]
 fn each_number_of_each_node_is_another_id() {
     let mut seen = HashSet::new();
@@ -158,7 +160,7 @@ fn each_number_of_each_node_is_another_id() {
     println!("{made} IDs");
 }
 
-/// Two digits or three, and thousands, millions or billions.
+/// Rounds to two or three digits, with thousands, millions or billions.
 fn rounded(rate: u128) -> String {
     let (unit, name) = match rate {
         1_000_000_000.. => (1e9, " G"),
@@ -170,7 +172,7 @@ fn rounded(rate: u128) -> String {
     if number < 10.0 { format!("{number:.1}{name}") } else { format!("{number:.0}{name}") }
 }
 
-/// A session's IDs per second, emphasized where they are fewer than one in a step.
+/// A session's IDs per second, emphasized if there are fewer than one in a step.
 fn cell(source: &Source, nodes: u32, connections: u32) -> String {
     let slots = connections + OTHERS;
     let Ok(share) = share_of(source, (0, nodes), (0, slots)) else { return "–".to_owned() };
@@ -178,18 +180,18 @@ fn cell(source: &Source, nodes: u32, connections: u32) -> String {
     if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
 }
 
-/// With commas.
+/// Writes a number with commas.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
     groups.join(",")
 }
 
-/// The table, in which layouts have a row in common if all is the same.
+/// The table. Layouts with equal numbers share a row.
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for source in sources().into_iter().filter(|source| source.ends > TODAY) {
-        let cells = NODES.map(|nodes| {
+        let cells = SHOWN.map(|nodes| {
             let cells = CONNECTIONS.map(|connections| cell(&source, nodes, connections));
             if cells.iter().all(|cell| cell == "–") { "–".to_owned() } else { cells.join(" · ") }
         });
@@ -199,16 +201,16 @@ fn table() -> String {
             None => rows.push((source.name, cells)),
         }
     }
-    let heads = NODES.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { grouped(nodes.into()) });
+    let heads = SHOWN.map(|nodes| if nodes == 1 { "1 node".to_owned() } else { grouped(nodes.into()) });
     let mut table = format!("| layout | nodes at most | {} |\n|---|---:|", heads.join(" | "));
-    table.push_str(&"---:|".repeat(NODES.len()));
+    table.push_str(&"---:|".repeat(SHOWN.len()));
     for (names, cells) in rows {
         write!(table, "\n| {names} | {cells} |").unwrap();
     }
     table
 }
 
-/// `FLAKE_ACCEPT` writes it.
+/// `FLAKE_ACCEPT` writes the table.
 #[test]
 fn the_page_shows_what_sessions_have() {
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/plan-a-deployment.md");

@@ -1,4 +1,4 @@
-//! The fuzz targets' questions, for their seeds and for what becomes of these by some changes: for machines without cargo-fuzz.
+//! The checks of the fuzz targets, for their seeds and for random changes of these: for machines without cargo-fuzz.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 #[path = "../fuzz/oracles/mod.rs"]
 mod oracles;
 
-/// A part of an input that changes leave whole.
+/// Parts of an input that changes keep whole.
 const WORDS: [&str; 24] = [
     "\n",
     "\n\n",
@@ -43,7 +43,7 @@ fn changes() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index,
     (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::collection::vec(change, 0..6))
 }
 
-/// The seeds of a target; each has to be fine.
+/// Returns the seeds of a target. Each seed must pass.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
     let mut files: Vec<_> = place.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -70,7 +70,7 @@ fn changed(mut input: Vec<u8>, other: &[u8], changes: Vec<Change>) -> Vec<u8> {
     input
 }
 
-/// FLAKE_FUZZ_TIMES has as many times as many cases.
+/// `FLAKE_FUZZ_TIMES` multiplies the number of cases.
 fn config(cases: u32) -> ProptestConfig {
     let times: u32 = std::env::var("FLAKE_FUZZ_TIMES").map_or(1, |times| times.parse().unwrap());
     ProptestConfig { cases: cases * times, failure_persistence: None, ..ProptestConfig::default() }
@@ -89,27 +89,27 @@ fn holds(target: &str, cases: u32, oracle: fn(&[u8])) {
 }
 
 #[test]
-fn definitions() {
+fn definitions_are_read_back_or_refused() {
     holds("definition", 4_000, oracles::written);
 }
 
 #[test]
-fn layouts() {
+fn layouts_convert_their_ids_both_ways() {
     holds("layout", 1_000, oracles::built);
     proptest!(config(4_000), |(decisions in prop::collection::vec(any::<u8>(), 0..400))| oracles::built(&decisions));
 }
 
 #[test]
-fn texts() {
+fn texts_are_read_back_or_refused() {
     holds("text", 2_000, oracles::text);
 }
 
 #[test]
-fn snos() {
+fn snos_are_read_back_or_refused() {
     holds("sno", 10_000, |data| oracles::sno(data, Sno::encode, Sno::decode));
 }
 
 #[test]
-fn pages() {
+fn pages_are_read_back_or_refused() {
     holds("page", 2_000, oracles::page);
 }

@@ -1,4 +1,4 @@
-//! Generators against scripted clocks: the IDs that the originals make, and every answer that a generator can give.
+//! Generators with scripted clocks: the IDs of the original implementations, and every answer that a generator can give.
 
 use std::cell::Cell;
 
@@ -7,12 +7,12 @@ use flake_core::{
     Share, Slot, SnoSource, Start, built_in, is_always_built_in,
 };
 
-/// A generator that begins above the tick that holds `now`.
+/// A generator that begins above the tick that contains `now`.
 fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
     Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
 }
 
-/// All IDs of a worker, in one step: what original generators have.
+/// All IDs of a worker in one step, as original generators have them.
 fn whole_worker(layout: &Layout, worker: u64) -> Share {
     let (workers, sequences) = (Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() });
     Share::of(layout.name(), workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
@@ -30,7 +30,7 @@ fn at(generator: &mut Generator<&Layout>, unix_ms: i64) -> Answer {
 }
 
 #[test]
-fn trace_of_the_textbook() {
+fn a_generator_follows_the_textbooks_trace() {
     let layout = built_in("snowflake").unwrap();
     let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
     for (clock, id) in [
@@ -57,7 +57,7 @@ fn a_clock_that_steps_back_leaves_the_state() {
     assert_eq!(generator.next(i64::MIN, || 0), behind);
     assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274434));
     assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
-    // Nor does it go back to a tick of its own.
+    // It does not go back to a tick of its own either.
     assert_eq!(at(&mut generator, 1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
 }
 
@@ -69,7 +69,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
     assert_eq!(ids[4095], Answer::Issue(132271570944278527));
     let wait = Answer::Wait { until: 1640995200001 * 1000 };
     assert_eq!(at(&mut generator, 1640995200000), wait);
-    // The commonly copied listing stops waiting here, and issues this millisecond's IDs twice.
+    // The listing that is commonly copied stops waiting here, and issues this millisecond's IDs twice.
     assert_eq!(at(&mut generator, 1640995199999), Answer::ClockBehind { until: 1640995200000 * 1000 });
     assert_eq!(at(&mut generator, 1640995200000), wait);
     assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
@@ -77,7 +77,7 @@ fn a_used_up_share_waits_even_while_the_clock_goes_back() {
 }
 
 #[test]
-fn trace_of_snowflake_si_rolls_through_its_sequence() {
+fn a_generator_follows_the_trace_of_snowflake_si_and_rolls_through_its_sequence() {
     let layout = with_epoch("si", 1600000000000);
     let mut generator = above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0);
     for (clock, id) in [
@@ -90,7 +90,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
     ] {
         assert_eq!(at(&mut generator, clock), Answer::Issue(id));
     }
-    // Six of the next 256 are used. The original's 257th ID of a millisecond is a duplicate; ours has to wait.
+    // Six of the next 256 IDs are used. The original's 257th ID of a millisecond is a duplicate; this generator waits.
     let next: Vec<Answer> = (0..256).map(|_| at(&mut generator, 1700000000006)).collect();
     assert_eq!(next[0], Answer::Issue((100000000006 << 13) | (5 << 8) | 6));
     assert_eq!(next[255], Answer::Issue((100000000006 << 13) | (5 << 8) | 5));
@@ -98,7 +98,7 @@ fn trace_of_snowflake_si_rolls_through_its_sequence() {
 }
 
 #[test]
-fn trace_of_the_60_bit_id() {
+fn a_generator_follows_the_trace_of_the_60_bit_id() {
     let layout = built_in("base64id").unwrap();
     let mut generator = above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021);
     thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
@@ -116,12 +116,12 @@ fn trace_of_the_60_bit_id() {
         assert_eq!(generator.next(clock * 1000, || DRAWN.get()), Answer::Issue(id));
     }
     let second = 1700000000000 * 1000;
-    // Here, the original issues an ID of 1699999999 again.
+    // Here the original issues an ID of 1699999999 again.
     assert_eq!(generator.next(second - 1, || 0), Answer::ClockBehind { until: second + 1_000_000 });
 }
 
 #[test]
-fn trace_of_the_eight_byte_id() {
+fn a_generator_follows_the_trace_of_the_eight_byte_id() {
     let layout = built_in("uniqueid").unwrap();
     let share = whole_worker(layout, (3 << 6) | 7);
     let mut generator = above(layout, &share, 1699999999999 * 1000, 0);
@@ -147,7 +147,7 @@ fn nothing_is_issued_in_the_tick_of_creation() {
 }
 
 #[test]
-fn time_before_the_epoch_and_after_the_last_tick() {
+fn time_before_the_epoch_and_after_the_last_tick_is_refused() {
     let layout = built_in("si").unwrap();
     let share = whole_worker(layout, 0);
     let end = layout.start_of(layout.last_tick()) + layout.tick_length();
@@ -162,7 +162,7 @@ fn time_before_the_epoch_and_after_the_last_tick() {
     assert_eq!(generator.next(end - 1, || 0), Answer::Issue((layout.last_tick() << 13) | 1));
 }
 
-/// A generator of a slot, one of `slots`, on the only server.
+/// A generator of one of `slots` slots on the only server.
 fn of_slot(layout: &Layout, slot: u32, slots: u32, now: i64, position: u64) -> (Share, Generator<&Layout>) {
     let share = Share::new(layout, Node::new(0, 1).unwrap(), Slot::new(slot, slots).unwrap()).unwrap();
     (share, above(layout, &share, now, position))
@@ -216,11 +216,11 @@ fn a_rolling_sequence_rolls_within_the_steps() {
     let number = |id: u64| id & 0x3f_ffff;
     let mut at = |into_tick| number(issued(generator.next(TICK + into_tick, || 0)));
     assert_eq!(share.ids_per_step, 545);
-    // It begins at the given position, and continues at the place that it has reached.
+    // It begins at the given position, and later continues at the place that it has reached.
     assert_eq!((at(0), at(0)), (540, 541));
     assert_eq!(at(20), 122 * 545 + 542);
     assert_eq!((at(20), at(20)), (122 * 545 + 543, 122 * 545 + 544));
-    // The end of the part leads to the next step, never back.
+    // The end of the part leads to the next step, and never back.
     assert_eq!((at(20), at(20)), (2 * 122 * 545, 2 * 122 * 545 + 1));
     assert_eq!(at(1000), 2);
     let remaining = share.size() - 3;
@@ -229,22 +229,22 @@ fn a_rolling_sequence_rolls_within_the_steps() {
     assert_eq!(generator.next(TICK + 1000, || 0), Answer::Wait { until: TICK + 2000 });
 }
 
-/// 67 IDs per millisecond, one in each step of some 15 microseconds.
+/// The session has 67 IDs per millisecond, one in each step of about 15 microseconds.
 #[test]
 fn a_session_that_has_used_up_a_tick_keeps_pace_with_the_clock_until_it_rests() {
     let layout = built_in("si").unwrap();
     let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
     assert_eq!((share.ids_per_step, share.steps), (1, 67));
     let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
-    // The first burst is free, also where the session has waited for its first tick. 17 steps are some 254
+    // The first burst does not keep pace, even after the session has waited for its first tick. 17 steps are about 254
     // microseconds, and an ID of the current step is not ahead.
     assert_eq!(made_at(TICK - 1), 0);
     assert_eq!((made_at(TICK), made_at(TICK + 1000)), (67, 18));
     assert_eq!((made_at(TICK + 1014), made_at(TICK + 1015)), (0, 1));
     assert_eq!(made_at(TICK + 1999), 1);
-    // One tick is not a rest, two are.
+    // One tick is not a pause, two ticks are.
     assert_eq!((made_at(TICK + 3000), made_at(TICK + 6000)), (18, 67));
-    // Where a step lasts 257 microseconds, a session may be a step ahead.
+    // If a step lasts 257 microseconds, a session may be one step ahead.
     let layout = built_in("base64id").unwrap();
     let second = 1_700_000_000 * 1_000_000;
     let (share, mut generator) = of_slot(layout, 3, 135, second - 1, 0);
@@ -258,11 +258,11 @@ fn a_session_that_keeps_pace_asks_again_when_it_has_some_way_to_go() {
     let (_, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
     (0..68).for_each(|_| _ = generator.next(TICK, || 0));
     (0..18).for_each(|_| _ = issued(generator.next(TICK + 1000, || 0)));
-    // A quarter of the way remains then: 4 of 17 steps before the 18th begins, at 14 * 1000 / 67.
+    // A quarter of the way is left then: 4 of 17 steps before the 18th begins, at 14 * 1000 / 67.
     assert_eq!(generator.next(TICK + 1000, || 0), Answer::Ahead { until: TICK + 1209 });
 }
 
-/// A session that used the tick before may have run ahead of the clock, so the current step does not show what is unused.
+/// A session that used the tick before may have run ahead of the clock, so the current step does not show which IDs are unused.
 #[test]
 fn no_step_of_a_tick_that_has_begun_is_used() {
     let layout = built_in("twitter").unwrap();
@@ -288,9 +288,9 @@ fn ticks_of_centuries_have_steps_too() {
     assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
 }
 
-/// By the arithmetic of XXH3, the second one has the key of the first.
+/// By the arithmetic of XXH3, the second layout has the hash of the first.
 #[test]
-fn nobody_makes_a_layout_with_the_key_of_another_one() {
+fn no_definition_has_the_key_of_another_layout() {
     let layout = |epoch, tick| {
         let json = format!(r#"{{"like": "base64id", "epoch": "{epoch}", "tick": "{tick}"}}"#);
         Definition::from_json("made", &json).unwrap().layout("made").unwrap()
@@ -306,9 +306,9 @@ fn nobody_makes_a_layout_with_the_key_of_another_one() {
     );
 }
 
-/// So that a hash is never one of the small numbers.
+/// A hash must never be one of the small numbers.
 #[test]
-fn keys_tell_by_what_they_were_made() {
+fn keys_show_whether_a_layout_is_built_in_custom_or_sno() {
     let kind = |key: u64| key >> 62;
     assert!(BUILTIN.iter().all(|layout| kind(layout.key()) == 1));
     let snos = [None, Some(0), Some(32767)].map(|partition| SnoSource { partition }.key());
@@ -322,8 +322,8 @@ fn keys_tell_by_what_they_were_made() {
     }
 }
 
-/// No custom layout can have their names rightfully, and sessions of several versions know their generators by these numbers.
-/// Layouts that are added come behind them, and are counted in LATER.
+/// No custom layout can have these names, and sessions of several versions identify their generators by these numbers. New layouts
+/// are added after them and counted in LATER.
 #[test]
 fn the_layouts_of_the_first_release() {
     let first = [
@@ -360,9 +360,9 @@ fn the_layouts_of_the_first_release() {
     }
 }
 
-/// 'leaf' is 'twitter' by another name; a layout with fewer timestamp bits of the same place ends earlier.
+/// 'leaf' has the bits of 'twitter'. A layout with fewer timestamp bits in the same place ends earlier.
 #[test]
-fn a_generator_goes_on_for_layouts_of_the_same_bits() {
+fn a_generator_continues_for_layouts_of_the_same_bits() {
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;

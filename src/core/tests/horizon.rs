@@ -1,4 +1,4 @@
-//! Horizons: nothing appears below one any more, whatever a slot forgets and however threads meet.
+//! Horizons: no row appears below one, whatever a slot forgets, and in whatever order threads run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
@@ -23,7 +23,7 @@ fn run(slot: &SlotTransactions, bound: i64, committed: Option<u64>) {
 }
 
 #[test]
-fn numbers_of_transactions_do_not_wrap_around() {
+fn transaction_ids_do_not_wrap_around() {
     let next = 7 << 32 | 5;
     assert_eq!(widened(next, 4), 7 << 32 | 4);
     assert_eq!(widened(next, 5), next);
@@ -62,7 +62,7 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
     assert_eq!(slot.holds(&seeing(11), DATABASE), Some(NONE));
     run(&slot, 5000, None);
     assert_eq!(slot.holds(&old, DATABASE), Some(1000), "what was rolled back is not kept");
-    // The slot's next owner is in another database.
+    // The slot's next owner is connected to another database.
     slot.begin(DATABASE + 1);
     run(&slot, 9000, Some(11));
     assert_eq!(slot.holds(&old, DATABASE), Some(1000));
@@ -70,7 +70,7 @@ fn a_transaction_holds_until_it_has_ended_for_the_snapshot() {
 }
 
 #[test]
-fn nothing_is_admitted_below_what_was_announced() {
+fn no_id_is_admitted_below_an_announced_horizon() {
     let (slot, announced) = (SlotTransactions::default(), AtomicI64::new(1000));
     assert_eq!(slot.admit(&announced, 999, || {}), Err(1000));
     assert_eq!(slot.bound(), NONE);
@@ -84,10 +84,11 @@ fn nothing_is_admitted_below_what_was_announced() {
 }
 
 proptest! {
-    /// A slot forgets, but for no snapshot does it hold less than the transactions that have not ended; with few since, no more.
+    /// A slot forgets entries, but for every snapshot it holds all transactions that have not ended. With few transactions since,
+    /// it holds no more than these.
     #[test]
     fn a_slot_never_holds_too_little(
-        // The clock goes back, too.
+        // The clock goes back as well.
         steps in prop::collection::vec((-1500..5000_i64, 0..4_u8, any::<bool>()), 1..200),
         snapshots in prop::collection::vec((0..200_u64, 0..4_u64), 1..20),
     ) {
@@ -108,12 +109,12 @@ proptest! {
             }
         }
         for (at, gap) in snapshots {
-            // It sees one transaction before the last as running.
+            // The snapshot sees one transaction before the last as running.
             let running = [100 + at.saturating_sub(gap) as u32];
             let snapshot = Snapshot { xmin: 100 + at.saturating_sub(gap), xmax: 100 + at, running: &running };
             for database in [1, 2] {
                 let of_slot = slot.holds(&snapshot, database).unwrap();
-                // The transactions of a slot follow each other, so what is seen as running ends with all after it.
+                // The transactions of a slot follow each other, so if one is seen as running, so are all after it.
                 let first = all.iter().position(|(xid, _, _)| snapshot.is_running(*xid)
                     && all.iter().filter(|(later, _, _)| later > xid).all(|(later, _, _)| snapshot.is_running(*later)));
                 let really = first.map_or(NONE, |first| {
@@ -128,7 +129,7 @@ proptest! {
     }
 }
 
-/// The state of a database of threads.
+/// The database of the threads.
 #[derive(Default)]
 struct World {
     next: u64,
@@ -137,9 +138,9 @@ struct World {
     committed: Vec<i64>,
 }
 
-/// Threads write IDs and commit, others read what is below the horizon: each row once, in order.
+/// Some threads write IDs and commit, others read the rows below a horizon. Each row must be read once, in order.
 #[test]
-fn threads_lose_nothing() {
+fn rows_of_concurrent_threads_are_not_lost() {
     const WRITERS: usize = 3;
     let slots: [SlotTransactions; WRITERS] = Default::default();
     let (announced, world) = (AtomicI64::new(i64::MIN), Mutex::new(World::default()));
@@ -172,7 +173,7 @@ fn threads_lose_nothing() {
     let read = || {
         let (mut seen, mut last) = (Vec::new(), i64::MIN);
         loop {
-            // The last ones are read, too.
+            // After the writers have ended, the last rows are read too.
             let is_last = have_written.load(Ordering::SeqCst);
             let (xmax, running, visible) = {
                 let world = world.lock().unwrap();

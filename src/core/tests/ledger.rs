@@ -1,4 +1,4 @@
-//! Stories of one slot of a server: no session makes an ID that an earlier one has made, and each can make more.
+//! Stories of one slot of a server: no session makes an ID that an earlier one has made, and each session can make more.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ struct One {
     made: RefCell<HashSet<String>>,
 }
 
-/// A source of IDs that nothing is added to.
+/// A source whose IDs need no argument.
 trait Plain: IdSource {
     const PLAIN: Self::Argument;
 }
@@ -37,7 +37,7 @@ impl Plain for SnoSource {
 }
 
 impl One {
-    /// A server that has been running for an hour at noon.
+    /// A server at noon that has been running for an hour.
     fn at_noon() -> Self {
         let mut alone = Alone::new();
         alone.at(NOON - HOUR);
@@ -45,7 +45,7 @@ impl One {
         Self { alone: RefCell::new(alone), made: RefCell::default() }
     }
 
-    /// A server that starts with the disk and the IDs of this one, but without its memory.
+    /// Restarts the server: it keeps the disk and the list of IDs, but not the memory.
     fn restarted(self) -> Self {
         Self { alone: RefCell::new(self.alone.into_inner().restarted()), made: self.made }
     }
@@ -56,7 +56,7 @@ impl One {
         Resumable::begin(&mut *self.alone.borrow_mut(), layout, &share, 0).unwrap()
     }
 
-    /// A session that makes snos in a partition, whose units have one step.
+    /// A session that makes snos in a partition, whose ticks have one step.
     fn of_sno(&self, partition: i32) -> Resumable<SnoSource> {
         let workers = Numbers { first: partition as u64, count: 1 };
         let sequences = Numbers { first: 0, count: 65536 };
@@ -65,7 +65,7 @@ impl One {
         Resumable::begin(&mut *self.alone.borrow_mut(), source, &share, 0).unwrap()
     }
 
-    /// Returns whether a session makes an ID at an instant; it has to be a new one.
+    /// Returns whether a session makes an ID at an instant. The ID must be new.
     fn makes<S: Plain<Id: Debug + Hash>>(&self, session: &mut Resumable<S>, now: i64) -> bool {
         self.alone.borrow().at(now);
         let outcome = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), S::PLAIN);
@@ -143,7 +143,7 @@ fn a_session_continues_where_the_last_one_stopped() {
     }
 }
 
-/// Ticks have one step and four IDs: a tick begins in the middle of the share, and ends there.
+/// Ticks have one step and four IDs. A tick begins in the middle of the share, and ends there.
 #[test]
 fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
     let mut fields = twitter().fields().to_vec();
@@ -169,9 +169,9 @@ fn each_partition_of_sno_has_its_own_progress() {
     assert!(server.makes(&mut server.of_sno(7), NOON));
 }
 
-/// Whether the oldest progress is stored first or last.
+/// The oldest progress is stored first, or last.
 #[test]
-fn more_generators_than_a_slot_has_room_for() {
+fn generators_that_find_no_room_in_a_slot_give_up_their_time() {
     for is_backwards in [false, true] {
         let server = One::at_noon();
         let at = |partition: i32| NOON + i64::from(partition) * 4000;
@@ -202,7 +202,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
 }
 
 #[test]
-fn what_is_below_the_floor_is_not_resumed() {
+fn progress_below_the_floor_is_not_resumed() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -214,7 +214,7 @@ fn what_is_below_the_floor_is_not_resumed() {
 }
 
 #[test]
-fn a_floor_that_the_clock_has_stepped_back_over() {
+fn ids_wait_for_a_floor_that_the_clock_has_stepped_back_over() {
     let server = One::at_noon();
     let mut session = server.of_sno(7);
     assert!(server.makes(&mut session, NOON + 12_000) && server.makes(&mut session, NOON));
@@ -236,7 +236,8 @@ fn snos_do_not_go_back_below_the_floor() {
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 4000));
 }
 
-/// IDs that a session of the slot made after a step back are below the slot's floor, once there is no room for its progress.
+/// A session of the slot has made IDs after a step back, and then there was no room for its progress. They are below the slot's
+/// floor.
 #[test]
 fn snos_do_not_go_back_below_the_floor_of_the_slot() {
     let server = One::at_noon();
@@ -253,7 +254,7 @@ fn snos_do_not_go_back_below_the_floor_of_the_slot() {
 }
 
 #[test]
-fn a_crash_with_the_clock_behind() {
+fn ids_wait_after_a_crash_if_the_clock_is_behind() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.session(twitter()), NOON));
     let server = server.restarted();
@@ -263,7 +264,7 @@ fn a_crash_with_the_clock_behind() {
 }
 
 #[test]
-fn an_exit_note_is_not_below_what_was_announced() {
+fn an_exit_note_is_not_below_an_announced_horizon() {
     let server = One::at_noon();
     protocol::join(&mut *server.alone.borrow_mut()).unwrap();
     let mut session = server.session(twitter());
@@ -276,7 +277,7 @@ fn an_exit_note_is_not_below_what_was_announced() {
 }
 
 #[test]
-fn a_ledger_that_is_raised_in_a_running_server() {
+fn sessions_follow_a_ledger_that_is_raised_in_a_running_server() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -287,7 +288,7 @@ fn a_ledger_that_is_raised_in_a_running_server() {
     assert!(server.makes(&mut session, NOON + 10 * SECOND));
 }
 
-/// A clock was an hour ahead, and is set right. The callers ask before, in and after the time that was used ahead.
+/// A clock was an hour ahead and is set right. The callers ask for IDs before, in and after the time that was used ahead.
 fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
     let server = One::at_noon();
     let mut session = server.session(layout);
@@ -300,17 +301,17 @@ fn after_a_clock_that_was_ahead(layout: &Layout) -> (One, Resumable<&Layout>) {
 }
 
 #[test]
-fn sessions_go_on_in_a_new_era() {
+fn sessions_continue_in_a_new_era() {
     let (server, mut session) = after_a_clock_that_was_ahead(twitter());
     assert!(server.makes(&mut session, NOON + 61 * SECOND));
 }
 
 #[test]
-fn progress_of_another_era_is_none() {
+fn progress_of_another_era_does_not_count() {
     let (server, session) = after_a_clock_that_was_ahead(twitter());
     server.exit(&session);
     assert!(server.makes(&mut server.session(twitter()), NOON + 61 * SECOND));
-    // The slot knows of the new era when another session of the old one exits.
+    // The slot learns of the new era when another session of the old one exits.
     let (server, session) = after_a_clock_that_was_ahead(twitter());
     let mut other = server.of_sno(7);
     assert!(server.makes(&mut other, NOON + 61 * SECOND));
@@ -319,9 +320,9 @@ fn progress_of_another_era_is_none() {
     assert!(server.makes(&mut server.session(twitter()), NOON + 61 * SECOND));
 }
 
-/// It would store what it has made there as progress of the old era, which nobody resumes.
+/// A generator of an earlier era would store its progress for that era, from which no session resumes.
 #[test]
-fn time_of_a_new_era_is_for_those_who_began_in_it() {
+fn only_generators_that_began_in_an_era_use_its_time() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
@@ -348,7 +349,7 @@ fn time_that_a_clock_ahead_has_used_is_skipped() {
 fn a_tick_that_reaches_into_skipped_time_is_closed() {
     let minutes = minutes();
     let (server, mut session) = after_a_clock_that_was_ahead(&minutes);
-    // The time that is granted here does not reach the next tick.
+    // The time that is granted here ends before the next tick.
     assert!(server.makes(&mut session, NOON + HOUR - 2 * SECOND));
     assert!([SECOND / 2, 9 * SECOND].iter().all(|after| !server.makes(&mut session, NOON + HOUR + after)));
 }
@@ -362,7 +363,7 @@ fn a_tick_that_begins_in_skipped_time_is_closed() {
     assert!(server.makes(&mut session, NOON + HOUR + 60 * SECOND));
 }
 
-/// A unit of sno begins unused, and ends in skipped time, where it was used.
+/// A tick of sno begins unused, and ends in skipped time that was used.
 #[test]
 fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
     let server = One::at_noon();
@@ -373,9 +374,9 @@ fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
     assert!(!server.makes(&mut server.of_sno(7), NOON + 400));
 }
 
-/// A sno was made in the past with the other tick-tock bit. That time is not accepted as unused.
+/// A sno was made in the past with the other tick-tock bit. That time does not become free when the clock is accepted.
 #[test]
-fn what_a_sno_goes_back_to_is_used() {
+fn a_unit_that_a_sno_goes_back_to_counts_as_used() {
     let server = One::at_noon();
     let past = NOON + HOUR / 2;
     let mut session = server.of_sno(7);

@@ -1,5 +1,5 @@
-//! The parts that sessions share without a lock, in every order in which the memory model lets others see them. These tests need
-//! `--cfg loom`: `scripts/test loom`.
+//! Memory that sessions share without a lock, in every order that the memory model allows. These tests need `--cfg loom`:
+//! `scripts/test loom`.
 #![cfg(loom)]
 
 use flake_core::Window;
@@ -11,11 +11,11 @@ use loom::sync::atomic::{AtomicI64, Ordering, fence};
 use loom::thread;
 
 const DATABASE: u32 = 5;
-/// Further apart than bounds that are remembered as one.
+/// Bounds this far apart are not remembered as one.
 const FAR: i64 = 10_000;
 
-/// Lets one thread write and the other one read, in all orders. loom remembers the last access only when it looks for another
-/// order, and misses some in which the main thread reads; the second model has those.
+/// Lets one thread write and another one read, in all orders. loom remembers only the last access when it looks for another order,
+/// and misses some in which the main thread reads; the second model has those.
 fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     memory: impl Fn() -> M + Copy + Send + Sync + 'static,
     write: impl Fn(&M) -> W + Copy + Send + Sync + 'static,
@@ -23,7 +23,7 @@ fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     check: impl Fn(W, R) + Copy + Send + Sync + 'static,
 ) {
     let mut model = Builder::new();
-    // Orders in which the threads are interrupted more often than this are left out.
+    // Orders with more than two preemptions of a thread are left out.
     model.preemption_bound = Some(2);
     model.check(move || {
         let memory = Arc::new(memory());
@@ -45,7 +45,7 @@ fn meet<M: Send + Sync + 'static, W: Send + 'static, R: Send + 'static>(
     });
 }
 
-/// A slot, and the horizon that was announced.
+/// A slot, and the announced horizon.
 struct Memory {
     slot: SlotTransactions,
     announced: AtomicI64,
@@ -58,12 +58,12 @@ impl Memory {
         memory
     }
 
-    /// A transaction makes IDs from this instant on, and is neither committed nor rolled back yet; it returns whether it may.
+    /// A transaction makes IDs from an instant on, and does not end. Returns whether it may.
     fn make(&self, bound: i64) -> bool {
         self.slot.admit(&self.announced, bound, || {}).is_ok()
     }
 
-    /// Asks for a horizon at this instant; none if the slot's owner interfered for long.
+    /// Asks for a horizon at an instant. Returns None if all retries failed.
     fn ask(&self, now: i64, database: u32) -> Option<i64> {
         let before = self.announced.fetch_max(now, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -76,7 +76,7 @@ fn seeing(before: u64) -> Snapshot<'static> {
     Snapshot { xmin: before, xmax: before, running: &[] }
 }
 
-/// An ID is at or above the horizon.
+/// Checks that an ID is not below a horizon.
 fn check(made: Option<i64>, horizon: Option<i64>) {
     if let (Some(made), Some(horizon)) = (made, horizon) {
         assert!(horizon <= made, "an ID of the instant {made} lies below the horizon {horizon}");
@@ -84,12 +84,12 @@ fn check(made: Option<i64>, horizon: Option<i64>) {
 }
 
 #[test]
-fn a_first_id_and_a_horizon_that_meet() {
+fn a_first_id_and_a_horizon_that_meet_see_each_other() {
     meet(Memory::new, |memory| memory.make(100).then_some(100), |memory| memory.ask(200, DATABASE), check);
 }
 
 #[test]
-fn an_id_that_is_covered_and_a_horizon_that_meet() {
+fn a_covered_id_and_a_horizon_that_meet_see_each_other() {
     let memory = || {
         let memory = Memory::new();
         assert!(memory.make(150));
@@ -100,7 +100,7 @@ fn an_id_that_is_covered_and_a_horizon_that_meet() {
 }
 
 #[test]
-fn a_first_id_of_a_new_owner_in_another_database() {
+fn a_first_id_of_a_new_owner_holds_horizons_of_its_own_database() {
     let make = |memory: &Memory| {
         memory.slot.begin(DATABASE + 1);
         memory.make(100).then_some(100)
@@ -108,10 +108,10 @@ fn a_first_id_of_a_new_owner_in_another_database() {
     meet(Memory::new, make, |memory| memory.ask(200, DATABASE + 1), check);
 }
 
-/// Transactions of a slot, each by its number and its bound.
+/// Transactions of a slot, each with its ID and its bound.
 type Transactions = &'static [(u64, i64)];
 
-/// A snapshot that sees transactions from this one on as running is used while the slot's owner ends transactions.
+/// A snapshot that sees transactions from `snapshot` on as running is used while the slot's owner ends transactions.
 fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     let end = |memory: &Memory, (xid, bound): (u64, i64)| {
         assert!(memory.make(bound));
@@ -139,12 +139,12 @@ fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
 }
 
 #[test]
-fn a_transaction_that_commits_while_a_horizon_is_asked_for() {
+fn a_transaction_that_commits_while_a_horizon_is_asked_for_is_not_missed() {
     ends_beside(&[], &[(10, 100)], 10);
 }
 
 #[test]
-fn transactions_that_commit_one_after_the_other() {
+fn transactions_that_commit_one_after_the_other_are_not_missed() {
     ends_beside(&[], &[(10, 100), (11, FAR)], 10);
     for snapshot in [9, 10] {
         ends_beside(&[(9, 50)], &[(10, 100)], snapshot);
@@ -155,7 +155,7 @@ fn transactions_that_commit_one_after_the_other() {
 }
 
 #[test]
-fn transactions_that_are_merged() {
+fn merged_transactions_are_not_missed() {
     for snapshot in [6, 7, 8, 9] {
         ends_beside(&[(6, FAR), (7, 2 * FAR), (8, 3 * FAR)], &[(9, 4 * FAR)], snapshot);
         ends_beside(&[(6, 4 * FAR), (7, 3 * FAR), (8, 2 * FAR)], &[(9, FAR)], snapshot);

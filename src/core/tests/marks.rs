@@ -1,4 +1,4 @@
-//! Marks: no node may think that it knows less than there is.
+//! Marks: a server must never take used time for free.
 
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::marks::{Author, MARGIN, MAX_MARKS, Mark, Marks, Times};
@@ -23,7 +23,7 @@ fn concern(marks: &Marks, me: Author) -> (i64, bool) {
 }
 
 #[test]
-fn whom_a_mark_concerns() {
+fn a_mark_concerns_its_node_and_nodes_of_other_divisions() {
     let me = by(0, 2, 5, 8);
     for (writer, expected) in [
         (by(0, 2, 5, 8), (i64::MIN, false)),
@@ -31,14 +31,14 @@ fn whom_a_mark_concerns() {
         (by(0, 2, 5, 0), (1000, false)),
         (by(0, 2, 6, 8), (1000 + MARGIN, true)),
         (by(1, 2, 6, 8), (i64::MIN, false)),
-        // With another number of nodes, any of them may have had any worker.
+        // Under another number of nodes, any node may have had any worker.
         (by(0, 4, 5, 8), (1000, false)),
         (by(3, 4, 6, 8), (1000 + MARGIN, true)),
     ] {
         assert_eq!(concern(&marks([(writer, 1000)]), me), expected, "{writer:?}");
     }
     assert_eq!(concern(&Marks::of_all(Used::before(1000)), me), (1000 + MARGIN, true));
-    // Nobody knows whose start 0 is.
+    // Start 0 stands for several starts.
     assert_eq!(concern(&marks([(by(0, 2, 5, 0), 1000)]), by(0, 2, 5, 0)), (1000, false));
 }
 
@@ -57,7 +57,7 @@ fn an_exit_note_gives_back_what_the_file_knew() {
     assert_eq!(concern(6, known), known);
 }
 
-/// A restart adds a margin to what its incarnation has inherited, and none to its own time; another one inherits both.
+/// A restart adds a margin to the time that its incarnation has inherited, and none to its own. Another incarnation inherits both.
 #[test]
 fn a_restart_keeps_inherited_time_apart() {
     let times = Times { own: Used::before(5 * MARGIN), inherited: Used::before(9 * MARGIN) };
@@ -67,7 +67,7 @@ fn a_restart_keeps_inherited_time_apart() {
     let another = marks.concern(by(0, 2, 6, 9), &(0, Used::NONE)).times;
     assert_eq!(another, Times { own: Used::NONE, inherited: Used::before(9 * MARGIN) });
     assert_eq!([times, another].map(|times| times.used(i64::MIN).until()), [10 * MARGIN; 2], "one margin");
-    // Its exit note gives back time of its own only.
+    // The exit note only gives back the server's own time.
     assert_eq!(marks.concern(by(0, 2, 5, 9), &(8, times.own)).times, Times { own: Used::NONE, ..times });
 }
 
@@ -81,13 +81,13 @@ fn the_margin_is_after_each_window() {
 }
 
 #[test]
-fn of_two_copies_of_a_mark_nothing_is_forgotten() {
+fn the_union_of_two_copies_of_a_mark_forgets_nothing() {
     let (one, same, other) = (by(1, 2, 5, 8), by(1, 2, 5, 9), by(1, 2, 6, 9));
     for (first, second, expected) in [
         ((one, 1000), (one, 2000), (one, 2000)),
         ((one, 3000), (one, 2000), (one, 3000)),
         ((one, 1000), (same, 2000), (by(1, 2, 5, 0), 2000)),
-        // The one that is not named any more may still have run.
+        // The incarnation that is not named any more may still be running.
         ((one, 1000), (other, 2000), (by(1, 2, 6, 0), 1000 + MARGIN)),
         ((one, 2000), (other, 1000), (by(1, 2, 5, 0), 1000 + MARGIN)),
         ((one, 1000), (other, 9 * MARGIN), (by(1, 2, 6, 0), 9 * MARGIN)),
@@ -96,14 +96,14 @@ fn of_two_copies_of_a_mark_nothing_is_forgotten() {
         united.unite(&marks([second]), (0, 2));
         let mark = united.of((1, 2)).unwrap();
         assert_eq!((mark.by, mark.times.used(i64::MIN).until()), expected, "{first:?} {second:?}");
-        // A node's own is its own business.
+        // A node's own mark is set by the node alone.
         let mut own = marks([first]);
         own.unite(&marks([second]), (1, 2));
         assert_eq!(own.of((1, 2)).unwrap().times.own.until(), first.1);
     }
 }
 
-/// A copy that is further has a gap, where the other one has used time.
+/// One copy reaches further and has a gap where the other one has used time.
 #[test]
 fn copies_of_a_mark_are_not_compared() {
     for start in [8, 9] {
@@ -117,7 +117,7 @@ fn copies_of_a_mark_are_not_compared() {
 }
 
 #[test]
-fn what_others_know_of_all_nodes_counts() {
+fn a_folded_mark_counts_for_every_node() {
     let until = 20 * MARGIN;
     let mut others = Marks::of_all(Used::before(until));
     others.bound = Bound { recalls: 0, instant: 7, incarnation: 2 };
@@ -143,14 +143,14 @@ fn horizons_count_by_recalls_then_instants() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-    /// However many nodes there are and in whatever order they come, what is known to concern a node is all that was used.
+    /// However many nodes there are, and in whatever order they come, a mark's used time includes everything that was used.
     #[test]
-    fn full_marks_forget_nobody(
+    fn marks_without_room_are_folded_and_count(
         raised in prop::collection::vec((0..400u32, 0..100_000i64, any::<bool>()), 1..600),
         is_united in any::<bool>(),
         is_renumbered in any::<bool>(),
     ) {
-        // Marks under another number of nodes concern every node, and would hide what is forgotten.
+        // Marks under another number of nodes concern every node, and would hide a mark that was forgotten.
         let count = |other_count| if other_count && is_renumbered { 500 } else { 600 };
         let mut known = Marks::default();
         for &(id, until, other_count) in &raised {

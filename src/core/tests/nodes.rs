@@ -1,4 +1,4 @@
-//! The node of an ID is the one whose share holds it: the rule for nodes, turned round.
+//! The node of an ID is the node whose share contains it.
 
 use flake_core::{
     BUILTIN, Error, Field, IdSource, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, Share, Slot, SnoParts,
@@ -6,11 +6,11 @@ use flake_core::{
 };
 use proptest::prelude::*;
 
-/// A part of the numbers, by how many nodes there are and which of them it is; none if there is nothing for any.
+/// The part of the numbers that a node has; None if there is not one for each.
 type Part<'a> = &'a dyn Fn(Node) -> Option<Numbers>;
 
-/// Checks, for these counts of nodes, that each number below `all` is of the node whose part holds it, and of none if no part
-/// does. Returns how many numbers were left over.
+/// Checks, for these counts of nodes, that each number below `all` belongs to the node whose part contains it, or to none if no
+/// part does. Returns how many numbers were left over.
 fn check(all: u64, counts: impl Iterator<Item = u32>, part: Part, node_of: &dyn Fn(u64, Node) -> Option<u32>) -> usize {
     let mut left_over = 0;
     for count in counts {
@@ -21,7 +21,7 @@ fn check(all: u64, counts: impl Iterator<Item = u32>, part: Part, node_of: &dyn 
                 assert_eq!(expected[number as usize].replace(id), None, "{number} is of two nodes");
             }
         }
-        // It makes no difference which of the nodes asks.
+        // The result does not depend on which of the nodes asks.
         let asking = Node::new(count / 2, count).unwrap();
         for (number, &expected) in expected.iter().enumerate() {
             assert_eq!(node_of(number as u64, asking), expected, "{number} of {all} with {count} nodes");
@@ -31,7 +31,7 @@ fn check(all: u64, counts: impl Iterator<Item = u32>, part: Part, node_of: &dyn 
     left_over
 }
 
-/// Every count from one to more than there are numbers, or fewer of them the more numbers there are.
+/// All counts from one to more than there are numbers; fewer counts if there are many numbers.
 fn counts(all: u64) -> Vec<u32> {
     let all = all as u32;
     let mut counts: Vec<_> = match all.ilog2() {
@@ -50,7 +50,7 @@ fn slot() -> Slot {
 fn workers(layout: &Layout, node: Node) -> Option<Numbers> {
     match Share::new(layout, node, slot()) {
         Ok(share) => {
-            // A node has each sequence number of its workers.
+            // A node has all sequence numbers of its workers.
             assert_eq!(share.sequences, Numbers { first: 0, count: layout.sequences() });
             Some(share.workers)
         }
@@ -59,7 +59,7 @@ fn workers(layout: &Layout, node: Node) -> Option<Numbers> {
     }
 }
 
-/// An ID of a worker, whose other parts are anything.
+/// An ID of a worker, with random other parts.
 fn id(layout: &Layout, worker: u64, anything: u64) -> u64 {
     let (tick, sequence) = (anything % (layout.last_tick() + 1), anything % layout.sequences());
     layout.pack(&Parts { tick, worker, sequence, random: anything }).unwrap()
@@ -72,18 +72,18 @@ fn check_layout(layout: &Layout) {
         layout.node_of(id(layout, worker, anything), node).unwrap()
     };
     let left_over = check(all, counts(all).into_iter(), &|node| workers(layout, node), &node_of);
-    // At least all of them for each count that is too large.
+    // For each count that is too large, all numbers are left over.
     assert!(left_over >= 2 * all as usize, "{}: {left_over}", layout.name());
 }
 
 #[test]
-fn each_worker_of_every_layout_is_of_the_node_that_has_it() {
+fn each_worker_of_every_layout_belongs_to_its_node() {
     let layouts: Vec<_> = BUILTIN.iter().filter(|layout| layout.generates).collect();
     assert!(layouts.len() >= 15, "{}", layouts.len());
     layouts.into_iter().for_each(check_layout);
 }
 
-/// A layout of worker bits in two fields, the finer one above the other, and one bit of everything else.
+/// A layout whose worker bits are two fields, the finer one above the other, and one bit for everything else.
 fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
     let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
     let fields = [
@@ -98,14 +98,14 @@ fn layout_of_workers(coarse: u8, fine: u8) -> Layout {
 }
 
 #[test]
-fn each_worker_of_custom_layouts_is_of_the_node_that_has_it() {
+fn each_worker_of_custom_layouts_belongs_to_its_node() {
     for (coarse, fine) in [(0, 0), (1, 0), (0, 2), (1, 1), (2, 3), (4, 4)] {
         check_layout(&layout_of_workers(coarse, fine));
     }
 }
 
 #[test]
-fn each_sno_is_of_the_node_that_has_it() {
+fn each_sno_belongs_to_its_node() {
     const CALLERS: u64 = 1 << 15;
     let sno = |partition: u64, sequence: u64| {
         let anything = (partition ^ sequence).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -129,7 +129,7 @@ fn each_sno_is_of_the_node_that_has_it() {
 }
 
 #[test]
-fn nobody_has_what_flake_only_reads() {
+fn an_id_of_a_read_only_layout_belongs_to_no_node() {
     let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates).collect();
     assert!(read_only.len() >= 8);
     for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
@@ -147,9 +147,9 @@ fn an_impossible_id_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However many workers and nodes there are.
+    /// For any number of workers and nodes.
     #[test]
-    fn a_worker_is_of_the_node_that_has_it(
+    fn a_worker_belongs_to_its_node(
         bits in (0u8..=30, 0u8..=31),
         count in prop_oneof![1u32..100, 1u32..],
         anything: u64,
@@ -157,7 +157,7 @@ proptest! {
     ) {
         let layout = layout_of_workers(bits.0, bits.1);
         let of = |id| workers(&layout, Node::new(id, count).unwrap());
-        // Any worker, or one beside where the part of a node begins.
+        // Any worker, or one close to where a node's part begins.
         let worker = match edge {
             Some((id, beside)) => of(id % count).map_or(0, |part| part.first).saturating_add_signed(beside),
             None => anything,
@@ -167,7 +167,7 @@ proptest! {
                 let part = of(node).unwrap();
                 prop_assert!((part.first..part.first + part.count).contains(&worker), "{part:?} of {node} has no {worker}");
             }
-            // It is above all parts, if there are any.
+            // The worker is above all parts, if there are any.
             None => prop_assert!(of(count - 1).is_none_or(|last| worker >= last.first + last.count)),
         }
     }

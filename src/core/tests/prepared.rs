@@ -1,21 +1,21 @@
-//! Prepared transactions: they never hold too little, whatever is kept as one, and those that have ended seldom hold too much.
+//! Prepared transactions: whatever entries are merged, they hold enough, and ended transactions seldom hold too much.
 
 use flake_core::horizon::prepared::{Prepared, Transactions, add, holds};
 use flake_core::horizon::{NONE, Snapshot};
 use proptest::prelude::*;
 
 const FIRST: u64 = 3;
-/// The entries: for so many that run, less one.
+/// The number of entries: one more than can run at once.
 const ENTRIES: usize = 6;
 
-/// A transaction, which need not have been prepared.
+/// A transaction, which may not have been prepared.
 struct One {
     bound: Option<i64>,
     database: u32,
     is_running: bool,
 }
 
-/// All of them, in the order of their numbers, and the snapshots that are in use.
+/// All transactions in the order of their IDs, and the snapshots in use.
 #[derive(Default)]
 struct World {
     all: Vec<One>,
@@ -50,7 +50,7 @@ impl World {
         self.snapshots.push((xmin, xmax, running.into_iter().map(|xid| xid as u32).collect()));
     }
 
-    /// Where one of the snapshots has its horizon, and where the transactions say that it has to be at most.
+    /// The horizon that the entries allow a snapshot, and the highest one that is right.
     fn held(&self, at: usize, database: u32) -> (i64, i64) {
         let (xmin, xmax, running) = &self.snapshots[at];
         let snapshot = Snapshot { xmin: *xmin, xmax: *xmax, running };
@@ -95,7 +95,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn they_never_hold_too_little(steps in prop::collection::vec(step(), 1..120)) {
+    fn prepared_transactions_never_hold_too_little(steps in prop::collection::vec(step(), 1..120)) {
         let mut world = World::default();
         for step in steps {
             let running: Vec<u64> = world.running().collect();
@@ -125,9 +125,9 @@ proptest! {
     }
 }
 
-/// An open transaction keeps all that have ended from being forgotten. They hold nothing for snapshots that see them as ended.
+/// An open transaction keeps ended ones from being forgotten. They hold nothing for snapshots that see them as ended.
 #[test]
-fn those_that_have_ended_make_room() {
+fn ended_transactions_make_room() {
     let mut world = World::default();
     world.begin(None, 1);
     let first = world.begin(Some(7), 1);
@@ -143,9 +143,9 @@ fn those_that_have_ended_make_room() {
     assert_eq!(world.held(0, 1), (NONE, NONE));
 }
 
-/// Nor does an open transaction that began among them, and made no ID, hold anything once another one has ended.
+/// An open transaction that began among them and made no ID holds nothing either, once another one has ended.
 #[test]
-fn an_open_transaction_among_those_that_have_ended() {
+fn an_open_transaction_keeps_its_entry_among_ended_ones() {
     let mut world = World::default();
     world.begin(None, 1);
     for bound in 10..100 {
@@ -160,9 +160,9 @@ fn an_open_transaction_among_those_that_have_ended() {
     }
 }
 
-/// Merged transactions of different databases stay apart as long as there is room for one of each.
+/// Entries of different databases are not merged as long as there is room for one of each.
 #[test]
-fn those_of_another_database_hold_nothing() {
+fn transactions_of_another_database_hold_nothing() {
     let mut world = World::default();
     world.begin(None, 1);
     let one = world.begin(Some(5), 1);
@@ -178,9 +178,9 @@ fn those_of_another_database_hold_nothing() {
     }
 }
 
-/// A snapshot from before the end of those that are kept as one is held at the least of their bounds.
+/// A snapshot from before the end of merged transactions is held at the lowest of their bounds.
 #[test]
-fn an_old_snapshot_is_held_by_what_is_kept_as_one() {
+fn ended_transactions_that_are_kept_as_one_hold_an_old_snapshot() {
     let mut world = World::default();
     let prepared: Vec<u64> = [40, 30, 50].map(|bound| world.begin(Some(bound), 1)).to_vec();
     world.begin(None, 1);
@@ -197,7 +197,7 @@ fn an_old_snapshot_is_held_by_what_is_kept_as_one() {
 }
 
 #[test]
-fn the_same_one_has_one_entry() {
+fn a_transaction_has_one_entry() {
     let mut world = World::default();
     world.begin(Some(5), 1);
     let mut table = world.table;

@@ -1,4 +1,4 @@
-//! Which published horizons are kept, and which of them a snapshot may use.
+//! Published horizons: which are kept, and which of them a snapshot may use.
 
 use flake_core::horizon::Snapshot;
 use flake_core::horizon::published::{add, highest};
@@ -28,18 +28,18 @@ fn a_snapshot_sees_that_a_later_transaction_has_ended_or_all_earlier_ones() {
 }
 
 #[test]
-fn one_that_is_as_high_and_that_more_snapshots_may_use_is_enough() {
+fn a_horizon_that_more_snapshots_may_use_replaces_one_as_high() {
     let mut published = vec![one(10, 100)];
     assert!(!add(&mut published, one(10, 101)) && !add(&mut published, one(9, 100)));
     assert_eq!(published, [one(10, 100)]);
-    // Two who publish at once.
+    // Two sessions publish at once.
     assert!(add(&mut published, one(30, 102)) && add(&mut published, one(20, 101)));
     assert_eq!(published, [one(10, 100), one(20, 101), one(30, 102)]);
     assert!(add(&mut published, one(40, 101)));
     assert_eq!(published, [one(10, 100), one(40, 101)]);
 }
 
-/// However often horizons are published, also by somebody who does nothing else.
+/// However often horizons are published, even by a session that does nothing else.
 #[test]
 fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
     for every in [100, 10_000, 1_000_000] {
@@ -59,7 +59,7 @@ fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
 }
 
 #[test]
-fn what_was_published_before_a_recall_does_not_count() {
+fn horizons_that_were_published_before_a_recall_do_not_count() {
     let mut marks = Marks::default();
     marks.published.push(one(10, 100));
     marks.bind(Bound { recalls: 0, instant: 50, incarnation: 3 });
@@ -69,9 +69,9 @@ fn what_was_published_before_a_recall_does_not_count() {
 }
 
 proptest! {
-    /// The horizons that are kept are in order, so nobody is given a lower one for seeing more.
+    /// The horizons that are kept are in order, so a snapshot that sees more never gets a lower one.
     #[test]
-    fn who_sees_more_is_given_a_higher_one(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
+    fn a_snapshot_that_sees_more_gets_a_higher_horizon(all in prop::collection::vec((0i64..1000, 0u64..1000), 0..80), xmax in 0u64..1001) {
         let mut published = Vec::new();
         for &(horizon, next) in &all {
             add(&mut published, one(horizon, next));

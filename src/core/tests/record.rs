@@ -1,4 +1,4 @@
-//! The file of a server: what is flushed is not overwritten before the next record is, and nothing is written over a fault.
+//! The file of a server: a record that is on disk is not overwritten before the next one is, and a fault is not overwritten at all.
 
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
@@ -29,7 +29,7 @@ fn grant(alone: &mut Alone, after: i64) {
 
 fn write(alone: &mut Alone) {
     let ledger = alone.lock(|state| state.ledger).unwrap();
-    store(&alone.writer(), &ledger, None, None).unwrap();
+    store(&alone.writer(), &ledger, None, &Marks::default()).unwrap();
 }
 
 fn noted(alone: &Alone) -> Option<ExitNote> {
@@ -40,7 +40,7 @@ fn number(alone: &Alone) -> u64 {
     newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.1.number
 }
 
-/// The half that was written last stays until the other one was.
+/// The half that was written last stays until the other half is on disk.
 #[test]
 fn halves_are_written_in_turn() {
     let mut alone = alone();
@@ -55,7 +55,7 @@ fn halves_are_written_in_turn() {
 
 const LEFT: ExitNote = ExitNote { boot: 1, free_from: NOON, until: NOON + SECOND };
 
-/// It is one of this record of this file, for as long as nobody withdraws it.
+/// A note belongs to one record of one file, until it is withdrawn.
 #[test]
 fn a_note_belongs_to_a_record() {
     let mut alone = alone();
@@ -77,7 +77,7 @@ fn a_note_belongs_to_a_record() {
     }
 }
 
-/// A disk that says that it has not written a note may have done so.
+/// A disk that reports a failed write may have written the note all the same.
 #[test]
 fn a_note_that_could_not_be_written_is_withdrawn() {
     let mut alone = alone();
@@ -89,7 +89,7 @@ fn a_note_that_could_not_be_written_is_withdrawn() {
     assert_eq!(noted(&alone), None);
 }
 
-/// Its time was given back, and the first record says what is used.
+/// The note's time was given back already, and the first record contains all used time.
 #[test]
 fn a_note_of_an_earlier_start_stays_until_the_first_record() {
     let mut alone = alone();
@@ -101,7 +101,7 @@ fn a_note_of_an_earlier_start_stays_until_the_first_record() {
     assert_eq!(noted(&alone), None);
 }
 
-/// After a start nobody knows which half is on disk.
+/// After a start, it is unknown which half is on disk.
 #[test]
 fn the_first_record_of_a_start_replaces_the_file() {
     let mut alone = alone().restarted();
@@ -156,9 +156,9 @@ fn a_fault_raises_an_error_and_is_left_alone() {
     }
 }
 
-/// A session that looks at a page of another incarnation has that on disk before it does anything else.
+/// A session that reads a page of another incarnation has it in the file before it does anything else.
 #[test]
-fn what_a_page_says_is_on_disk_first() {
+fn the_content_of_a_page_is_in_the_file_before_it_counts() {
     let mut alone = alone();
     let by = Author { node: (0, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::default();
@@ -171,9 +171,9 @@ fn what_a_page_says_is_on_disk_first() {
     assert_eq!(file.of((0, 2)).unwrap().times.inherited, Used::before(NOON + HOUR), "without a margin");
 }
 
-/// The page may be lost, with the extension or its database.
+/// The page may be lost with the extension or with its database.
 #[test]
-fn the_file_keeps_what_the_page_says_of_other_nodes() {
+fn the_file_keeps_the_marks_of_other_nodes_from_the_page() {
     let mut alone = alone();
     let by = Author { node: (1, 2), incarnation: 99, start: 9 };
     let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
@@ -184,7 +184,7 @@ fn the_file_keeps_what_the_page_says_of_other_nodes() {
     assert_eq!(file.of((1, 2)).map(|mark| mark.times), Some(Times::own(Used::before(NOON + HOUR))));
 }
 
-/// Also while no time can be granted because an old primary may still run.
+/// This holds too while no time can be granted, because an old primary may still run.
 #[test]
 fn a_horizon_is_announced_in_time_that_is_on_disk() {
     let mut alone = alone();
@@ -202,7 +202,7 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     assert_eq!(protocol::bind(&mut new), Ok(NOON - HOUR + MARGIN));
 }
 
-/// pg_upgrade keeps nothing of flake_mark but that.
+/// pg_upgrade keeps nothing else of flake_mark.
 #[test]
 fn the_last_value_is_not_below_horizons() {
     let mut alone = Alone::new();
@@ -224,13 +224,13 @@ fn a_disk_that_fails_grants_nothing() {
     alone.at(now);
     assert_eq!(protocol::grant(&mut alone, now, now + 1, false), Err(Trouble::Disk));
     assert_eq!(alone.lock(|state| state.ledger), before);
-    // While granted time remains, sessions make IDs.
+    // As long as granted time remains, sessions make IDs.
     let now = NOON + 5 * SECOND / 2;
     alone.at(now);
     assert!(matches!(protocol::grant(&mut alone, now, now + 1, false), Ok(Grant::Window(..))));
 }
 
-/// As the guarantee says. While it is renewed, others have a second in which they need not wait.
+/// The guarantee says so. While one session renews it, the others have a second in which they need not wait.
 #[test]
 fn time_is_renewed_when_a_second_is_left() {
     let mut alone = alone();
@@ -245,7 +245,7 @@ fn time_is_renewed_when_a_second_is_left() {
 }
 
 proptest! {
-    /// Some bytes of the older record have been replaced by bytes of the new one, or by others.
+    /// The new record has overwritten some bytes of the older one, or other bytes are there.
     #[test]
     fn a_torn_write_loses_nothing(torn in 0..SIZE, junk in any::<u8>(), to_end in any::<bool>()) {
         let mut alone = alone();

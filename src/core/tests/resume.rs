@@ -1,4 +1,4 @@
-//! Generators that resume: what they count and follow continues in a new era.
+//! Generators that resume: their counts and their rules continue in a new era.
 
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Node, Outcome, Resumable, SequenceRule, Slot, SnoSource, built_in};
@@ -22,7 +22,7 @@ fn make<S: IdSource>(own: &mut Resumable<S>, alone: &mut Alone, (now, count): (i
 }
 
 #[test]
-fn ids_of_earlier_eras_count() {
+fn ids_of_earlier_eras_are_counted() {
     let mut alone = Alone::new();
     let mut layouts = begin(&mut alone, built_in("twitter").unwrap());
     let mut snos = begin(&mut alone, SnoSource { partition: None });
@@ -37,9 +37,9 @@ fn ids_of_earlier_eras_count() {
     assert!(layouts.final_progress().era > era && snos.final_progress().era > era);
 }
 
-/// A layout of the same bits that ends earlier ends in the next era, too.
+/// A layout with the same bits that ends earlier also ends in the next era.
 #[test]
-fn what_was_adopted_is_followed_in_a_new_era() {
+fn an_adopted_rule_is_followed_in_a_new_era() {
     let mut alone = Alone::new();
     let twitter = built_in("twitter").unwrap();
     let mut fields = twitter.fields().to_vec();

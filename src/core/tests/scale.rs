@@ -1,7 +1,8 @@
-//! A thousand nodes, whose sessions come and go, whose clocks are set, and which crash and fail over: no ID is made twice, by any of
-//! them, and sessions wait no longer than docs/how-to/plan-a-deployment.md says.
+//! A thousand nodes. Their sessions connect and exit, their clocks are set, and they crash and fail over. No ID is made twice, and
+//! no session waits longer than docs/how-to/plan-a-deployment.md says.
 //!
-//! `FLAKE_SCALE_EVENTS` is the number of events. Each cluster lives in its own time, as they share nothing but the numbers of nodes.
+//! `FLAKE_SCALE_EVENTS` is the number of events. Each cluster has its own time, because clusters share nothing but the numbers of
+//! nodes.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -15,17 +16,17 @@ mod alone;
 use alone::{Alone, NOON, SECOND, SLOTS};
 
 const NODES: u32 = 1000;
-/// The first clusters have one number for both of their servers, the others a number for each.
+/// The two servers of the first clusters have one number; the other clusters have a number for each server.
 const OF_ONE_NUMBER: u32 = 500;
 const CLUSTERS: u32 = OF_ONE_NUMBER + (NODES - OF_ONE_NUMBER) / 2;
-/// A standby is behind by less than this.
+/// A standby lags by less than this.
 const LAG: i64 = 1_900_000;
-/// How far the clocks of a cluster are apart.
+/// By how much the clocks of a cluster differ.
 const SKEW: i64 = 20_000;
-/// The next tick of the layout whose waits count.
+/// The tick of the layout whose waits are measured.
 const TICK: i64 = 1000;
 
-/// Draws numbers: Vigna's splitmix64.
+/// Draws random numbers by Vigna's splitmix64.
 struct Chance(u64);
 
 impl Chance {
@@ -37,7 +38,7 @@ impl Chance {
         (mixed ^ mixed >> 31) % limit
     }
 
-    /// From minus a limit to it.
+    /// Draws a number from minus a limit up to the limit.
     fn around(&mut self, limit: i64) -> i64 {
         self.below(2 * limit as u64 + 1) as i64 - limit
     }
@@ -51,7 +52,7 @@ enum Event {
     Restart,
     Crash,
     StepAhead,
-    /// The wait is what it is longer than the step.
+    /// The part of the wait that exceeds the step of the clock is measured.
     StepBack,
     Accept,
     FailOver,
@@ -75,7 +76,7 @@ struct Session {
     snos: Option<Resumable<SnoSource>>,
 }
 
-/// All that was made.
+/// All IDs that were made.
 #[derive(Default)]
 struct Made {
     of_layouts: [Vec<u64>; 2],
@@ -84,25 +85,25 @@ struct Made {
     incarnations: u32,
 }
 
-/// A primary and what its standby has.
+/// A primary, and what its standby has.
 struct Cluster {
     primary: Alone,
     sessions: [Option<Session>; SLOTS],
     numbers: [u32; 2],
     has_used_both: bool,
-    /// By a clock that nobody sets; the primary's clock minus that, and when it was set.
+    /// The steady clock; by how much the primary's clock is ahead of it; and when the latter was set.
     time: i64,
     offset: i64,
     stepped: i64,
-    /// The page before it was written last, and when that was.
+    /// The page as it was before the last write, and when that was.
     before: Page,
     written: i64,
-    /// The file in the copy that the standby began as.
+    /// The file in the base backup of the standby.
     copied: Option<Vec<u8>>,
     since: Event,
     set_back: i64,
-    /// Until then, another session may have to wait for what one has been through, or a clock that was accepted come to the end of
-    /// a gap.
+    /// Until this instant, a session may have to wait for what another one has caused, or a clock that was accepted may reach the
+    /// end of a gap.
     unclear_until: i64,
 }
 
@@ -128,7 +129,7 @@ impl Cluster {
             unclear_until: NOON,
         };
         new.primary.node = Node::new(numbers[0], NODES).unwrap();
-        // The extension was created some time ago.
+        // The extension was created some time before.
         protocol::record_mark(&mut new.primary).unwrap();
         new.before = new.primary.page.clone();
         new.pass(10 * SECOND);
@@ -177,8 +178,7 @@ impl Cluster {
         self.happened(if crashes { Event::Crash } else { Event::Restart });
     }
 
-    /// The primary is lost, and the standby is promoted: without the last page, if it was behind and the
-    /// clock was not set meanwhile.
+    /// The primary is lost, and the standby is promoted. It lacks the last page if it lagged and the clock was not set meanwhile.
     fn fail_over(&mut self, skew: i64, made: &mut Made) {
         let lags = self.time - self.written < LAG && self.time - self.stepped > 10 * SECOND;
         let page = if lags { self.before.clone() } else { self.primary.page.clone() };
@@ -198,9 +198,9 @@ impl Cluster {
         self.pass(0);
     }
 
-    /// Makes an ID as soon as that is possible, by a new session if there is none.
+    /// Makes an ID as soon as that is possible, in a new session if there is none.
     fn make(&mut self, slot: usize, kind: u64, made: &mut Made) {
-        // An event is over with an ID of the layout whose waits count; only a sno goes back with the clock.
+        // An event is over when the measured layout has made an ID. Only a sno goes back with the clock.
         let kind = if self.since <= Event::Reconnect || self.since == Event::StepBack { kind } else { 2 };
         self.primary.slot = slot;
         let (began, page) = (self.time, self.primary.page.clone());
@@ -258,7 +258,7 @@ impl Cluster {
         }
     }
 
-    /// Something happens now and then, and sessions make IDs, some of them within a tick. Returns how much happened.
+    /// Lets an event happen from time to time, and sessions make IDs, some of them within a tick. Returns the number of events.
     fn live(&mut self, chance: &mut Chance, made: &mut Made) -> u64 {
         match chance.below(400) {
             0..6 => self.step_clock(chance.around(3 * SECOND)),
@@ -301,7 +301,7 @@ impl Made {
     }
 }
 
-/// Returns how many are there more than once.
+/// Returns how many IDs occur more than once.
 fn twice<I: Ord>(ids: &mut [I]) -> usize {
     ids.sort_unstable();
     ids.windows(2).filter(|pair| pair[0] == pair[1]).count()

@@ -1,4 +1,4 @@
-//! Public IDs: the vectors of another implementation, what is refused, and ranges of secrets.
+//! Public IDs: the vectors of another implementation, refused inputs, and ranges of secrets.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn bytes(hex: &str) -> [u8; 16] {
     u128::from_str_radix(hex, 16).unwrap().to_be_bytes()
 }
 
-/// The IDs of tests: of both signs, with few and with many bits.
+/// IDs for tests: positive and negative, with few bits and with many.
 fn ids(count: u64) -> impl Iterator<Item = i64> {
     (0..count).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64) >> (n % 64))
 }
@@ -25,7 +25,7 @@ fn is_marked(block: u128) -> bool {
 
 /// FIPS 197, appendix B and C.1, and the four blocks of SP 800-38A, F.1.1.
 #[test]
-fn blocks_of_nist() {
+fn aes_encrypts_the_blocks_of_nist() {
     let of_38a = "2b7e151628aed2a6abf7158809cf4f3c";
     for (key, plain, cipher) in [
         (of_38a, "3243f6a8885a308d313198a2e0370734", "3925841d02dc09fbdc118597196a0b32"),
@@ -45,7 +45,7 @@ fn blocks_of_nist() {
 }
 
 #[test]
-fn vectors() {
+fn ids_and_public_ids_match_the_vectors() {
     let (mut sealed, mut refused) = (0, 0);
     for line in VECTORS.lines().skip(1) {
         let [secret, id, uuid, text] = line.split(',').collect::<Vec<_>>().try_into().expect(line);
@@ -65,7 +65,7 @@ fn vectors() {
     assert!(sealed > 100 && refused > 200, "{sealed} and {refused}");
 }
 
-/// They are permutations of each other: each block that is not the end of a walk would be another name of the ID.
+/// The blocks of a walk are permutations of each other. If blocks before its end opened, an ID would have several names.
 #[test]
 fn blocks_before_the_end_of_a_walk_are_refused() {
     let (cipher, aes) = (Cipher::new(&SECRET), Aes128::new(&SECRET.into()));
@@ -101,7 +101,7 @@ fn another_secret_opens_nothing() {
     assert!(ids(50_000).all(|id| other.open(cipher.seal(id)).is_none()));
 }
 
-/// Sealed IDs have another order than the IDs, and no bit of one stays.
+/// Sealed IDs have another order than the IDs, and none of their bits is constant.
 #[test]
 fn neighbours_look_unrelated() {
     let cipher = Cipher::new(&SECRET);
@@ -116,7 +116,7 @@ fn neighbours_look_unrelated() {
 }
 
 #[test]
-fn names() {
+fn only_lower_case_words_are_names() {
     for name in ["a", "usr", "line_item", "a_b_c", &"x".repeat(63)] {
         assert!(is_name(name.as_bytes()), "{name}");
     }
@@ -126,7 +126,7 @@ fn names() {
 }
 
 #[test]
-fn malformed_texts() {
+fn malformed_texts_are_refused() {
     let sealed = Cipher::new(&SECRET).seal(42);
     let text = write("line_item", sealed);
     assert_eq!(read("line_item", text.as_bytes()), Some(sealed));
@@ -181,7 +181,7 @@ fn ranges_are_whole_and_in_order() {
     assert!(ranges(&[i64::MIN, 1, 2, 3, 4]).is_none(), "there are {MOST_RANGES} at most");
 }
 
-/// A block that the secret of another range has sealed is not a second name of an ID.
+/// A block that another range's secret has sealed is not a second name of an ID.
 #[test]
 fn an_id_has_one_name() {
     let from = [i64::MIN, 0, 1_000];
@@ -196,7 +196,7 @@ fn an_id_has_one_name() {
 }
 
 #[test]
-fn what_is_shown_of_a_secret() {
+fn a_range_shows_a_fingerprint_of_its_secret_and_is_read_from_it() {
     let range = Range::new(-5, &SECRET);
     assert_eq!(range.to_string(), format!("aes128-uuid8 -5 {}", fingerprint(&SECRET)));
     assert_eq!(Range::read(&range.to_string()), Some(range));
@@ -210,7 +210,7 @@ fn what_is_shown_of_a_secret() {
 
 proptest! {
     #[test]
-    fn what_was_sealed_opens(secret: [u8; 16], id: i64, name in "[a-z]([a-z_]{0,20}[a-z])?") {
+    fn sealed_ids_open(secret: [u8; 16], id: i64, name in "[a-z]([a-z_]{0,20}[a-z])?") {
         let cipher = Cipher::new(&secret);
         let sealed = cipher.seal(id);
         prop_assert!(is_marked(sealed));
@@ -219,13 +219,13 @@ proptest! {
     }
 
     #[test]
-    fn what_was_not_sealed_does_not(secret: [u8; 16], block: u128) {
+    fn blocks_that_were_not_sealed_do_not_open(secret: [u8; 16], block: u128) {
         prop_assert_eq!(Cipher::new(&secret).open(block & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62), None);
     }
 }
 
-/// As many random blocks open as a tag shorter than 58 bits lets through: FLAKE_SEAL_BLOCKS of them, or 2^18, against so many bits
-/// that some 64 pass.
+/// A shorter tag than 58 bits lets the expected number of random blocks through. FLAKE_SEAL_BLOCKS is the number of blocks, by
+/// default 2^18; the tag is so short that about 64 of them pass.
 #[test]
 fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
     let count = std::env::var("FLAKE_SEAL_BLOCKS").map_or(1 << 18, |count| count.parse().unwrap());
@@ -240,7 +240,7 @@ fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
     let marked = |n| {
         (u128::from(random(2 * n)) << 64 | u128::from(random(2 * n + 1))) & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62
     };
-    // Blocks beside one another, which a processor deciphers in little more time than one.
+    // A processor deciphers several blocks side by side in little more time than one.
     let aes = Aes128::new(&SECRET.into());
     let mut started: [u128; 8] = std::array::from_fn(|lane| marked(lane as u64));
     let mut walking = started.map(|block| block.to_be_bytes().into());

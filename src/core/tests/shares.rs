@@ -1,4 +1,5 @@
-//! Shares: they never overlap, whatever the servers' numbers of slots, and some configurations leave none.
+//! Shares: they never overlap, whatever the servers' numbers of slots, and a configuration that leaves a slot without IDs is
+//! refused.
 
 use std::collections::HashMap;
 
@@ -45,7 +46,7 @@ fn nodes_are_the_coarsest_field() {
     assert!(ids.iter().all(|&id| id & 15 == 9), "node = cluster");
 }
 
-/// The first IDs of a tick, or all of them, beginning this many microseconds into it.
+/// The first IDs of a tick, or all of them, from this many microseconds into the tick on.
 fn first_ids(layout: &Layout, share: &Share, into_tick: i64, count: usize) -> Vec<u64> {
     let start = layout.epoch() + 1_000 * layout.tick_length();
     let mut generator = Generator::start(layout, share, Start { free_from: start + 1, resumed: None }, i64::MIN, 0);
@@ -71,7 +72,7 @@ fn small_layout(worker_bits: u8, split: bool, sequence_bits: u8, worker_above: b
     Layout::new("small", 0, tick, fields, SequenceRule::Reset).unwrap()
 }
 
-/// Every ID of a tick has at most one maker, where each server has another number of slots.
+/// Every ID of a tick has at most one maker, although each server has another number of slots.
 #[test]
 fn no_two_slots_of_any_nodes_share_an_id_of_small_layouts() {
     let mut tried = 0;
@@ -100,7 +101,7 @@ fn no_two_slots_of_any_nodes_share_an_id_of_small_layouts() {
     assert!(tried > 30_000, "{tried}");
 }
 
-/// The same for the partitions that callers of sno_next choose, whose sequence the nodes divide.
+/// The same for partitions that callers of sno_next choose; the nodes divide their sequence.
 #[test]
 fn no_two_slots_of_any_nodes_share_a_sno() {
     const START: i64 = 1_700_000_000_000_000;
@@ -130,7 +131,7 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
     }
 }
 
-/// Each node has automatic partitions of its own, and callers can name none of them.
+/// Each node has automatic partitions of its own, which no caller can name.
 #[test]
 fn automatic_partitions_are_nobody_elses() {
     let mut free = 1 << 15;
@@ -150,7 +151,7 @@ fn automatic_partitions_are_nobody_elses() {
     assert!(matches!(of_caller(1 << 15), Err(Error::SnoPart { number: 32768, .. })));
 }
 
-/// Where an ID's node and slot follow from its worker and sequence: the rule, turned round.
+/// Computes the node and slot of an ID from its worker and sequence: the inverse of the rule.
 fn maker(layout: &Layout, id: u64, nodes: u64, slots: u64) -> Option<(u64, u64)> {
     let parts = layout.unpack(id).unwrap();
     let of_node = layout.workers() / nodes;
@@ -167,7 +168,7 @@ fn maker(layout: &Layout, id: u64, nodes: u64, slots: u64) -> Option<(u64, u64)>
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The node and the slot can be told from the ID alone, so nobody else makes it.
+    /// The ID alone determines the node and the slot, so no other slot makes it.
     #[test]
     fn an_id_tells_its_node_and_slot(
         layout in prop::sample::select(vec!["twitter", "si", "sonyflake", "tsid", "leaf", "discord", "instagram", "seata"]),
@@ -190,7 +191,7 @@ proptest! {
         }
     }
 
-    /// IDs that different sessions make a step apart or more are in the order of time.
+    /// IDs that different sessions make at least a step apart are in the order of time.
     #[test]
     fn sessions_are_in_order(
         layout in prop::sample::select(vec!["twitter", "sonyflake", "tsid", "leaf", "discord", "instagram", "base64id"]),
@@ -224,7 +225,7 @@ fn most_of_a_tick_is_used() {
 }
 
 #[test]
-fn configurations_that_leave_nothing() {
+fn configurations_that_leave_a_slot_without_ids_are_refused() {
     let twitter = built_in("twitter").unwrap();
     assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
     assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));

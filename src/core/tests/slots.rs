@@ -1,4 +1,4 @@
-//! Progress that a slot's owner leaves to the next one, and the windows of ticks.
+//! The progress that the owner of a slot leaves to the next owner, and the windows of ticks.
 
 use flake_core::{
     Answer, FinalProgress, Generator, Node, Progress, Share, Slot, SlotProgress, Start, Window, built_in,
@@ -40,7 +40,7 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     assert_eq!([1, 8].map(|key| begins(&slot, key).1), [Some(NOON + 10), Some(NOON + 90)]);
     store(&mut slot, 9, 0, NOON + 100);
     assert_eq!([1, 9].map(|key| begins(&slot, key)), [(NOON + 11, None), (NOON + 1, Some(NOON + 100))]);
-    // Progress that is older than all that is stored, or as old, is not stored.
+    // Progress is not stored if all stored progress is newer or as old.
     store(&mut slot, 10, 0, NOON + 15);
     assert_eq!([2, 10].map(|key| begins(&slot, key)), [(NOON + 1, Some(NOON + 20)), (NOON + 16, None)]);
     store(&mut slot, 11, 0, NOON + 20);
@@ -50,7 +50,7 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     (21..=29).for_each(|key| store(&mut slot, key, 0, NOON + 10));
     assert_eq!(begins(&slot, 30), (NOON + 500, None), "it is not lowered by what there is no room for");
 
-    // Another era.
+    // A new era begins.
     store(&mut slot, 1, 1, NOON + 30);
     assert_eq!(begins(&slot, 1), (NOON + 1, None));
     assert_eq!(slot.start(1, NOON + 2, 29), Start { free_from: NOON + 2, resumed: None }, "an era that is over");
@@ -59,7 +59,7 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     assert_eq!(slot.start(1, NOON + 2, 1).resumed, Some(progress(NOON + 30)));
 }
 
-/// A tick of a millisecond, and windows whose ends are near its own.
+/// Ticks of a millisecond, and windows whose ends are close to the tick's.
 #[test]
 fn a_tick_is_open_or_closed_as_a_whole() {
     let layout = built_in("twitter").unwrap();

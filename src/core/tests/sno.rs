@@ -1,4 +1,4 @@
-//! sno against the original: parts, bytes, text, and the generator's state step by step.
+//! sno compared with the original: parts, bytes, text, and the generator's state step by step.
 
 use flake_core::sno::UNIT;
 use flake_core::{
@@ -10,7 +10,7 @@ use serde::Deserialize;
 const EPOCH: i64 = 1262304000000000;
 /// When the last unit begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
-/// The share says which partition it is.
+/// The partition is given by the share.
 const ANY: SnoSource = SnoSource { partition: None };
 
 /// All snos of these partitions and sequence numbers, in one step.
@@ -18,7 +18,7 @@ fn in_one_step(partitions: Numbers, sequences: Numbers) -> Share {
     Share::of("sno", partitions, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
 }
 
-/// A generator that begins above the unit that holds `now`.
+/// A generator that begins above the unit that contains `now`.
 fn above(share: &Share, now: i64) -> Generator<SnoSource> {
     Generator::start(ANY, share, Start { free_from: now + 1, resumed: None }, i64::MIN, 0)
 }
@@ -33,7 +33,7 @@ fn decoded(text: &str) -> Result<Sno, usize> {
 }
 
 #[test]
-fn originals() {
+fn snos_of_the_original_are_read_and_made_alike() {
     let mut lines = include_str!("../../../tests/vectors/sno.csv").lines();
     assert_eq!(lines.next(), Some("given_us,starts_us,tick_tock,metabyte,partition,sequence,bytes,text"));
     let mut seen = 0;
@@ -62,7 +62,7 @@ fn originals() {
 }
 
 #[test]
-fn what_the_original_takes_and_we_refuse() {
+fn texts_that_only_the_original_accepts_are_refused() {
     assert_eq!(decoded("BRPK4Q72XWF2M63L"), Err(0));
     assert_eq!(decoded("zrpk4q72xwf2m63l"), Err(0));
     assert_eq!(decoded("brpk4q72xwf2m630"), Err(15));
@@ -73,7 +73,7 @@ fn what_the_original_takes_and_we_refuse() {
     assert_eq!((Sno::ZERO.encode(), Sno::ZERO.instant()), (*b"2222222222222222", EPOCH));
 }
 
-/// The text, made digit by digit.
+/// The text, computed digit by digit.
 fn plain_text(bytes: &[u8; 10]) -> [u8; 16] {
     const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
     let number = bytes.iter().fold(0u128, |number, &byte| number << 8 | u128::from(byte));
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(one.with_metabyte(7).parts(), SnoParts { metabyte: 7, ..one.parts() });
     }
 
-    /// With a clock that jumps, no sno is made twice, and each lies in the clock's unit.
+    /// The clock jumps. No sno is made twice, and each lies in the clock's unit.
     #[test]
     fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
         let share = Share::of(
@@ -157,7 +157,7 @@ proptest! {
                     }
                     Answer::Wait { until } | Answer::Ahead { until } | Answer::ClockBehind { until } => {
                         prop_assert!(until > now);
-                        // At that instant, it has an ID, waits for the next unit, or keeps pace in this one.
+                        // At that instant, the generator makes an ID, waits for the next unit, or keeps pace in this one.
                         let mut later = generator.clone();
                         let answer = later.next(until, 9);
                         prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. } | Answer::Ahead { .. }), "{:?}", answer);
@@ -187,7 +187,7 @@ struct Trace {
 struct TraceStep(Vec<u64>, u8, String, u64, u64, u64, u64);
 
 #[test]
-fn traces_of_the_original() {
+fn generators_follow_the_traces_of_the_original() {
     let traces: Vec<Trace> = serde_json::from_str(include_str!("../../../tests/vectors/sno_traces.json")).unwrap();
     assert_eq!(traces.len(), 9);
     for trace in traces {
@@ -222,7 +222,7 @@ fn traces_of_the_original() {
 }
 
 #[test]
-fn a_share_of_partitions_is_used_one_after_the_other() {
+fn partitions_of_a_share_are_used_one_after_the_other() {
     let share = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
     let mut generator = above(&share, EPOCH);
     assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });

@@ -1,4 +1,4 @@
-//! The IDs of a span and those on one side of an instant, at the ends of a layout's time and of sno's.
+//! The IDs of a span, and the IDs on one side of an instant, also at the ends of a layout's time and of sno's time.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
@@ -43,7 +43,7 @@ fn instants_whose_ids_are_negative_are_refused() {
 }
 
 #[test]
-fn spans_of_sno() {
+fn a_span_of_snos_begins_and_ends_with_units() {
     let epoch = Sno::ZERO.instant();
     let units = |first: i64, last: i64| Some((Sno::min_at(first).unwrap(), Sno::max_at(last).unwrap()));
     let spans = [
@@ -64,12 +64,12 @@ fn spans_of_sno() {
 }
 
 #[test]
-fn one_side_of_an_instant() {
+fn the_first_and_last_ids_around_an_instant_are_right() {
     let twitter = built_in("twitter").unwrap();
     let (epoch, last_tick) = (twitter.epoch(), twitter.start_of(twitter.last_tick()));
     let (tick, highest) = (1 << 22, i64::MAX as u64);
     let last = highest - tick + 1;
-    // An instant, the first IDs since and after it, the last ones until and before it.
+    // Each row: an instant, the first IDs since and after it, and the last IDs until and before it.
     let sides = [
         (i64::MIN, Some(0), Some(0), None, None),
         (epoch - 1, Some(0), Some(0), None, None),
@@ -97,9 +97,9 @@ fn one_side_of_an_instant() {
     assert_eq!(of_sno(i64::MAX), (None, None, Some(last_of_last), Some(last_of_last)));
 }
 
-/// A range must not hold a number for which the filter raises an error.
+/// A range must not contain a number for which the filter raises an error.
 #[test]
-fn ids_without_a_hole() {
+fn layouts_whose_ids_have_no_hole_are_known() {
     let solid = |name: &str| built_in(name).unwrap().solid().map(|s| (s.lowest, s.highest, s.turns_negative));
     assert_eq!(solid("twitter"), Some((0, i64::MAX, false)));
     assert_eq!(solid("si"), Some((0, (1 << 53) - 1, false)));

@@ -1,4 +1,4 @@
-//! The ledger of a server by itself: no window meets time that others have used, whatever happens in which order.
+//! The ledger's state alone: no window contains time that others have used, whatever happens in whatever order.
 
 use flake_core::Window;
 use flake_core::ledger::block::FilePart;
@@ -28,7 +28,7 @@ fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
     }
 }
 
-/// The next start.
+/// The facts of the next start.
 fn again(file: &(Marks, FilePart)) -> Facts<'_> {
     Facts { chance: (51, 61), ..facts(Some(file)) }
 }
@@ -43,7 +43,7 @@ fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
     (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, waits: false, watches: false, exit_note })
 }
 
-/// A ledger that has its file, and has granted time at noon.
+/// A ledger that has read its file and granted time at noon.
 fn open() -> Ledger {
     let file = file(of(ME, Used::before(NOON - SECOND)), None);
     Ledger::begin(&facts(Some(&file))).granted(NOON, 100 * SECOND, NOON + 1).unwrap()
@@ -56,7 +56,7 @@ fn time_is_granted_ahead() {
     assert_eq!(ledger.window, Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
     let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
     assert_eq!((later.era, later.window.until), (1, NOON + SECOND + AHEAD));
-    // Also after a while, because nothing was used since.
+    // The same after an hour, because nothing was used since.
     let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
     assert_eq!((idle.era, idle.window.from, idle.floor), (1, NOON + HOUR, NOON - SECOND));
     assert_eq!(idle.used.gaps().len(), 2);
@@ -72,7 +72,7 @@ fn an_exit_note_gives_back_the_end_of_the_window() {
         Ledger::begin(&again(&file))
     };
     assert_eq!(left(NOON + 500).used.until(), NOON + 500);
-    // A tick has begun before the window did.
+    // A tick had begun before the window.
     assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used.until()), [NOON + 1; 2]);
     let noted = file(of(open().me, open().used), open().exit_note(1, NOON + 500));
     let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used.until();
@@ -84,16 +84,16 @@ fn an_exit_note_gives_back_the_end_of_the_window() {
 }
 
 #[test]
-fn who_a_server_is() {
+fn a_file_of_the_same_timeline_keeps_its_incarnation() {
     let known = file(of(ME, Used::before(NOON)), None);
     let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me;
     let start = 60;
     assert_eq!(me(facts(Some(&known))), Author { node: NODE, incarnation: 5, start });
     assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Author { node: (1, 2), incarnation: 5, start });
     assert_eq!(me(facts(None)), Author { node: NODE, incarnation: 50, start });
-    // A promotion.
+    // A promotion draws a new incarnation.
     assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
-    // It is not the one whose number it takes over, although its file has that one's marks.
+    // A server that takes over a number keeps its incarnation, although its file has the other server's marks.
     let mut both = known.0;
     let by = Author { node: (1, 2), incarnation: 6, start: 8 };
     both.set(Mark { by, times: Times::own(Used::before(NOON)) });
@@ -101,14 +101,14 @@ fn who_a_server_is() {
     assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&both)) }).incarnation, 5);
 }
 
-/// An old primary may still make IDs for two seconds, by a clock that nobody sets.
+/// An old primary may make IDs for two more seconds by the steady clock.
 #[test]
 fn a_new_incarnation_that_meets_another_waits() {
     let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
     let met = new.having_read(&others, NOON, 101 * SECOND);
     assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
-    // A tick that began before the end of the wait is the other one's.
+    // A tick that began before the end of the wait belongs to the other server.
     let after = NOON + SECOND + 500;
     assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor, NOON + SECOND);
     assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor, NOON + 1, "the clock was set back");
@@ -122,7 +122,7 @@ fn a_new_incarnation_that_meets_another_waits() {
     assert!(opened.having_read(&of(Author { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
 }
 
-/// However long it has been running under another number.
+/// This holds however long the server has been running under another number.
 #[test]
 fn a_server_that_is_given_the_number_of_another_waits() {
     let file = file(of(ME, Used::before(NOON - SECOND)), None);
@@ -149,7 +149,7 @@ fn a_page_that_touches_the_window_ends_its_era() {
 }
 
 #[test]
-fn accepting_the_clock() {
+fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
@@ -158,20 +158,20 @@ fn accepting_the_clock() {
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
     assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
-    // The clock has left the gap, and goes back: nobody has accepted that.
+    // The clock has left the gap and goes back, which was not accepted.
     let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
     let later = now + 60 * SECOND;
     assert_eq!(left.granted(later, 1 << 40, later + 1), Err(NOON + 2 * HOUR));
     let known = file(of(left.me, left.used), None);
     let restarted = Ledger::begin(&again(&known));
     assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.window.until));
-    // Generators that have begun above all that was used begin anew, although nothing was open.
+    // Generators that began above all used time begin again, although no window was open.
     assert!(accepted.accepted(now + SECOND).era > accepted.era);
 }
 
-/// Horizons of another incarnation bind this one until they are taken back.
+/// Horizons of another incarnation bind this one until they are recalled.
 #[test]
-fn accepting_the_clock_takes_horizons_back() {
+fn accepting_the_clock_recalls_horizons() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
     for ledger in [open(), Ledger::begin(&facts(None))] {
@@ -182,7 +182,7 @@ fn accepting_the_clock_takes_horizons_back() {
         assert!(!accepted.is_open() && accepted.era > bound.era);
         assert_eq!(accepted.having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON);
     }
-    // Another one's is below this one's, and binds all the same.
+    // The other incarnation's bound is lower than this one's, and still binds.
     others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
     assert_eq!(open().binding().having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON + SECOND);
     let own = open().binding();
@@ -190,9 +190,9 @@ fn accepting_the_clock_takes_horizons_back() {
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
-/// Wherever horizons are asked for, what is granted is in the file and in the page as a bound.
+/// If sessions ask for horizons, granted time is a bound in the file and in the page.
 #[test]
-fn what_is_granted_binds_other_servers() {
+fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let until = |ledger: &Ledger| (ledger.horizons.bound.instant, ledger.horizons.bound.incarnation);
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
@@ -205,9 +205,9 @@ fn what_is_granted_binds_other_servers() {
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));
 }
 
-/// A horizon that is announced while no time is open binds servers, for a while at once, and no further than time was used.
+/// If no window is open, an announced horizon binds servers some seconds ahead at once, but no further than time was used.
 #[test]
-fn what_is_settled_is_bound() {
+fn an_announced_instant_binds_other_servers() {
     assert_eq!(open().settled(NOON + 1), (open(), NOON + 1));
     assert_eq!(open().settled(NOON + HOUR).1, NOON + AHEAD);
     let closed = Ledger::begin(&facts(Some(&file(of(ME, Used::before(NOON + HOUR)), None))));
@@ -222,7 +222,7 @@ fn what_is_settled_is_bound() {
 }
 
 #[test]
-fn starting_above() {
+fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
     assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
@@ -243,9 +243,9 @@ fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_a
     assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
 }
 
-/// Time that a sno goes back to is used, and no other time is in its window.
+/// Time that a sno goes back to counts as used, and its window contains no other time.
 #[test]
-fn going_back() {
+fn a_generator_goes_back_to_the_floor_at_most() {
     let ledger = open();
     let used = ledger.granted(NOON + 100 * SECOND, 1 << 40, NOON + 100 * SECOND + 1).unwrap();
     let now = NOON + 50 * SECOND;
@@ -257,7 +257,7 @@ fn going_back() {
     assert_eq!(used.gone_back(NOON - 2 * SECOND), Err(NOON - SECOND));
 }
 
-/// The property that a full set of gaps once broke: what a window holds, only this era has used.
+/// A full set of gaps once broke this property: only one era uses the time of a window.
 #[derive(Debug, Clone)]
 enum Step {
     Grant(i64),
@@ -285,7 +285,7 @@ proptest! {
     #[test]
     fn no_window_meets_time_that_another_era_has_used(steps in prop::collection::vec(any_step(), 1..80)) {
         let mut ledger = open();
-        // All windows that were handed out, with their eras; and what pages said.
+        // All granted windows with their eras, and the marks of pages.
         let era = |ledger: &Ledger| (ledger.me.start, ledger.era);
         let mut windows: Vec<((u32, u64), Window)> = vec![(era(&ledger), ledger.window)];
         let mut others: Vec<(i64, i64)> = vec![(i64::MIN, NOON - SECOND)];

@@ -10,7 +10,7 @@ fn fault(layout: &Layout, text: &str) -> TextFault {
 }
 
 #[test]
-fn malformed() {
+fn malformed_texts_are_refused_with_their_fault() {
     let [twitter, tsid, hex, base64id] =
         ["twitter", "tsid", "uniqueid", "base64id"].map(|name| built_in(name).unwrap());
     assert_eq!(fault(twitter, ""), TextFault::Length { found: 0, expected: 1 });
@@ -31,7 +31,7 @@ fn malformed() {
 }
 
 #[test]
-fn impossible() {
+fn ids_that_a_layout_cannot_have_are_refused() {
     for (layout, text) in
         [("twitter", "9223372036854775808"), ("si", "9007199254740992"), ("uniqueid", "0000000000000400")]
     {
@@ -43,7 +43,7 @@ fn impossible() {
 }
 
 #[test]
-fn lenient() {
+fn texts_may_differ_in_case_and_confusable_letters() {
     let tsid = built_in("tsid").unwrap();
     for text in ["0AWE5HZP3SKTK", "0awe5hzp3sktk", "OAWE5HZP3SKTK", "oawe5hzp3sktk"] {
         assert_eq!(tsid.parse(text), Ok(392311864492347219));

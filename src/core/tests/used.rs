@@ -1,9 +1,9 @@
-//! Used time: sets that only grow, whatever becomes of them.
+//! Used time: a set that only grows.
 
 use flake_core::ledger::used::{Free, MAX_GAPS, Used};
 use proptest::prelude::*;
 
-/// Instants are few, so that ends meet.
+/// There are few instants, so that the ends of sets often meet.
 const END: i64 = 60;
 
 fn any_gaps() -> impl Strategy<Value = Vec<Free>> {
@@ -51,7 +51,7 @@ fn a_clock_that_jumps_ahead_leaves_a_gap_that_nobody_has_accepted() {
     let accepted = used.accepting(20);
     assert_eq!((accepted.accepted_after(9), accepted.gaps()[0].accepted), (10, true));
     assert!(!used.accepting(30).gaps()[0].accepted, "it is over");
-    // IDs are made in accepted time, and leave what they have passed.
+    // IDs are made in accepted time. The time that they have passed is not accepted any more.
     assert_eq!(accepted.with(15, 20, 15).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [false, true]);
 }
 
@@ -74,7 +74,7 @@ fn a_window_ends_where_used_time_begins() {
     assert_eq!(used.around(25), (20, 40));
 }
 
-/// Gaps that are shorter than the used time since are forgotten: other gaps are not time that has passed.
+/// A gap that is shorter than the used time since is forgotten. Other gaps do not count as passed time.
 #[test]
 fn gaps_are_forgotten_after_as_much_used_time() {
     let used = Used::before(0).with(10, 20, 10);
@@ -87,9 +87,9 @@ fn gaps_are_forgotten_after_as_much_used_time() {
     assert_eq!(jumped.forgetting(43, 0).gaps(), [gap(0, 10), gap(13, 40)], "the clock has jumped twice");
 }
 
-/// Where there is no room for a gap, the shortest goes; the one before all used time and the one that the clock is in stay.
+/// If there are too many gaps, the shortest goes. The one before all used time stays, and so does the one around the clock.
 #[test]
-fn the_present_gap_has_a_place() {
+fn the_gap_around_the_clock_is_kept() {
     for becomes_shorter in [false, true] {
         let mut used = Used::NONE;
         for at in 0..40 {
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_used_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
+    fn used_time_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
         let to = from + length;
         let with = one.with(from, to, now);
         let (later, accepting, forgetting) = (one.later(by), one.accepting(now), one.forgetting(now, by));
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_given_back_is_free_and_nothing_else(one in any_used(), from in 0..END, length in 0..9i64) {
+    fn only_time_that_is_given_back_becomes_free(one in any_used(), from in 0..END, length in 0..9i64) {
         let to = from + length;
         let without = one.without(from, to);
         for instant in instants() {
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn questions_are_answered_instant_by_instant(one in any_used(), other in any_used(), from in 0..END, length in 0..9i64) {
+    fn each_query_of_a_set_agrees_with_its_instants(one in any_used(), other in any_used(), from in 0..END, length in 0..9i64) {
         let to = from + length;
         prop_assert_eq!(one.touches(from, to), (from..to).any(|at| is_used(&one, at)));
         prop_assert_eq!(one.includes(from, to), (from..to).all(|at| is_used(&one, at)));

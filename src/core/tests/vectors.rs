@@ -1,4 +1,4 @@
-//! IDs of the original implementations: their numbers make the ID, and the ID reads as its numbers and its text.
+//! IDs of the original implementations: flake makes the ID from its numbers, and reads the numbers and the text from the ID.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 7] = [
 ];
 const DEFINITIONS: &str = include_str!("../../../tests/vectors/layouts.json");
 
-/// The layout of a vector: built in, built in with another epoch, or defined in layouts.json.
+/// The layout of a vector: a built-in one, a built-in one with another epoch, or one that is defined in layouts.json.
 fn layout_of(definitions: &HashMap<String, Definition>, name: &str, epoch_ms: i64) -> Layout {
     let epoch = Some(Timestamp::from_millisecond(epoch_ms).unwrap().to_string());
     match (built_in(name), definitions.get(name)) {
@@ -30,7 +30,7 @@ fn layout_of(definitions: &HashMap<String, Definition>, name: &str, epoch_ms: i6
 }
 
 #[test]
-fn originals() {
+fn ids_of_the_originals_are_read_and_made_alike() {
     let definitions: HashMap<String, Definition> = serde_json::from_str(DEFINITIONS).unwrap();
     for (file, text) in FILES {
         let mut lines = text.lines();

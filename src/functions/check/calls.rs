@@ -1,4 +1,4 @@
-//! Calls in the trees of expressions: their arguments, and the columns that these are.
+//! Calls in the trees of expressions: their arguments, and the columns that the arguments stand for.
 
 use flake_core::LONGEST_NAME;
 use pgrx::pg_sys::RTEKind;
@@ -8,13 +8,13 @@ use crate::postgres::node_tree::{Place, Tree};
 /// A table, and the number of a column.
 pub type Column = (u32, i16);
 
-/// The layout that a call without one means.
+/// The layout of a call that names none.
 pub const DEFAULT: &str = "twitter";
 
-/// How many queries a column is followed through; a recursive one refers to itself.
+/// Through how many queries a column is followed. A recursive query refers to itself.
 const DEEPEST: usize = 50;
 
-/// The column of a table or view that an expression is; `table` is the table of variables outside of queries.
+/// Returns the column of a table or view that an expression stands for. `table` is the table of variables outside of queries.
 pub fn column(tree: &Tree<'_>, at: Place, table: u32) -> Option<Column> {
     follow(tree, at, table, DEEPEST)
 }
@@ -47,7 +47,7 @@ fn follow(tree: &Tree<'_>, mut at: Place, table: u32, left: usize) -> Option<Col
     follow(tree, below, table, left)
 }
 
-/// The query around a place, so many levels up.
+/// Returns the query around a place, a number of levels up.
 fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
     std::iter::successors(Some(at), |&place| tree.above(place))
         .skip(1)
@@ -55,13 +55,13 @@ fn query(tree: &Tree<'_>, at: Place, levels: usize) -> Option<Place> {
         .nth(levels)
 }
 
-/// The expression that a query returns in a column.
+/// Returns the expression that a query returns in a column.
 fn output(tree: &Tree<'_>, query: Place, number: i16) -> Option<Place> {
     let target = tree.list(query, "targetList").find(|&target| tree.number(target, "resno") == Some(number))?;
     tree.field(target, "expr")
 }
 
-/// An argument of a call, by its number or by its name.
+/// Returns an argument of a call by its number or by its name.
 pub fn argument(tree: &Tree<'_>, call: Place, number: usize) -> Option<Place> {
     let (named, plain): (Vec<_>, Vec<_>) =
         tree.list(call, "args").partition(|&place| tree.text(place) == "NAMEDARGEXPR");
@@ -69,13 +69,13 @@ pub fn argument(tree: &Tree<'_>, call: Place, number: usize) -> Option<Place> {
     plain.get(number).copied().or_else(|| tree.field(named()?, "arg"))
 }
 
-/// The layout that a call names in an argument, or None if it is not a constant.
+/// Returns the layout that a call names in an argument, or None if that is not a constant.
 pub fn layout(tree: &Tree<'_>, call: Place, number: usize) -> Option<String> {
     let Some(mut at) = argument(tree, call, number) else { return Some(DEFAULT.to_owned()) };
     while tree.text(at) == "RELABELTYPE" {
         at = tree.field(at, "arg")?;
     }
-    // A text is behind its length of four bytes. A text that is longer than a name does not name a layout.
+    // A text follows its length of four bytes. If it is longer than a name can be, it does not name a layout.
     let name = tree.bytes(at)?.get(4..)?.to_vec();
     String::from_utf8(name).ok().filter(|name| name.len() <= LONGEST_NAME)
 }

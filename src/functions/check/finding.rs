@@ -4,7 +4,7 @@ use crate::error::Error;
 
 /// A row of flake_check without the name of the check.
 pub struct Finding {
-    /// Null if this session cannot tell.
+    /// NULL if this session cannot tell.
     pub ok: Option<bool>,
     pub detail: String,
     pub hint: Option<String>,

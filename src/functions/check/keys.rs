@@ -1,4 +1,4 @@
-//! The check of keys: a dump by a role that may not read their secrets has none.
+//! The check of keys: a dump by a role that may not read secrets lacks them.
 
 use super::finding::Finding;
 use crate::seal::{find, names};

@@ -1,4 +1,4 @@
-//! Checks of layouts: whether sessions have a share of them, and when they end.
+//! Checks of layouts: whether sessions have a share of them, and when their time ends.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const YEAR: i64 = DAY * 1461 / 4;
 /// A layout or sno, as a source of IDs.
 struct Source {
     ticks: Ticks,
-    /// The last tick up to which the order of IDs is the order of time.
+    /// The last tick up to which IDs sort by time.
     last_ordered: Option<u64>,
     share: Box<dyn Fn(Node, Slot) -> Result<Share, flake_core::Error>>,
 }
@@ -43,17 +43,17 @@ impl Source {
     }
 }
 
-/// A layout by which IDs can be made.
+/// A layout that can make IDs.
 struct Candidate {
     name: String,
-    /// An error if somebody has changed its definition.
+    /// An error if its definition was changed.
     source: Result<Source, Error>,
     is_custom: bool,
     is_in_use: bool,
 }
 
 impl Candidate {
-    /// Returns how many IDs a session can make in a second as whichever of these nodes makes the fewest.
+    /// Returns how many IDs a session can make in a second, on the one of these nodes that can make the fewest.
     fn rate(&self, nodes: &[Node], slot: Slot) -> Result<u128, Finding> {
         let source =
             self.source.as_ref().map_err(|error| Finding { detail: format!("{error}."), ..Finding::from(error) })?;
@@ -64,7 +64,7 @@ impl Candidate {
     }
 }
 
-/// All layouts by which IDs can be made in this database.
+/// All layouts that can make IDs in this database.
 pub struct Layouts(Vec<Candidate>);
 
 impl Layouts {
@@ -80,8 +80,8 @@ impl Layouts {
         Self(built_in.chain(snos).chain(custom).map(candidate).collect())
     }
 
-    /// Finds layouts in which a session has no share or a small one, with the settings in force or the ones that a restart would
-    /// put in force. A built-in layout that nothing uses need not have a share.
+    /// Finds layouts in which a session has no share or a small one, with the settings in force or with the settings after a
+    /// restart. A built-in layout that nothing uses need not have a share.
     pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
@@ -127,7 +127,7 @@ impl Layouts {
         Finding::fine("Every layout has a share for every session.")
     }
 
-    /// Layouts in use, the one that ends first before the others.
+    /// Lists layouts in use, beginning with the one that ends first.
     pub fn ends(&self, now: i64) -> Finding {
         let mut ends: Vec<_> = self
             .0
@@ -173,7 +173,7 @@ impl Layouts {
     }
 }
 
-/// Says when something is or was, in relation to now.
+/// Writes how long an instant is before or after now.
 fn relative(instant: i64, now: i64) -> String {
     let at = Timestamptz::from_instant(instant).to_text();
     match instant.saturating_sub(now) {
@@ -183,7 +183,7 @@ fn relative(instant: i64, now: i64) -> String {
     }
 }
 
-/// Returns the names of layouts that column defaults and generated columns of this database and generators of this session use.
+/// Returns the layouts that column defaults, generated columns of this database, and generators of this session use.
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
     let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();

@@ -1,4 +1,4 @@
-//! Checks of what the sessions share: the ledger, and the library that has made it.
+//! Checks of shared memory: the ledger, and the version of the library that has created it.
 
 use flake_core::ledger::state::Ledger;
 
@@ -6,10 +6,10 @@ use super::finding::Finding;
 use crate::ledger;
 use crate::postgres::timestamptz::Timestamptz;
 
-/// A mark is a few seconds ahead of the clock while IDs are made. In microseconds.
+/// By how many microseconds a mark may be ahead of the clock. While IDs are made, it is a few seconds ahead.
 const AHEAD: i64 = 10_000_000;
 
-/// Time ahead of the clock that has been used already, because the clock was ahead.
+/// Finds used time ahead of the clock, which shows that the clock was ahead.
 pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     if let Some(error) = ledger::file_error() {
         let Finding { ok, detail, hint } = Finding::from(&error);
@@ -47,7 +47,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     )
 }
 
-/// Whether what `pg_upgrade` takes along of this database's marks says as much as they do.
+/// Checks that the values which `pg_upgrade` keeps reach as far as this database's marks.
 pub fn upgrade() -> Finding {
     match ledger::reach() {
         Err(error) => Finding::from(&error),
@@ -63,7 +63,7 @@ pub fn upgrade() -> Finding {
     }
 }
 
-/// The memory that sessions share.
+/// Checks which version of the library has created the shared memory.
 pub fn library() -> Finding {
     match ledger::other_version() {
         Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),

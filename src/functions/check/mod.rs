@@ -1,5 +1,4 @@
-//! flake_check: the state of a server as an operator wants to know it before and after a change. It changes nothing, and every role
-//! may call it.
+//! flake_check: shows the state of a server before and after a change. It changes nothing, and every role may call it.
 
 pub(super) mod calls;
 mod finding;

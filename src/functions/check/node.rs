@@ -11,12 +11,12 @@ use crate::{ledger, settings};
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
 
-/// Returns what is wrong with these numbers, if anything is.
+/// Returns the error in these numbers, if there is one.
 pub fn fault((id, count): Pair) -> Option<Error> {
     Node::new(id, count).err().map(Error::from)
 }
 
-/// The default is right for a server that is alone, and for its standbys: a standby that is promoted continues with the number.
+/// The default is right for a single server and its standbys: a promoted standby continues with the number.
 pub fn node_number(node: Option<Pair>) -> Finding {
     let Some((id, count)) = node else {
         return Finding::unknown("This session does not know the number of this node.");
@@ -35,12 +35,12 @@ pub fn node_number(node: Option<Pair>) -> Finding {
     )
 }
 
-/// Returns what shows that other servers make IDs for the same data while this one does. Anybody may count them.
+/// Returns signs that other servers make IDs for the same data. Any role may count them.
 fn others() -> Vec<String> {
     let query = "
         SELECT pg_catalog.concat('logical replication slots: ', pg_catalog.count(*)) FROM pg_catalog.pg_replication_slots
-        WHERE slot_type OPERATOR(pg_catalog.=) 'logical'
-            AND plugin OPERATOR(pg_catalog.<>) 'pgrepack' -- of REPACK (CONCURRENTLY), since version 19
+        -- A physical slot, which a standby uses, has no plugin. REPACK (CONCURRENTLY) uses this one since version 19.
+        WHERE plugin OPERATOR(pg_catalog.<>) 'pgrepack'
         HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
         UNION ALL SELECT pg_catalog.concat('subscriptions: ', pg_catalog.count(s.oid)) FROM pg_catalog.pg_subscription s
         HAVING pg_catalog.count(s.oid) OPERATOR(pg_catalog.>) 0";
@@ -62,7 +62,7 @@ pub fn leases() -> Finding {
     }
 }
 
-/// Settings that wait for a restart, that are not valid, or that this session cannot see.
+/// Finds settings that wait for a restart, that are invalid, or that this session cannot see.
 pub fn node_settings(in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
     let this = in_force.map(|(id, count)| format!("this server is node {id} of {count}"));
     let Some((id, count)) = configured else {

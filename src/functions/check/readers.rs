@@ -1,5 +1,5 @@
-//! A check of the columns whose defaults make IDs: whether this database reads them by the same layout, and whether their type
-//! holds them. It reads the catalog only, and calls nothing.
+//! Checks that this database reads IDs by the layout that their column's default makes them of, and that types are large enough for
+//! them. It only reads the catalog and calls no function.
 
 #![allow(unsafe_code, reason = "reads what queries return")]
 
@@ -18,40 +18,40 @@ use crate::postgres::node_tree::{Place, Tree};
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
 
-/// How many findings are named.
+/// How many findings are listed.
 const MOST_NAMED: usize = 10;
 
-/// The functions that tell parts of an ID, their first argument. The text form of another layout is as good as any.
+/// Functions that decode their first argument. Text forms are left out, because every layout's text form is fine.
 const READERS: &[&str] =
     &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
-/// The functions that return bounds to compare IDs with.
+/// Functions that return bounds to compare IDs with.
 const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
 
-/// The name of the column $2 of a table, $1, and its type.
+/// The name and type of column $2 of table $1.
 const COLUMN: &CStr = c"
     SELECT pg_catalog.convert_to(
                pg_catalog.pg_describe_object('pg_catalog.pg_class'::pg_catalog.regclass, attrelid, attnum),
                pg_catalog.getdatabaseencoding()), atttypid
     FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2";
 
-/// The columns that foreign keys refer to, and those that refer to them.
+/// The columns that foreign keys refer to, and the columns that refer to them.
 const FOREIGN_KEYS: &CStr = c"
     SELECT f.confrelid, f.confkey[n], f.conrelid, f.conkey[n]
     FROM pg_catalog.pg_constraint f, pg_catalog.generate_subscripts(f.confkey, 1) n
     WHERE f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0::pg_catalog.oid";
 
-/// The uses of layouts in the expressions of this database.
+/// How the expressions of this database use layouts.
 #[derive(Default)]
 pub struct Uses {
     /// Names of layouts in column defaults and generated columns.
     pub named: BTreeSet<String>,
-    /// Calls of `sno_next` there, by the number of their arguments.
+    /// Calls of `sno_next` in them, by the number of arguments.
     pub snos: BTreeSet<usize>,
-    /// Columns whose default makes IDs, with the layout.
+    /// Columns whose default makes IDs, and the layout.
     made: BTreeMap<Column, String>,
-    /// Columns that are read, by which layouts, in which objects.
+    /// Columns that are read, with the layouts and the objects that read them.
     read: BTreeMap<Column, BTreeSet<(String, String)>>,
-    /// The faults of these reads, in sentences.
+    /// Faults of these reads, as sentences.
     wrong: BTreeSet<String>,
     /// How many expressions were too long to be read.
     unread: usize,
@@ -68,7 +68,7 @@ impl Uses {
         uses
     }
 
-    /// Columns that are read by another layout than the one that their default makes IDs of, or are too small for it.
+    /// Reports columns that are read by another layout than the one of their default, or that are too small for it.
     pub fn readers(self) -> Finding {
         if self.wrong.is_empty() {
             let unread = match self.unread {
@@ -89,12 +89,12 @@ impl Uses {
 
 struct Catalog<'a> {
     queries: &'a Queries,
-    /// The names of flake's functions, by their OIDs.
+    /// The names of flake's functions by their OIDs.
     functions: HashMap<u32, String>,
 }
 
 impl Catalog<'_> {
-    /// Looks at each expression that calls flake.
+    /// Reads each expression that calls flake.
     fn look(&self, uses: &mut Uses, flake: Extension) {
         each_expression(self.queries, flake, |Expression { object, tree, table, column }| {
             let Some(tree) = tree else {
@@ -122,7 +122,7 @@ impl Catalog<'_> {
         self.follow_foreign_keys(uses);
     }
 
-    /// Compares each column whose default makes IDs with what reads it.
+    /// Compares each column whose default makes IDs with the calls that read it.
     fn compare(&self, uses: &mut Uses) {
         for (column, of) in &uses.made {
             let Some((name, bits)) = self.column(*column) else { continue };
@@ -141,7 +141,7 @@ impl Catalog<'_> {
         }
     }
 
-    /// Looks at the columns that refer to one whose default makes IDs.
+    /// Checks the columns that refer to a column whose default makes IDs.
     fn follow_foreign_keys(&self, uses: &mut Uses) {
         self.queries.each::<4>(FOREIGN_KEYS, &[], |row| {
             check_for_interrupts!();
@@ -157,7 +157,7 @@ impl Catalog<'_> {
         });
     }
 
-    /// The name of a column, and how many bits of an integer its type holds.
+    /// Returns the name of a column, and how many bits an integer of its type has.
     fn column(&self, (table, number): Column) -> Option<(String, u32)> {
         let parameters =
             [(pg_sys::OIDOID, pg_sys::Oid::from(table).into()), (pg_sys::INT2OID, pg_sys::Datum::from(number))];
@@ -178,7 +178,7 @@ impl Catalog<'_> {
     }
 }
 
-/// The column whose IDs a call reads, or returns a bound of, and the layout by which it does.
+/// Returns the column that a call reads or returns a bound for, and the layout by which it does so.
 fn read(tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Option<(Column, String)> {
     let id = if BOUNDS.contains(&name) {
         let comparison = tree.above(call).filter(|&above| tree.text(above) == "OPEXPR");
@@ -192,7 +192,7 @@ fn read(tree: &Tree<'_>, call: Place, name: &str, table: u32) -> Option<(Column,
     column(tree, id?, table).zip(by)
 }
 
-/// The number of the argument that names the layout.
+/// Returns the number of the argument that names the layout.
 fn named_by(function: &str) -> Option<usize> {
     match function {
         "flake_next" | "flake_batch" => Some(0),

@@ -8,9 +8,10 @@ use crate::error::Obstacle;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::role::act_as;
 
-/// The names and the expressions of the CHECKs that are of the key alone, in all tables that are converted with it, and of its domain,
-/// the name by which these call it, and the owner of the table or the domain. Since version 18, some are not enforced. A CHECK that
-/// calls functions of users is left out: they may do anything, and may need the search_path of the role that inserts rows.
+/// The CHECKs that concern the key alone, in all tables that are converted with it, and the CHECKs of its domain: their names and
+/// expressions, the name by which they refer to the key, and the owner of the table or domain. Since version 18, some are not
+/// enforced. A CHECK that calls a user's function is left out: the function may do anything, and may need the search_path of the
+/// inserting role.
 const CHECKS: &str = "
     , domains(oid) AS (
         SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) $1 AND attnum OPERATOR(pg_catalog.=) $2
@@ -41,7 +42,7 @@ pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Res
     for row in qualified(|| rows(client, query, &[key.oid.into(), key.number.into()]))? {
         let [Some(name), Some(expression), Some(of), Some(owner)] = &row[..] else { continue };
         let query = [b"SELECT ", &expression[..], b" FROM (SELECT $1) id(", &of[..], b")"].concat();
-        // PostgreSQL's own functions can do much too, such as query_to_xml.
+        // PostgreSQL's own functions can also do much, such as query_to_xml, so the owner's rights apply.
         let owner = to_utf8_lossy(owner).parse::<u32>().unwrap_or_default().into();
         let holds = qualified(|| {
             act_as(owner, || client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))

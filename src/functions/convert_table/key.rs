@@ -1,4 +1,4 @@
-//! The key of a table as the catalog has it, and what keeps it from being converted.
+//! The key of a table, read from the catalog, and the reasons why it cannot be converted.
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
@@ -9,7 +9,7 @@ use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
 use crate::postgres::relation;
 
-/// All tables that are converted with one, $1, with their columns of the key's name and their defaults.
+/// All tables that are converted together with table $1, with their columns of the key's name and their defaults.
 pub const MEMBERS: &str = "
     WITH RECURSIVE below(oid) AS (
         SELECT $1
@@ -22,13 +22,13 @@ pub const MEMBERS: &str = "
         LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) c.oid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
     )";
 
-/// A table, $1.
+/// Table $1.
 const TABLE: &str = "
     SELECT ARRAY[c.oid::pg_catalog.regclass::pg_catalog.text, c.relkind::pg_catalog.text, c.relpersistence::pg_catalog.text,
                  c.relispartition::pg_catalog.text, pg_catalog.pg_has_role(c.relowner, 'USAGE')::pg_catalog.text]
     FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1";
 
-/// The columns of the primary key of a table, $1, and whether the default calls a function of an extension, $2.
+/// The columns of the primary key of table $1, and whether the default calls a function of extension $2.
 const KEY: &str = "
     SELECT ARRAY[pg_catalog.quote_ident(a.attname), a.attnum::pg_catalog.text, a.atttypid::pg_catalog.text,
                  pg_catalog.format_type(a.atttypid, NULL), a.attidentity::pg_catalog.text, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
@@ -45,7 +45,7 @@ const KEY: &str = "
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid OPERATOR(pg_catalog.=) a.attrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum
     WHERE k.conrelid OPERATOR(pg_catalog.=) $1 AND k.contype OPERATOR(pg_catalog.=) 'p'";
 
-/// The columns that refer to the key, or to a column that does, and their types.
+/// The columns that refer to the key, or to a column that does, with their types.
 const REFERENCES: &str = "
     WITH RECURSIVE referring(relation, number) AS (
         SELECT $1, $2
@@ -58,7 +58,8 @@ const REFERENCES: &str = "
     SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
     FROM referring r JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) r.relation AND a.attnum OPERATOR(pg_catalog.=) r.number";
 
-/// Columns of the caller's in the table's schema, without a foreign key, whose names look as if they referred to the key, and their types.
+/// Columns in the table's schema that look by their name as if they referred to the key, without a foreign key, with their types.
+/// They belong to the caller.
 const LOOKALIKES: &str = "
     SELECT ARRAY[pg_catalog.concat(a.attrelid::pg_catalog.regclass, '.', pg_catalog.quote_ident(a.attname)), a.atttypid::pg_catalog.text]
     FROM pg_catalog.pg_class t JOIN pg_catalog.pg_attribute k ON k.attrelid OPERATOR(pg_catalog.=) t.oid AND k.attnum OPERATOR(pg_catalog.=) $2
@@ -72,7 +73,7 @@ const LOOKALIKES: &str = "
         SELECT FROM pg_catalog.pg_constraint f WHERE f.conrelid OPERATOR(pg_catalog.=) a.attrelid
           AND f.contype OPERATOR(pg_catalog.=) 'f' AND a.attnum OPERATOR(pg_catalog.=) ANY (f.conkey))";
 
-/// The tables whose greatest key no index can find.
+/// The tables in which no index can find the greatest key.
 const WITHOUT_INDEX: &str = "
     SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m
     WHERE m.relkind OPERATOR(pg_catalog.<>) 'p' AND NOT EXISTS (
@@ -81,12 +82,12 @@ const WITHOUT_INDEX: &str = "
         WHERE i.indrelid OPERATOR(pg_catalog.=) m.oid AND i.indkey[0] OPERATOR(pg_catalog.=) m.attnum AND i.indisvalid
           AND i.indpred IS NULL AND am.amname OPERATOR(pg_catalog.=) 'btree')";
 
-/// The tables whose default an ALTER TABLE of the one above could not bring back.
+/// The tables whose default could not be restored by an ALTER TABLE of their parent.
 const WITH_OTHER_DEFAULT: &str = "
     SELECT ARRAY[m.oid::pg_catalog.regclass::pg_catalog.text] FROM members m, members t
     WHERE t.oid OPERATOR(pg_catalog.=) $1 AND m.expression IS DISTINCT FROM t.expression";
 
-/// A key that can be converted. Its names are qualified, and in the database's encoding, because statements contain them.
+/// A key that can be converted. Its names are qualified and in the database's encoding, because they become part of statements.
 pub struct Key {
     pub oid: pg_sys::Oid,
     pub table: Vec<u8>,
@@ -97,7 +98,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Reads the catalog as it is now, or raises what keeps the key from being converted.
+    /// Reads the catalog as it is now. Raises an error if the key cannot be converted.
     pub fn of(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
         qualified(|| Self::read(client, table, flake))
     }
@@ -172,7 +173,7 @@ impl Key {
     }
 }
 
-/// The columns of these that IDs do not fit into; their second text is their type.
+/// Returns the columns that IDs do not fit into; the second text of each is its type.
 fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
     columns.retain(|column| {
         let of = column.get(1).and_then(|of| to_utf8_lossy(of.as_ref()?).parse::<u32>().ok());
@@ -181,13 +182,13 @@ fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
     columns
 }
 
-/// Columns that are too small for IDs, and may refer to the key without a foreign key.
+/// Returns columns that are too small for IDs and may refer to the key without a foreign key.
 pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<String>, SpiError> {
     let columns = qualified(|| rows(client, LOOKALIKES, &[key.oid.into(), key.number.into()]))?;
     Ok(names(narrow(columns)))
 }
 
-/// A query has returned other columns than it has.
+/// Raises an error: a query has returned other columns than expected.
 fn unread() -> ! {
     pgrx::error!("could not read the catalog")
 }

@@ -1,8 +1,8 @@
-//! flake_convert switches a table whose keys are numbers to IDs of a layout.
+//! flake_convert switches a table with numeric keys to IDs of a layout.
 //!
-//! It only changes the default of the key, so it is fast whatever the table's size. The danger is a key above the next ID: rows would
-//! no longer be in the order of their keys, and a key could be made twice. So it proves under the table's lock that all keys are below
-//! the next ID. It looks before it takes the lock as well, because finding the greatest key can take long.
+//! It only changes the default of the key, so it is fast whatever the table's size. The danger is a key above the next ID: rows
+//! would no longer be in the order of their keys, and a key could be made twice. So the function proves, under the table's lock,
+//! that all keys are below the next ID. It does the same before it takes the lock, because finding the greatest key can take long.
 #![allow(unsafe_code, reason = "makes a row")]
 
 mod constraints;
@@ -37,10 +37,10 @@ use crate::session::next_id;
 use crate::session::stores::LAYOUTS;
 
 entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
-    // SAFETY: nothing is borrowed that an error could leave behind.
+    // SAFETY: nothing is borrowed that an error could leave borrowed.
     unsafe {
         pg_sys::panic::pgrx_extern_c_guard(|| {
-            // A misspelt to_regclass(…) must not pass for a table that was converted.
+            // A misspelled to_regclass(…) is NULL, and must not look like a converted table.
             if let Some(number) = call.first_null() {
                 let why = "There is no table to convert, or no layout to convert it to.";
                 raise(Error::NullArgument { name: ["relation", "layout"][number], why });
@@ -58,7 +58,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
         let key = Key::of(client, table, flake)?;
         let name = to_utf8_lossy(&key.table).into_owned();
         check(&name, layout);
-        // To find the greatest key can take long where many rows were deleted. Nobody waits for it yet.
+        // If many rows were deleted, it takes long to find the greatest key. No session waits for the lock yet.
         let first = floor(&name, layout);
         require_below(client, &key, layout, first, i64::MIN)?;
         require_allowed(client, &key, first)?;
@@ -74,7 +74,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
         Ok::<_, SpiError>((first, undo))
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));
-    // A text has the form of a bytea.
+    // A text is stored like a bytea.
     let columns = [first.into_datum(), undo.as_slice().into_datum()];
     // SAFETY: the columns have these types, and flake_convert caches nothing else.
     let row = unsafe { row(call, [pg_sys::INT8OID, pg_sys::TEXTOID], columns) };
@@ -84,7 +84,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
 const SCHEMA: &str =
     "SELECT ARRAY[pg_catalog.quote_ident(nspname)] FROM pg_catalog.pg_namespace WHERE oid OPERATOR(pg_catalog.=) $1";
 
-/// Checks the conditions that do not depend on the contents of the table.
+/// Checks the conditions that do not depend on the rows of the table.
 fn check(table: &str, layout: &Layout) {
     if layout.has_tag() {
         refuse(table, Obstacle::Tag { layout: layout.name().to_owned() });
@@ -97,7 +97,7 @@ fn check(table: &str, layout: &Layout) {
     }
 }
 
-/// Warns of columns that could refer to the key without a foreign key.
+/// Warns of columns that may refer to the key without a foreign key.
 fn warn_of(table: &str, columns: &[String]) {
     const SHOWN: usize = 10;
     if !columns.is_empty() {
@@ -112,7 +112,7 @@ fn warn_of(table: &str, columns: &[String]) {
     }
 }
 
-/// Makes an ID; returns the smallest one that may be made from then on.
+/// Makes an ID. Returns the smallest ID that may be made from then on.
 fn floor(table: &str, layout: &Layout) -> i64 {
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), rand::random).or_raise();
     match layout.floor(id) {
@@ -123,7 +123,7 @@ fn floor(table: &str, layout: &Layout) -> i64 {
     }
 }
 
-/// Raises an error if a key is not below the first ID; looks at those from a number on.
+/// Raises an error if a key is not below the first ID. Checks the keys from a number on.
 fn require_below(
     client: &mut SpiClient<'_>,
     key: &Key,
@@ -134,7 +134,7 @@ fn require_below(
     let (table, column) = (&key.table[..], &key.column[..]);
     let query =
         [b"SELECT pg_catalog.max(", column, b") FROM ", table, b" WHERE ", column, b" OPERATOR(pg_catalog.>=) $1"];
-    // Where a policy would hide rows, this raises an error.
+    // If a policy hid rows, this would raise an error.
     let greatest = local_settings::with(&[(c"row_security", c"off")], || {
         client.update(&command(query.concat()), None, &[from.into()])?.first().get::<i64>(1)
     })?;

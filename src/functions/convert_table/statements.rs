@@ -1,4 +1,4 @@
-//! Statements and queries in the database's encoding, whatever names contain.
+//! Runs statements and queries in the database's encoding, whatever names contain.
 
 use std::ffi::CString;
 
@@ -12,22 +12,23 @@ use crate::postgres::local_settings;
 /// A row of texts.
 pub type Texts = Vec<Option<Vec<u8>>>;
 
-/// Acts where nothing is on the search_path, so that names are shown with their schemas.
+/// Calls `act` with an empty search_path, so that PostgreSQL shows names with their schemas.
 pub fn qualified<R>(act: impl FnOnce() -> R) -> R {
     local_settings::with(&[(c"search_path", c"pg_catalog, pg_temp")], act)
 }
 
-/// A statement in the database's encoding.
+/// Returns a statement in the database's encoding.
 pub fn command(text: Vec<u8>) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Runs a statement, with the settings of the caller.
+/// Runs a statement with the settings of the caller.
 pub fn run(client: &mut SpiClient<'_>, text: Vec<u8>) -> Result<(), SpiError> {
     client.update(&command(text), None, &[]).map(drop)
 }
 
-/// Rows of texts, in bytes of the database's encoding, of a query that returns arrays of text. It sees what was committed by now.
+/// Runs a query that returns arrays of text. Returns its rows as bytes in the database's encoding. It sees everything committed so
+/// far.
 pub fn rows(
     client: &mut SpiClient<'_>,
     query: impl AsRef<[u8]>,
@@ -43,7 +44,7 @@ pub fn rows(
     .collect()
 }
 
-/// The first texts of rows, in order, to be shown.
+/// Returns the first text of each row.
 pub fn names(rows: Vec<Texts>) -> Vec<String> {
     let mut names: Vec<_> =
         rows.iter().filter_map(|row| Some(to_utf8_lossy(row.first()?.as_ref()?).into_owned())).collect();

@@ -1,11 +1,11 @@
-//! The statement that switches the default of a key, and the one that brings the old one back.
+//! The statement that switches the default of a key, and the statement that undoes this.
 
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::key::Key;
 use super::statements::{qualified, rows, run};
 
-/// The sequence of an identity column, $1 and $2, and the beginning of a clause with its options.
+/// The sequence of the identity column ($1, $2), and the beginning of a clause with its options.
 const SEQUENCE: &str = "
     SELECT ARRAY[s.seqrelid::pg_catalog.regclass::pg_catalog.text,
         pg_catalog.concat('GENERATED ', CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, ' AS IDENTITY (SEQUENCE NAME ',
@@ -19,7 +19,7 @@ const SEQUENCE: &str = "
     JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) d.objid
     WHERE a.attrelid OPERATOR(pg_catalog.=) $1 AND a.attnum OPERATOR(pg_catalog.=) $2";
 
-/// The number that a sequence q returns next, and the end of that clause; at the end of a sequence, the last number again.
+/// The next number of sequence q, and the end of the clause. A sequence that has ended repeats its last number.
 const NEXT: &str = "
     SELECT ARRAY[pg_catalog.concat(CASE
         WHEN NOT q.is_called THEN q.last_value
@@ -29,7 +29,7 @@ const NEXT: &str = "
     FROM pg_catalog.pg_sequence s JOIN q ON s.seqrelid OPERATOR(pg_catalog.=) q.tableoid
     CROSS JOIN LATERAL (SELECT q.last_value::pg_catalog.numeric OPERATOR(pg_catalog.+) s.seqincrement) n(next)";
 
-/// Gives a key another default; returns the statement that brings the old one back.
+/// Gives a key another default. Returns the statement that restores the old one.
 pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<Vec<u8>, SpiError> {
     let column = [b"ALTER COLUMN ", &key.column[..]].concat();
     let alter = [b"ALTER TABLE ", &key.table[..], b" ", &column].concat();
@@ -48,7 +48,7 @@ pub fn switch(client: &mut SpiClient<'_>, key: &Key, default: &[u8]) -> Result<V
     Ok(undo)
 }
 
-/// The clause that makes an identity column of the same kind, whose sequence continues where the current one is.
+/// Returns the clause that makes the same kind of identity column, whose sequence continues where the current one is.
 fn identity(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<u8>, SpiError> {
     let found = qualified(|| rows(client, SEQUENCE, &[key.oid.into(), key.number.into()]))?;
     let Some([Some(name), Some(clause)]) = found.first().map(|row| &row[..]) else {

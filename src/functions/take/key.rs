@@ -1,4 +1,4 @@
-//! The key of a table, by which its rows are taken: the column whose default makes its IDs.
+//! The key of a table for flake_take: the column whose default makes IDs.
 #![allow(unsafe_code, reason = "reads what a query returns")]
 
 use std::ffi::CStr;
@@ -11,8 +11,8 @@ use crate::postgres::node_tree::{LONGEST, Tree};
 use crate::postgres::queries::{Queries, bytes};
 use crate::postgres::relation;
 
-/// The defaults of the column $2 of a table, $1, in whatever its rows are inserted through, in bytes of the database's encoding: in its
-/// partitions and children, and in what it is a partition of. NULL stands for one that is longer than $3.
+/// The defaults of column $2 of table $1 in all relations that rows are inserted through: its partitions and children, and the
+/// tables that it is a partition of. They are bytes in the database's encoding; NULL stands for a default that is longer than $3.
 const DEFAULTS: &CStr = c"
     WITH RECURSIVE below(oid) AS (
         SELECT $1 UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN below ON i.inhparent OPERATOR(pg_catalog.=) below.oid
@@ -28,16 +28,16 @@ const DEFAULTS: &CStr = c"
 
 #[derive(PartialEq, Eq)]
 pub struct Key {
-    /// Quoted, in the encoding of the database.
+    /// The quoted name, in the encoding of the database.
     pub column: Vec<u8>,
-    /// bigint or sno, also where the column is of a domain of these.
+    /// bigint or sno, even if the column's type is a domain over it.
     pub kind: pg_sys::Oid,
     /// The layout of its IDs, or None for snos.
     pub layout: Option<String>,
 }
 
-/// Returns the key of a table, which is locked, or None if no column is one, or several are, or if rows are inserted through a relation
-/// that may make IDs of another layout than the horizon is compared with.
+/// Returns the key of a locked table. Returns None if no column or more than one is a key, or if rows are inserted through a
+/// relation that may make IDs of another layout than the one that the horizon is compared with.
 pub fn find(queries: &Queries, flake: Extension, table: pg_sys::Oid) -> Option<Key> {
     let mut keys = relation::indexed_defaults(table).into_iter().filter_map(|(column, default)| {
         let layout = made_by(flake, &default)?;
@@ -69,7 +69,8 @@ fn is_mixed(queries: &Queries, flake: Extension, table: pg_sys::Oid, column: i16
     is_mixed
 }
 
-/// The layout of the IDs that a default makes, which is `Some(None)` for snos, or None if it makes no IDs or the layout is unknown.
+/// Returns the layout of the IDs that a default makes, `Some(None)` for snos. Returns None if it makes no IDs, or if the layout is
+/// unknown.
 fn made_by(flake: Extension, default: &str) -> Option<Option<String>> {
     if default.len() > LONGEST {
         return None;
@@ -77,7 +78,7 @@ fn made_by(flake: Extension, default: &str) -> Option<Option<String>> {
     <[_; 1]>::try_from(made(flake, &Tree::read(default))).ok().and_then(|[made]| made)
 }
 
-/// The layout of each call that makes IDs, which is `Some(None)` for snos, or None where the layout is unknown.
+/// Returns the layout of each call that makes IDs, `Some(None)` for snos, None if the layout is unknown.
 fn made(flake: Extension, tree: &Tree<'_>) -> Vec<Option<Option<String>>> {
     let calls = tree.nodes("FUNCEXPR").filter_map(|call| {
         match flake.name_of_function(tree.number::<u32>(call, "funcid")?.into())?.as_str() {

@@ -1,7 +1,7 @@
-//! flake_take: the next rows of a table, and the position of a consumer, which moves over them.
+//! flake_take: returns the next rows of a table, and moves a consumer's position over them.
 //!
-//! Everything is done by queries of the caller's. Each has a newer snapshot than the locks before it, so it sees the position
-//! that it waited for, and no table as it was before it was rewritten; horizon and rows are of one snapshot.
+//! All steps are queries of the caller. Each query takes its snapshot after the locks of the step before. So it sees the position
+//! that it has waited for, it never sees a table as it was before a rewrite, and the horizon and the rows come from one snapshot.
 #![allow(unsafe_code, reason = "a function of any type, with rows as PostgreSQL has them")]
 
 mod key;
@@ -25,8 +25,8 @@ use crate::postgres::queries::{Parameter, Queries, Row};
 use crate::postgres::result_set::ResultSet;
 use crate::postgres::{extension, local_settings, recovery, relation, transaction};
 
-/// Rows are read by the index of the key. A plan that is kept could be of a time when the table was empty. Where a child has no such
-/// index, its plan costs so much that PostgreSQL would compile it.
+/// Settings that make the query read by the index of the key. A kept plan could come from a time when the table was empty. A child
+/// without such an index makes the plan so expensive that PostgreSQL would compile it.
 const BY_INDEX: [(&CStr, &CStr); 3] = [(c"enable_seqscan", c"off"), (c"enable_bitmapscan", c"off"), (c"jit", c"off")];
 
 /// How much of a consumer's name an error shows, in bytes.
@@ -45,15 +45,15 @@ fn flake_take(
     if max_rows < 1 {
         raise(Error::BadMost { most: max_rows });
     }
-    // Horizons are returned there, but no position can be moved.
+    // A standby returns horizons, but cannot move a position.
     recovery::refuse(c"flake_take()");
     if transaction::has_one_snapshot() {
         raise(Error::TakeByOldSnapshot);
     }
-    // SAFETY: it looks at the node of the running call.
+    // SAFETY: this only reads the node of the running call.
     let row = unsafe { pg_sys::get_fn_expr_argtype((*call).flinfo, 0) };
     let table = table_of(row);
-    // SAFETY: it is declared to return a set of what its first argument is.
+    // SAFETY: the function is declared to return a set of its first argument's type.
     let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
     if !set.is_as_planned {
         raise(Error::OtherColumns { table: shown(table) });
@@ -66,7 +66,7 @@ fn flake_take(
         let take = Take { queries, flake, table, row, key, positions, consumer };
         take.check_positions();
         let texts = Texts::new(flake.schema, &take.key, table, positions).unwrap_or_else(|| take.refuse_position());
-        // Where there is nothing to take, nothing is locked, so no transaction ID is needed.
+        // If there is no row to take, nothing is locked, so the transaction needs no ID.
         if !take.look(&texts) {
             return;
         }
@@ -79,7 +79,7 @@ fn flake_take(
     });
 }
 
-/// The table whose rows are of a type, which is locked.
+/// Returns the table with this row type, and locks it.
 fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
     let Some(table) = relation::of_row_type(row) else { raise(Error::NoTable) };
     relation::lock_to_read(table);
@@ -92,12 +92,12 @@ fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
     table
 }
 
-/// One call. Its steps are in the order in which it takes them.
+/// One call. Its methods are in the order of its steps.
 struct Take<'a> {
     queries: &'a Queries,
     flake: Extension,
     table: pg_sys::Oid,
-    /// The type of its rows.
+    /// The row type of the table.
     row: pg_sys::Oid,
     key: Key,
     positions: pg_sys::Oid,
@@ -105,7 +105,7 @@ struct Take<'a> {
 }
 
 impl Take<'_> {
-    /// The parameters that all queries have first.
+    /// The first parameters of every query.
     fn of(&self) -> [Parameter; 2] {
         [(pg_sys::TEXTOID, datum(self.consumer)), (pg_sys::REGCLASSOID, datum(self.table))]
     }
@@ -148,16 +148,16 @@ impl Take<'_> {
         }
     }
 
-    /// Reads rows; returns the key of the last one.
+    /// Reads rows. Returns the key of the last one.
     fn read(&self, texts: &Texts, max_rows: i32, set: &mut ResultSet) -> Option<pg_sys::Datum> {
         let mut last = None;
         let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
-            // Other relations could have these names by now, in a schema that was renamed.
+            // After a schema was renamed, other relations could have these names.
             if types != [self.row, self.key.kind] {
                 raise(Error::NoTable);
             }
             for [row, _] in rows {
-                // SAFETY: as the types say.
+                // SAFETY: the values have these types.
                 row.iter().for_each(|row| unsafe { set.push(*row) });
             }
             last = rows.last().and_then(|[_, id]| *id).map(|id| self.queries.keep(self.key.kind, id));
@@ -176,7 +176,8 @@ impl Take<'_> {
         last
     }
 
-    /// Checks that the key, which was read before the relations were locked, is still the same: it may be one of another layout.
+    /// Checks that the key, which was read before the relations were locked, has not changed. It could now be the key of another
+    /// layout.
     fn check_key(&self, changes: u64) {
         if relation::changes() != changes && key::find(self.queries, self.flake, self.table).as_ref() != Some(&self.key)
         {
@@ -206,7 +207,7 @@ fn is_true(value: Option<pg_sys::Datum>) -> bool {
     value.is_some_and(|value| value.value() & 0xff != 0)
 }
 
-/// The name of a relation in an error.
+/// Returns the name of a relation for an error message.
 fn shown(relation: pg_sys::Oid) -> String {
     to_utf8_lossy(&relation::quoted_name(relation).unwrap_or_else(|| relation.to_u32().to_string().into_bytes()))
         .into_owned()

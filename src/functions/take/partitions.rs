@@ -1,5 +1,5 @@
-//! The partitions and children of a table that a snapshot sees, and a plan may not know yet: a commit is visible before its
-//! invalidation messages are sent, and where they arrive while PostgreSQL makes its list of partitions, the list still lacks one.
+//! The partitions and children of a table that a snapshot sees and a plan may lack. A commit is visible before its invalidation
+//! messages are sent. If a message arrives while PostgreSQL builds its list of partitions, the list may still lack one.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -9,9 +9,9 @@ use pgrx::pg_sys;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
-/// Most tables have none: they take no recursive query, whose hash table is not cheap.
+/// Most tables have none, so this cheap query saves them the recursive one, whose hash table is not cheap.
 const HAS_ANY: &CStr = c"SELECT FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) $1 LIMIT 1";
-/// Each once, however many parents it has. OFFSET 0 lets the index of parents find them.
+/// Returns each relation once, however many parents it has. OFFSET 0 makes PostgreSQL use the index of parents.
 const BELOW: &CStr = c"
     WITH RECURSIVE below(oid) AS (
         SELECT $1 UNION SELECT i.inhrelid FROM below, LATERAL (
@@ -21,7 +21,7 @@ const BELOW: &CStr = c"
 
 pub struct Partitions {
     table: pg_sys::Oid,
-    /// Relations that a plan lacked: if the next one lacks them too, the query does not need their rows.
+    /// Relations that the last plan lacked. If the next plan lacks them too, the query does not need their rows.
     lacked: HashSet<pg_sys::Oid>,
 }
 
@@ -30,7 +30,7 @@ impl Partitions {
         Self { table, lacked: HashSet::new() }
     }
 
-    /// Returns whether a plan has all of them. If not, the next one has: it is made of the catalog, and waits for their locks.
+    /// Returns whether a plan has all of them. If not, the next plan will: it is built from the catalog, and waits for their locks.
     pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
         let table = [(pg_sys::OIDOID, self.table.into())];
         if queries.execute::<0>(HAS_ANY, &table).1 == 0 {

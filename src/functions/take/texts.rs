@@ -8,13 +8,13 @@ use pgrx::spi::quote_literal;
 use super::key::Key;
 use crate::postgres::relation;
 
-/// $1 is the consumer, $2 the table. All names are qualified, because the caller's search_path is in force.
+/// $1 is the consumer, $2 the table. Every name is qualified, because the caller's search_path is in force.
 pub struct Texts {
-    /// Whether the position is ahead of the clock and of the horizon, which can go back a little; and whether a row is between
-    /// position and horizon.
+    /// Returns whether the position is ahead of the clock and of the horizon, which can go back a little, and whether there is a
+    /// row between the position and the horizon.
     pub look: CString,
     pub lock: CString,
-    /// The rows and their keys, $3 at most, and those with the key of the last one: the position moves over them too.
+    /// Returns rows and keys, $3 at most, and in addition all rows with the last key, because the position moves over them too.
     pub rows: CString,
     /// Moves the position to $3.
     pub advance: CString,
@@ -25,7 +25,7 @@ const LOOK: &str = "
            EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
     FROM {positions} p WHERE {of}";
 const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
-/// Without the first cast, a column could capture the name of the whole row.
+/// The cast comes first because a column could otherwise capture the name of the whole row.
 const ROWS: &str = "
     SELECT (t.*)::{table}, t.{key}::{type} FROM {table} t
     WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
@@ -34,7 +34,7 @@ const ADVANCE: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
 
 const OF: &str = "p.name::pg_catalog.text OPERATOR(pg_catalog.=) $1 AND p.source OPERATOR(pg_catalog.=) $2";
 
-/// Parts of the queries above, which consist of the names below.
+/// Parts of the queries above. They contain the names below.
 const PARTS: [(&str, &str); 4] = [
     ("of", OF),
     ("bound", "{flake}.{min}({flake}.flake_horizon(){layout})"),
@@ -43,7 +43,7 @@ const PARTS: [(&str, &str); 4] = [
 ];
 
 impl Texts {
-    /// Returns none if a relation has been dropped.
+    /// Returns None if a relation has been dropped.
     pub fn new(schema: pg_sys::Oid, key: &Key, table: pg_sys::Oid, positions: pg_sys::Oid) -> Option<Self> {
         let flake = relation::quoted_schema(schema)?;
         let sno = [&flake[..], b".sno"].concat();
@@ -79,7 +79,7 @@ impl Texts {
     }
 }
 
-/// Fills names in a text, in the encoding of the database.
+/// Replaces the names in a text, in the encoding of the database.
 fn fill(template: &str, names: &[(&str, &[u8])]) -> Vec<u8> {
     let mut parts = template.split('{');
     let mut text = parts.next().unwrap_or_default().as_bytes().to_vec();

@@ -1,6 +1,5 @@
-//! The file in the data directory that keeps the marks of this server.
-//!
-//! pg_basebackup and pg_rewind copy it like any other file of the data directory.
+//! The file flake.mark in the data directory: the marks of this server. pg_basebackup and pg_rewind copy it like any other file of
+//! the data directory.
 
 use std::fs::{File, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,14 +13,14 @@ use crate::error::Error;
 // Server processes run in the data directory.
 const FILE: &str = "flake.mark";
 const NEW_FILE: &str = "flake.mark.new";
-/// How much of a file is read.
+/// How many bytes are read at most.
 const LONGEST: usize = SIZE + 1;
 
-/// Reads the file; none if there is none.
+/// Reads the file; None if it does not exist.
 pub fn read() -> Result<Option<Vec<u8>>, Error> {
     let read = || {
         let mut bytes = Vec::with_capacity(LONGEST);
-        // A byte more shows a file that is longer, or a device that never ends.
+        // Reading one byte more than the size detects a longer file, and stops at a device that never ends.
         File::open(FILE)?.take(LONGEST as u64).read_to_end(&mut bytes)?;
         Ok::<_, io::Error>(bytes)
     };
@@ -32,7 +31,7 @@ pub fn read() -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Writes one of the halves; returns false if there is no file.
+/// Writes one half and flushes it. Returns false if the file does not exist.
 pub fn write(half: usize, bytes: &[u8]) -> Result<bool, Error> {
     change(|file| {
         file.write_all_at(bytes, (half * HALF) as u64)?;
@@ -42,14 +41,14 @@ pub fn write(half: usize, bytes: &[u8]) -> Result<bool, Error> {
 
 /// Writes the exit note.
 pub fn note(bytes: &[u8; NOTE]) -> Result<(), Error> {
-    // A file that was cut off stays one.
+    // A file that was cut off must not be extended by the note.
     change(
         |file| if file.metadata()?.len() == SIZE as u64 { file.write_all_at(bytes, 2 * HALF as u64) } else { Ok(()) },
     )?;
     Ok(())
 }
 
-/// Acts on the file; returns false if there is none.
+/// Opens the file and calls `act`. Returns false if the file does not exist.
 fn change(act: impl FnOnce(File) -> io::Result<()>) -> Result<bool, Error> {
     match OpenOptions::new().write(true).open(FILE).and_then(act) {
         Ok(()) => Ok(true),
@@ -58,7 +57,7 @@ fn change(act: impl FnOnce(File) -> io::Result<()>) -> Result<bool, Error> {
     }
 }
 
-/// Writes a new file and renames it, so that it exists either whole or not at all.
+/// Writes a new file and renames it, so that the file is never half written.
 pub fn replace(bytes: &[u8]) -> Result<(), Error> {
     let replace = || {
         let mut file = File::create(NEW_FILE)?;
@@ -70,20 +69,20 @@ pub fn replace(bytes: &[u8]) -> Result<(), Error> {
         if is_fsync_on() { File::open(".")?.sync_all() } else { Ok(()) }
     };
     replace().map_err(|error| {
-        // A full disk may have left a part of it.
+        // A full disk may have left part of the new file.
         let _ = remove_file(NEW_FILE);
         file_error("write", &error)
     })
 }
 
-/// Returns what identifies this run of the operating system; none where it has no such thing.
+/// Returns an identifier of this run of the operating system, if the system has one.
 pub fn boot() -> Option<u64> {
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     (!id.is_empty()).then(|| xxhash_rust::xxh3::xxh3_64(&id))
 }
 
 fn file_error(operation: &'static str, error: &io::Error) -> Error {
-    // std appends the error's number.
+    // The standard library appends the error number, which PostgreSQL's messages do not have.
     let mut reason = error.to_string();
     reason.truncate(reason.find(" (os error").unwrap_or(reason.len()));
     Error::MarkFile { operation, reason, kind: error.kind() }

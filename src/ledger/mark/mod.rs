@@ -1,4 +1,4 @@
-//! Where marks are kept: in a file of the server, and in a page of each database.
+//! The two places of marks: a file for the server, and a page for each database.
 
 pub mod file;
 pub mod page;

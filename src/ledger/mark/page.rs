@@ -1,4 +1,5 @@
-//! The page of this session's database that keeps the marks of all nodes. It travels in the WAL with the data.
+//! The page with the marks of all nodes: the second page of the sequence flake_mark in this session's database. WAL carries it to
+//! other servers together with the data.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -15,13 +16,13 @@ use crate::postgres::{recovery, report};
 
 const EXTENSION: &CStr = c"flake";
 const SEQUENCE: &CStr = c"flake_mark";
-/// The sequence that repeats its last value.
+/// The sequence that has a copy of flake_mark's last value.
 const COPY: &CStr = c"flake_mark_until";
-/// A sequence's last value that is further ahead of the clock is not a mark: somebody has set it. In microseconds.
+/// How far ahead of the clock a sequence's last value can be a mark, in microseconds. A later value was set by somebody.
 const MAX_LAST_VALUE_AHEAD: i64 = 3_600_000_000;
 
 thread_local! {
-    /// Whether this session has said that it ignores the last value.
+    /// Whether this session has warned that it ignores the last value.
     static HAS_WARNED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -41,18 +42,18 @@ fn open() -> Result<SequencePage, Error> {
     if page.is_logged() { Ok(page) } else { Err(Error::MarkNotLogged) }
 }
 
-/// Keeps others from locking the page until the result is dropped, after waiting for those who have locked it. Where there is no
-/// page, whoever asks for time learns that.
+/// Opens the page's sequence, which waits for sessions that have locked it, and keeps it open until the result is dropped. If there
+/// is no page, the caller finds that out when it asks for time.
 pub fn hold() -> impl Sized {
     find()
 }
 
-/// Reads the page, and waits until what was read is on disk. Where there is no page, because pg_upgrade does not copy it, there
-/// is the sequence's last value.
+/// Reads the page, and waits until what was read is on disk. pg_upgrade does not copy the page; the sequence's last value then
+/// stands for it.
 pub fn read() -> Result<Page, Error> {
     let page = open()?;
     if let Some((bytes, lsn)) = page.read(attach()?.control.pages.buffer(recovery::database())) {
-        // Another session may have written it, and not flushed it yet.
+        // Another session may have written the page and not flushed the WAL yet.
         if !recovery::is_in_progress() {
             flush(lsn);
         }
@@ -70,13 +71,12 @@ pub fn read() -> Result<Page, Error> {
     Ok(Page { bytes: None, last_value: last_value(&page) })
 }
 
-/// Returns the instant that the next server learns where `pg_upgrade` leaves the page behind.
+/// Returns the instant that is known if pg_upgrade has left the page behind.
 fn last_value(page: &SequencePage) -> Option<i64> {
     page.last_values(COPY).into_iter().flatten().filter(|&value| is_sane(value)).max()
 }
 
-/// Returns the instant up to which the marks of this session's database reach, and the one that `pg_upgrade` takes along; none where
-/// there is no page.
+/// Returns the end of all time in this database's marks, and the instant that pg_upgrade would keep; None if there is no page.
 pub fn reach() -> Result<Option<(i64, Option<i64>)>, Error> {
     let page = open()?;
     let Some((bytes, _)) = page.read(attach()?.control.pages.buffer(recovery::database())) else { return Ok(None) };
@@ -88,7 +88,7 @@ fn is_sane(last_value: i64) -> bool {
     last_value <= clock::now().saturating_add(MAX_LAST_VALUE_AHEAD)
 }
 
-/// Has `change` decide while nobody else changes the page, and waits until the result is on disk.
+/// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk.
 pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
     let page = open()?;
     let last_value = last_value(&page);
@@ -96,7 +96,7 @@ pub fn change<R>(change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> 
         let last_value = last_value.filter(|_| bytes.is_none());
         match change(&Page { bytes, last_value }) {
             (Change::Keep, result) => (None, result),
-            // setval, by which pg_upgrade and replication set it elsewhere, refuses less.
+            // pg_upgrade and replication set the value by setval, which refuses values below 1.
             (Change::Write(bytes, last_value), result) => (Some((bytes, last_value.max(1))), result),
         }
     });

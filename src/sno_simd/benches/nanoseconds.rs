@@ -15,8 +15,8 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
     begin.elapsed().as_secs_f64() / TIMES as f64 * 1e9
 }
 
-/// Has a session of one server with default settings make IDs, while the clock moves fast enough that no share is used up:
-/// so many IDs in a millisecond.
+/// Makes IDs in a session of one server with default settings. The clock moves fast enough that the share is never used up: by a
+/// millisecond for so many IDs.
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
     let share = source.share(Node::new(0, 1).unwrap(), Slot::new(3, 122).unwrap()).unwrap();

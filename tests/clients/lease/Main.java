@@ -64,7 +64,7 @@ class Main {
             try {
                 System.in.readAllBytes();
             } catch (IOException ended) {
-                // It ends anyway.
+                // The process is ending anyway.
             }
             Runtime.getRuntime().halt(0);
         });
@@ -74,7 +74,7 @@ class Main {
             try {
                 for (int n = 0; n < 10; n++) made.append(ids.next()).append('\n');
             } catch (IllegalStateException none) {
-                made.append(("none " + none.getCause()).replace('\n', ' ')).append('\n');
+                made.append(("none " + System.currentTimeMillis() * 1000 + " " + none.getCause()).replace('\n', ' ')).append('\n');
             }
             say(made.toString());
         }

@@ -108,7 +108,7 @@ func load() {
 		for n := 0; n < 10; n++ {
 			id, err := ids.Next()
 			if err != nil {
-				made += strings.ReplaceAll(fmt.Sprint("none ", err), "\n", " ") + "\n"
+				made += strings.ReplaceAll(fmt.Sprint("none ", time.Now().UnixMicro(), " ", err), "\n", " ") + "\n"
 				break
 			}
 			made += fmt.Sprintln(id)

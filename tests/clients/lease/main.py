@@ -1,10 +1,12 @@
 """Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
-makes IDs until its input ends, and prints them with the windows that it was given, by psql. SIGUSR1 makes `load` fork; the child
-prints to a file of its own. SIGUSR2 sets its clock."""
+makes IDs until its input ends, and prints them with the windows that it was given, by psql or by the socket LESSOR. SIGUSR1 makes
+`load` fork; the child prints to a file of its own. SIGUSR2 sets its clock."""
 
+import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -45,12 +47,24 @@ def timed():
     print(best)
 
 
-def ask(layout, worker, until):
+def ask_socket(*arguments):
+    """The server of LESSOR answers with a row, or not at all."""
+    with socket.socket(socket.AF_UNIX) as lessor:
+        lessor.connect(os.environ["LESSOR"])
+        lessor.sendall(f"{json.dumps([os.getpid(), *arguments])}\n".encode())
+        return Row(*json.loads(lessor.makefile().readline()))
+
+
+def ask_psql(layout, worker, until):
     query = lease.QUERY % (f"'{layout}'", *("NULL" if value is None else value for value in (worker, until)))
     done = subprocess.run(["psql", "-XAtqc", query], check=False, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
-    row = Row(*(int(field or 0) for field in done.stdout.strip().split("|")))
+    return Row(*(int(field or 0) for field in done.stdout.strip().split("|")))
+
+
+def ask(*arguments):
+    row = (ask_socket if "LESSOR" in os.environ else ask_psql)(*arguments)
     if not row.wait:
         say([f"window {row.worker} {row.tick_from} {row.tick_until}"])
     return row
@@ -92,7 +106,7 @@ def load():
         try:
             say([ids.next() for _ in range(10)])
         except RuntimeError as problem:
-            say([f"none {problem.__cause__}".replace("\n", " ")])
+            say([f"none {time.time_ns() // 1000} {problem.__cause__}".replace("\n", " ")])
         time.sleep(0.02)
 
 

@@ -38,7 +38,7 @@ fn vectors() {
                 None
             }
             "answered" => {
-                window.answered(row(f[4..].iter().copied()), number(1), number(2), number(3));
+                let _ = window.answered(row(f[4..].iter().copied()), number(1), number(2), number(3));
                 None
             }
             "failed" => {
@@ -113,7 +113,7 @@ fn load() {
             match ids.next() {
                 Ok(id) => made += &format!("{id}\n"),
                 Err(problem) => {
-                    made += &format!("none {}\n", problem.replace('\n', " "));
+                    made += &format!("none {} {}\n", lease::wall(), problem.replace('\n', " "));
                     break;
                 }
             }

@@ -53,7 +53,7 @@ async function load() {
     try {
       for (let n = 0; n < 10; n++) made += `${await ids.next()}\n`;
     } catch (problem) {
-      made += `none ${(problem as Error).cause}`.replaceAll("\n", " ") + "\n";
+      made += `none ${Date.now() * 1000} ${(problem as Error).cause}`.replaceAll("\n", " ") + "\n";
     }
     say(made);
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,13 +1,15 @@
-"""Writes tests/vectors/lease.csv: what a client of leases makes and asks for, from definitions that no client is written by.
+"""Writes tests/vectors/lease.csv: what a lease client must make and ask for. The definitions here are independent of every
+client.
 
-The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or that of the last ID
-where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count."""
+The IDs of a client are the pairs (tick, n) in order. The next one has the tick of the server's clock, or the tick of the last ID
+where that is later, and the lowest n that is free there. It exists if the window has this tick and n is less than count. After
+a window that ends before the last ID does, the server's clock was ahead, and the pairs begin anew."""
 
 import random
 
 SECOND, HELD, LATE = 10**6, 5 * 10**6, 2 * 10**6
 START = 1_790_000_000 * SECOND
-# shift, count, epoch and length of a tick: twitter, few IDs in a tick, ticks of a second, IDs that are negative
+# Columns: shift, count, epoch, tick length. Rows: twitter, few IDs in a tick, ticks of a second, negative IDs.
 LAYOUTS = [
     (22, 4096, 1288834974657000, 1000),
     (12, 3, 1609459200000000, 1000),
@@ -29,7 +31,7 @@ class Client:
             row = [worker, start, end, self.shift, worker * self.count, self.count, self.epoch, self.length, now, until, 0]
         self.lines.append(f"answered,{sent},{came},{wall},{','.join(map(str, row))}")
         if wait:
-            self.due = came + wait
+            self.due = came + min(wait, HELD)
         elif came > sent + LATE:
             self.lose(came)
         else:
@@ -37,6 +39,8 @@ class Client:
                 self.chain = []
             self.chain.append({"worker": worker, "start": start, "end": end, "now": now, "came": came, "wall": wall})
             self.ask, self.due = (worker, until), sent + min(HELD, (until - now) // 2)
+            if all(tick >= end for tick, _ in self.used[-1:]):
+                self.used = []
 
     def lose(self, steady):
         self.ask, self.due = None, steady + SECOND
@@ -46,7 +50,7 @@ class Client:
         self.lose(steady)
 
     def leave_if_parted(self, steady, wall):
-        """Whether one of the two clocks has gone a second farther than the other since the last window came."""
+        """Drops the lease if one of the two clocks has advanced a second more than the other since the lease was granted."""
         gone = {wall - self.chain[-1]["wall"], steady - self.chain[-1]["came"]} if self.chain else {0}
         if max(gone) - min(gone) > SECOND:
             self.chain, self.ask, self.due = [], None, steady
@@ -78,7 +82,7 @@ class Client:
 
 
 class Story:
-    """A client, its two clocks, and a server whose clock goes as the client's steady one."""
+    """A client with its two clocks, and a server whose clock runs like the client's steady clock."""
 
     def __init__(self, layout, choose):
         self.client, self.choose = Client(layout), choose
@@ -89,7 +93,7 @@ class Story:
         self.steady, self.wall, self.server = self.steady + duration, self.wall + duration, self.server + duration
 
     def tick(self, instant):
-        """The first that begins at an instant or later."""
+        """Returns the first tick that begins at an instant or later."""
         return -(-(instant - self.client.epoch) // self.client.length)
 
     def grant(self, worker, instant, duration, network=20_000, gap=0):
@@ -138,7 +142,8 @@ class Story:
         elif kind == "late":
             self.renew(network=LATE + choose.choice([-2, 0, 2, 30 * SECOND]))
         elif kind == "wait":
-            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=choose.choice([1, 2 * SECOND]))
+            wait = choose.choice([1, 2 * SECOND, 63 * SECOND])
+            client.answered(self.steady, self.steady, self.wall, 0, 0, 0, self.server, 0, wait=wait)
         elif kind == "failed":
             client.failed(self.steady)
         elif kind == "stop":
@@ -150,7 +155,7 @@ class Story:
 
 
 def set_back(story):
-    """The server's clock, between an ID and a renewal."""
+    """Sets the server's clock back between an ID and a renewal."""
     story.new()
     story.ids()
     story.server -= SECOND
@@ -158,8 +163,19 @@ def set_back(story):
     story.ids()
 
 
+def corrected(story):
+    """The server's clock was an hour ahead."""
+    story.new()
+    story.ids()
+    story.server -= 3600 * SECOND
+    story.new()
+    story.ids()
+    story.renew()
+    story.ids()
+
+
 def used_to_the_end(story):
-    """IDs of the last tick of a window, and none of the next one."""
+    """Uses all IDs of the last tick of a lease, and makes none of the next tick."""
     story.new()
     for tick in story.end - 1, story.end:
         story.pass_time(tick * story.client.length + story.client.epoch - story.client.server_time(story.steady))
@@ -168,7 +184,7 @@ def used_to_the_end(story):
 
 def lines():
     choose = random.Random(57)
-    for play in set_back, used_to_the_end:
+    for play in set_back, used_to_the_end, corrected:
         for layout in LAYOUTS:
             story = Story(layout, choose)
             play(story)

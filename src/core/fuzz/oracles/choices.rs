@@ -1,6 +1,6 @@
-//! Bytes as decisions.
+//! Makes decisions from bytes.
 
-/// Reads decisions from bytes. Where they end, all further decisions are 0.
+/// Reads decisions from bytes. After the last byte, every decision is 0.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {
@@ -26,7 +26,7 @@ impl Choices<'_> {
         from[usize::from(self.byte()) % from.len()].clone()
     }
 
-    /// An instant at the ends of time, close to one of these, or anywhere.
+    /// An instant: near the ends of time, near one of these, or anywhere.
     pub fn instant(&mut self, near: &[i64]) -> i64 {
         match self.byte() % 8 {
             0 => i64::MIN,

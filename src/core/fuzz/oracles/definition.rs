@@ -1,12 +1,12 @@
-//! Definitions: what is accepted makes a layout, the same again after it was written and stored, and layouts have the same key
-//! exactly if they make the same IDs.
+//! Definitions. An accepted definition makes a layout, and the same layout again after it was written and stored. Two layouts have
+//! the same key exactly if they make the same IDs.
 
 use flake_core::{BUILTIN, Definition, Error, FieldDefinition, Layout, RoleName, SequenceRule, TextForm};
 
 use super::choices::Choices;
 use super::{generators, layout};
 
-/// Lines of JSON, up to an empty one; decisions follow.
+/// Reads lines of JSON up to an empty line; the rest are decisions.
 pub fn written(data: &[u8]) {
     let end = data.windows(2).position(|pair| pair == b"\n\n").unwrap_or(data.len());
     let (lines, rest) = data.split_at(end);
@@ -19,7 +19,7 @@ pub fn written(data: &[u8]) {
     }
 }
 
-/// Decisions that build a definition and one that differs a little.
+/// Builds a definition from decisions, and another one that differs a little.
 pub fn built(data: &[u8]) {
     let mut choices = Choices(data);
     let one = definition(&mut choices);

@@ -1,4 +1,4 @@
-//! Generators of two sessions, for layouts that have come from outside.
+//! Generators of two sessions, for layouts from outside.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,8 @@ use flake_core::{Answer, Generator, Layout, Node, Share, Slot, Start};
 
 use super::choices::Choices;
 
-/// Two sessions with shares of their own make no ID twice, whatever the clock does and whichever of two layouts that share
-/// generators they are asked for.
+/// Two sessions with different shares make no ID twice, whatever the clock does, and whichever of two layouts with one generator
+/// they use.
 pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) {
     let (nodes, slots) = (1 + u32::from(choices.byte() % 4), 1 + u32::from(choices.byte()));
     let mut place = || (u32::from(choices.byte()) % nodes, u32::from(choices.byte()) % slots);

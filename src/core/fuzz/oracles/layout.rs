@@ -1,4 +1,4 @@
-//! Layouts, compared with their fields read one by one.
+//! Layouts, compared with a slow reading of their fields, one by one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -7,12 +7,12 @@ use flake_core::{Error, IdSource, Layout, Reversal, Role, TextForm};
 
 use super::choices::Choices;
 
-/// The bits of a layout, as its fields say.
+/// The bits of a layout, read from its fields.
 struct Bits {
-    /// The bits that hold time, and from which bit on.
+    /// The bits that hold time, and the lowest of them.
     time: u64,
     shift: u32,
-    /// The bits that always hold `fixed`, with those above the fields.
+    /// The bits that always hold `fixed`, including the bits above the fields.
     is_fixed: u64,
     fixed: u64,
     reversed: Reversal,
@@ -41,7 +41,7 @@ impl Bits {
         bits
     }
 
-    /// The tick of an ID; none if the layout cannot have made it.
+    /// The tick of an ID; None if the layout cannot have made the ID.
     fn tick(&self, layout: &Layout, id: u64) -> Option<u64> {
         let stored = (id & self.time) >> self.shift;
         let is_turned = match self.reversed {
@@ -55,7 +55,7 @@ impl Bits {
         (id & self.is_fixed == self.fixed && end <= i128::from(i64::MAX)).then_some(tick)
     }
 
-    /// All IDs of a tick that has the same bits in each of them; none if they are too many.
+    /// All IDs of a tick with these time bits; None if there are too many.
     fn all(&self, time: u64) -> Option<HashSet<u64>> {
         let free = !(self.time | self.is_fixed);
         if free.count_ones() > 8 {
@@ -73,7 +73,7 @@ impl Bits {
     }
 }
 
-/// Looks at some IDs and spans of a layout.
+/// Checks some IDs and spans of a layout.
 pub fn holds(layout: &Layout, choices: &mut Choices<'_>) {
     let bits = Bits::of(layout);
     let ends = [
@@ -141,7 +141,7 @@ fn is_possible(layout: &Layout, id: u64, tick: u64, choices: &mut Choices<'_>) {
     }
 }
 
-/// An ID lies within the IDs of a span exactly if its tick overlaps the span.
+/// An ID lies in the range of a span exactly if its tick overlaps the span.
 fn is_in_its_spans(layout: &Layout, id: u64, start: i64, choices: &mut Choices<'_>) {
     let end = start + layout.tick_length();
     assert!((layout.min_at(start).unwrap()..=layout.max_at(start).unwrap()).contains(&id));
@@ -166,7 +166,7 @@ fn is_in_its_spans(layout: &Layout, id: u64, start: i64, choices: &mut Choices<'
             Bound::Unbounded => true,
         };
         match layout.ids_during(from, to) {
-            // PostgreSQL has no such range.
+            // PostgreSQL does not have such a range.
             _ if is_empty => {}
             Ok(found) => {
                 let is_within = found.is_some_and(|(first, last)| (first..=last).contains(&(id as i64)));
@@ -180,8 +180,8 @@ fn is_in_its_spans(layout: &Layout, id: u64, start: i64, choices: &mut Choices<'
     }
 }
 
-/// Layouts have the same key exactly if they share generators; they overlap exactly if they could make the same ID in a tick
-/// and do not share them.
+/// Two layouts have the same key exactly if they share generators. They overlap exactly if they could make the same ID in a tick
+/// and do not share generators.
 pub fn related(one: &Layout, other: &Layout, choices: &mut Choices<'_>) {
     let is_same = one.same_bits(other);
     assert_eq!(is_same, other.same_bits(one));

@@ -1,4 +1,4 @@
-//! Rules that hold for everything that comes from outside. The fuzz targets and tests/fuzz.rs ask these questions.
+//! Rules for everything that comes from outside. The fuzz targets and tests/fuzz.rs check them.
 
 mod choices;
 mod definition;

@@ -1,4 +1,4 @@
-//! Marks: whatever bytes they are in, what is read only ever grows.
+//! Marks: whatever their bytes are, used time only grows by reading them.
 
 use flake_core::ledger::block::{FilePart, SIZE};
 use flake_core::ledger::marks::{Author, Mark, Marks, Times};
@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::choices::Choices;
 
-/// Marks begin with these bytes after the head, with the checksum that nobody guesses; the last of them are decisions.
+/// Decodes marks with these bytes after the head, with a valid checksum, which random bytes would not have. The last bytes are
+/// decisions.
 pub fn page(data: &[u8]) {
     let _ = (Marks::decode(data), newest(data));
     let (bytes, decisions) = data.split_at(data.len().saturating_sub(64));

@@ -9,7 +9,7 @@ use super::choices::Choices;
 
 const DIGITS: &[u8] = b"23456789abcdefghijklmnopqrstuvwx";
 
-/// Any text, and snos with the bytes that it begins with; for a way to write and to read the 16 characters.
+/// Checks any text, and snos with the first bytes of the text, with one way to write and to read 16 characters.
 pub fn sno(data: &[u8], encode: fn(&Sno) -> [u8; 16], decode: fn(&[u8; 16]) -> Result<Sno, usize>) {
     match Sno::parse(data, decode) {
         Ok(sno) => assert_eq!(&encode(&sno), data),

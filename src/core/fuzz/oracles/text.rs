@@ -1,11 +1,11 @@
-//! Text forms: what is accepted is how the ID is written, apart from case and look-alikes; what is refused names the first
-//! character that is wrong.
+//! Text forms. An accepted text is the ID's own text, apart from case and look-alikes. A refused text has an error that names its
+//! first wrong character.
 
 use std::sync::LazyLock;
 
 use flake_core::{BUILTIN, Definition, Error, Layout, TextFault, TextForm};
 
-/// The built-in layouts, and each form with many bits and with few.
+/// The built-in layouts, and layouts of each form with many bits and with few.
 static LAYOUTS: LazyLock<Vec<Layout>> = LazyLock::new(|| {
     let likes = [r#""like": "twitter""#, r#""like": "si""#, r#""like": "cockroach""#, FEW];
     let forms = likes.into_iter().flat_map(|like| TextForm::ALL.map(|form| of_form(like, form)));
@@ -20,7 +20,7 @@ fn of_form(like: &str, form: TextForm) -> Layout {
     Definition { text: Some(form), ..model }.layout("fuzz").unwrap()
 }
 
-/// Any text.
+/// Checks any text.
 pub fn text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for layout in LAYOUTS.iter() {
@@ -41,7 +41,7 @@ pub fn text(data: &[u8]) {
     }
 }
 
-/// How the form writes what it reads.
+/// Returns the text as the form writes it.
 fn normal(form: TextForm, text: &str) -> String {
     match form {
         TextForm::Hex => text.to_ascii_lowercase(),

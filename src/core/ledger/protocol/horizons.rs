@@ -1,4 +1,4 @@
-//! Horizons bind other servers before they are announced.
+//! Binding horizons: before a server announces a horizon, the file and the page say that other servers must not make IDs below it.
 
 use super::page::{look, raise_page};
 use super::time::{Grant, grant};
@@ -6,18 +6,17 @@ use super::{begun, in_force, put};
 use crate::ledger::host::{Host, Server, State};
 use crate::ledger::record::store;
 
-/// Has horizons bind other servers up to the end of granted time, and grants the present. Returns the instant that can be
-/// announced: the present, or the end of granted time where a clock that was ahead has used what follows.
+/// Binds other servers up to the end of granted time, and grants the current instant. Returns the instant that can be announced.
+/// This is the current instant, unless a clock that was ahead has used it: then it is the end of the granted time before that.
 pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let is_binding =
         |state: &mut State| !state.file.is_in_doubt && state.ledger.is_some_and(|ledger| ledger.binding() == ledger);
     begun(host)?;
     if !host.lock(is_binding) {
-        // No file names an incarnation before it has looked for an old primary.
-        look(host)?;
+        let page = look(host)?;
         let writer = host.writer();
         if let Some((ledger, pool)) = writer.lock(in_force) {
-            store(&writer, &ledger.binding(), pool.as_ref(), None)?;
+            store(&writer, &ledger.binding(), pool.as_ref(), &page.marks)?;
             put(&writer, ledger.binding());
         }
     }
@@ -31,7 +30,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
         let Some((old, pool)) = writer.lock(in_force) else { return Ok(i64::MIN) };
         let (new, settled) = old.settled(now);
         if new != old {
-            store(&writer, &new, pool.as_ref(), Some(&page.marks))?;
+            store(&writer, &new, pool.as_ref(), &page.marks)?;
             put(&writer, new);
         }
         settled

@@ -1,4 +1,5 @@
-//! Applications lease workers of the pool.
+//! How a session leases a worker of the pool, in the order that [`pool`](crate::ledger::pool) needs: the time is in the file, then
+//! in the page of the session's database, then a lease ends in it.
 
 use super::begun;
 use super::page::{Looked, look, raise_page};
@@ -7,10 +8,10 @@ use crate::ledger::marks::Marks;
 use crate::ledger::pool::{Answer, Lease, Pool, Request};
 use crate::ledger::record::{newest, store};
 
-/// Leases a worker of the pool, which is the node with this number.
+/// Leases a worker of the pool, whose node number is `node`.
 ///
 /// # Errors
-/// The server's; then a lease that was renewed may be lost.
+/// The server's errors. If a renewal raises one, its lease may have been renewed in memory all the same.
 pub fn lease<H: Host>(host: &mut H, node: (u32, u32), request: &Request) -> Result<Answer, H::Error> {
     let page = look(host)?;
     begin(host, node, &page.marks)?;
@@ -23,7 +24,7 @@ pub fn lease<H: Host>(host: &mut H, node: (u32, u32), request: &Request) -> Resu
     Ok(writer.leases(|leases| pool.lease(leases, request, now, steady)))
 }
 
-/// Begins the pool's ledger, after a start or a promotion.
+/// Begins the pool's ledger after a start or a promotion.
 fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H::Error> {
     let server = begun(host)?;
     if host.lock(|state| state.pool.is_some()) {
@@ -36,16 +37,16 @@ fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H:
     let file = writer.read()?.map(|bytes| newest(&bytes)).transpose()?;
     let pool = Pool::begin(node, &server, file.as_ref().map(|((marks, _), _)| marks));
     let pool = pool.having_read(page, writer.now(), writer.steady());
-    // No page names the pool in this start's name before the file does.
-    store(&writer, &server, Some(&pool), Some(page))?;
-    // Memory may hold leases from before a promotion.
+    // The file comes before any page that contains this start's mark of the pool.
+    store(&writer, &server, Some(&pool), page)?;
+    // After a promotion, shared memory may hold leases from before it.
     writer.leases(|leases| leases.fill(Lease::NONE));
     writer.lock(|state| state.pool = Some(pool));
     Ok(())
 }
 
-/// Grants the pool time ahead of the clock, in the file and in the page of this session's database. Within, returns for how many
-/// microseconds there is none.
+/// Grants time to the pool, in the file and then in the page of this session's database. The inner error is how many microseconds
+/// to wait.
 fn extend<H: Host>(host: &mut H, page: Looked, database: u32) -> Result<Result<(), i64>, H::Error> {
     let (new, is_known) = {
         let writer = host.writer();
@@ -61,7 +62,7 @@ fn extend<H: Host>(host: &mut H, page: Looked, database: u32) -> Result<Result<(
             Err(wait) => return Ok(Err(wait)),
         };
         if new != pool {
-            store(&writer, &server, Some(&new), Some(&page.marks))?;
+            store(&writer, &server, Some(&new), &page.marks)?;
             writer.lock(|state| state.pool = Some(new));
         }
         (new, new.reaches(database, now))

@@ -1,31 +1,33 @@
 //! The protocol: in which order a session reads, decides and writes, so that no ID is made twice.
 //!
-//! A slot has one owner after another, and all of them have the same share. So no two owners may use the same instant, whatever a
-//! crash, a copy, a promotion or a clock does in between, and although each place that keeps used time can be lost or old.
+//! The problem: successive owners of a slot have the same share of every tick, so no two of them may use the same instant. Crashes,
+//! copies, promotions and clocks that step back happen in between, and each place that stores used time can be lost or outdated.
+//! These rules keep the owners apart:
 //!
-//! 1. Time is in the file, then in the page of the session's database, before a session makes an ID in it. The WAL is on disk up to
-//!    the page by then, so a server that has replayed an ID's commit has replayed a mark above it.
-//! 2. A page's content is taken in before it is written, and is in the file before the page is written in this start's name. A
-//!    session reads the page when a generator begins and whenever it asks for time. A remembered page would not do, because
-//!    databases are dropped and files are made anew under the same numbers.
-//! 3. A session that writes the file or a page writes the union of what is there and what it knows. A list without room merges its
-//!    lowest marks into one that counts for every node; a gap without room counts as used.
-//! 4. A server counts its own node's mark, the merged mark, and marks made under another number of nodes, because their workers
-//!    may be its own. A mark of another incarnation counts with 2 seconds more, because its last IDs may not have arrived. Only
-//!    readers add these 2 seconds, so several promotions cost what one costs.
-//! 5. An old primary may still run after a promotion: [`lookout`](super::lookout) waits for it.
-//! 6. A window that meets used time ends there, and the next one begins a new era after it. So does a window whose time a page has
-//!    used, as a session finds out later. A session checks the era after its ID was admitted. `flake_start_above` has to know that
-//!    an era is over, so it waits for the transactions that were admitted before.
+//! 1. Time is granted in the file, then in the page of the session's database, before a session makes an ID in it. By then the WAL
+//!    is flushed up to the page's record, so a server that has replayed the commit of an ID has replayed a mark above the ID.
+//! 2. A page is read before it is written, and the file contains the page's marks before this start writes the page. A session
+//!    reads the page when a generator begins and whenever it asks for time. It cannot rely on an earlier reading, because databases
+//!    are dropped, and new ones can get the same OID and file number.
+//! 3. A session that writes the file or a page writes the union of what is stored there and what it knows. If the list of marks is
+//!    full, the lowest ones are folded into one that counts for every node. If the list of gaps is full, a gap counts as used.
+//! 4. A server counts its own node's mark, the folded mark, and marks made under another number of nodes, because their workers may
+//!    overlap with its own. A mark of another incarnation counts with 2 seconds more, because its last IDs may not have been
+//!    replicated. Readers add these 2 seconds and writers do not, so a chain of promotions adds them only once.
+//! 5. An old primary may still run after a promotion; the [`lookout`](super::lookout) waits for it.
+//! 6. A window ends where used time begins, and the next window begins a new era after it. A window also ends if a session later
+//!    finds in a page that its time is used. After a session has chosen an ID, it checks that the era is still the same.
+//!    flake_start_above must know that no session makes IDs of an ended era, so it waits for the transactions that passed that
+//!    check before.
 //! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
-//! 8. A session stores its progress while it still owns the slot. The next owner resumes from it if the era is the same. A
-//!    session that exits in the middle of making an ID gives up all time that was granted to its slot.
-//! 9. The last session to exit leaves an exit note, which is not flushed and counts only for the same run of the operating system.
-//!    It gives back only what its own start was granted, so that an old file gives nothing back that it does not know.
-//! 10. `flake_accept_clock` adds gaps. `flake_start_above` raises an instant that belongs to the data, so it binds every server that
-//!     has the data, whatever its number, without the 2 seconds. Neither lowers anything.
-//! 11. A session waits for locks of the database's own, such as those on the extension, before a generator is in use, so a session
-//!     that is terminated there loses no time.
+//! 8. A session stores its progress while it still owns the slot. The next owner resumes there if the era is the same. A session
+//!    that exits in the middle of making an ID gives up all time that was granted to its slot.
+//! 9. The last session to exit leaves an exit note. The note is not flushed, and counts only until the operating system restarts.
+//!    It gives back only time that its own start was granted, so an old file never gives back time that it does not know of.
+//! 10. flake_accept_clock accepts gaps. flake_start_above raises an instant that belongs to the data: it binds every server that
+//!     has the data, whatever its number, without the 2 seconds. Neither of them lowers used time.
+//! 11. A session acquires locks on objects of the database, such as the extension, before it begins a generator. So if the session
+//!     is terminated while it waits for such a lock, no time is lost.
 
 mod horizons;
 mod lease;
@@ -48,7 +50,7 @@ pub use self::page::{marks_of, record_mark};
 pub use self::sessions::{join, leave};
 pub use self::time::{Beginning, Grant, begin, grant, wait_of_start};
 
-/// Has the ledger begun, after a start or a promotion, and returns it.
+/// Returns the ledger. The first session after a start or a promotion begins it.
 fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     if let Some(ledger) = host.lock(|state| state.ledger) {
         return Ok(ledger);
@@ -87,12 +89,12 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     Ok(ledger)
 }
 
-/// What is in force: the ledger, once it has begun, and the pool.
+/// Returns the ledger, if it has begun, and the pool.
 fn in_force(state: &mut State) -> Option<(Ledger, Option<Pool>)> {
     state.ledger.map(|ledger| (ledger, state.pool))
 }
 
-/// Puts a ledger in force, whose content is in the file.
+/// Puts a ledger in force. The file contains it already.
 fn put(writer: &impl Writer, new: Ledger) {
     let now = writer.now();
     writer.lock(|state| {
@@ -106,7 +108,7 @@ fn put(writer: &impl Writer, new: Ledger) {
         }
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.horizons.bound.recalls < new.horizons.bound.recalls);
-        // Before the ledger is in force: who sees the recall sees the lower instant.
+        // The ledger is replaced after this, so a session that knows of the recall also sees the lower instant.
         if is_recalled {
             shared.announced.store(new.horizons.announced().max(new.horizons.bound.instant), Ordering::SeqCst);
         } else {

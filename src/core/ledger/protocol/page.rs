@@ -1,4 +1,4 @@
-//! The page of a session's database: what it says is taken in, and what the ledger says is written into it.
+//! The page of a session's database: a session adds the page's marks to the ledger, and the ledger's mark to the page.
 
 use super::{begun, in_force, put};
 use crate::ledger::bound::Bound;
@@ -9,16 +9,16 @@ use crate::ledger::record::{newest, store};
 use crate::ledger::state::Ledger;
 use crate::ledger::used::Used;
 
-/// A page that was looked at.
+/// A page after the ledger has read it.
 pub(super) struct Looked {
     pub(super) marks: Marks,
     pub(super) exists: bool,
 }
 
-/// Returns the marks that a page holds.
+/// Decodes the marks of a page.
 ///
 /// # Errors
-/// They are unreadable.
+/// The page is unreadable.
 pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     match &page.bytes {
         None => Ok(page.last_value.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)))),
@@ -26,7 +26,7 @@ pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
     }
 }
 
-/// Takes in what the page of this session's database says, and returns that.
+/// Reads the page of this session's database into the ledger, and returns it.
 pub(super) fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
     begun(host)?;
     let page = host.page()?;
@@ -48,15 +48,16 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     let Some(old) = writer.lock(in_force) else { return Ok(()) };
     let (new, pool) = having_read(old);
     if (new, pool) != old {
-        // What the next start's safety rests on is there before anybody relies on it, such as that this one waits.
-        store(&writer, &new, pool.as_ref(), Some(marks))?;
+        // The file must contain a fact, such as that this start waits, before any session acts on it, because the next start needs
+        // it too.
+        store(&writer, &new, pool.as_ref(), marks)?;
         writer.lock(|state| state.pool = pool);
         put(&writer, new);
     }
     Ok(())
 }
 
-/// Sees to it that the page says what the ledger says.
+/// Writes the page unless it already contains the ledger's mark.
 pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), H::Error> {
     loop {
         let Some((ledger, pool)) = host.lock(in_force) else { return Ok(()) };
@@ -64,7 +65,7 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
         if page.exists && ledger.is_in(&page.marks) && pool.is_none_or(|pool| pool.is_in(&page.marks, now)) {
             return Ok(());
         }
-        // A page that is created anew begins with what the file knows of others.
+        // A new page begins with the marks of other nodes that the file knows.
         let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
         let at = (now, host.steady());
         let unknown = host.change_page(|present| match marks_of(present) {
@@ -83,7 +84,7 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
     }
 }
 
-/// Returns the page that says what the ledger says, or the page as it is if the ledger has to take it in before.
+/// Returns the new page, or the page as it is if the ledger must read it first.
 fn raised(
     (ledger, pool): (&Ledger, Option<&Pool>),
     mut page: Looked,
@@ -104,7 +105,7 @@ fn raised(
     new.above = new.above.max(above);
     new.bind(ledger.horizons.bound);
     for mut mark in pool.map(|pool| pool.ledger().mark()).into_iter().chain([ledger.mark()]) {
-        // Another session of this start may know more by now.
+        // Another session of this start may have written a later mark.
         if let Some(known) = new.of(mark.by.node).filter(|known| known.by == mark.by) {
             mark.times = mark.times.united(&known.times, now);
         }
@@ -113,8 +114,8 @@ fn raised(
     (Change::Write(new.encode(None), new.last_value()), Ok(None))
 }
 
-/// Returns what the file says of nodes. Of operators and horizons the ledger's counts, as calls that failed when they wrote may be
-/// in the file.
+/// Returns the marks in the file, without flake_start_above and the bound on horizons. A call whose write failed may have left a
+/// wrong value of those in the file; the ledger has the right one.
 fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
     Ok(match writer.read()? {
         Some(bytes) => Marks { above: i64::MIN, bound: Bound::NONE, ..newest(&bytes)?.0.0 },
@@ -126,10 +127,10 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = look(host)?;
     {
-        // No page names an incarnation or a start before the file does.
+        // The file must name this incarnation and this start before any page does.
         let writer = host.writer();
         let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(()) };
-        store(&writer, &ledger, pool.as_ref(), Some(&page.marks))?;
+        store(&writer, &ledger, pool.as_ref(), &page.marks)?;
     }
     raise_page(host, page)
 }

@@ -1,4 +1,4 @@
-//! Sessions come and go: the last one to exit leaves a note from when on time is free.
+//! The sessions that use the ledger: how they are counted, and what they store when they exit.
 
 use std::sync::atomic::Ordering;
 
@@ -7,10 +7,10 @@ use crate::ledger::host::{Host, Server};
 use crate::ledger::record::note;
 use crate::ledger::slot::FinalProgress;
 
-/// Counts this session as one that uses the ledger: the exit note of the last one is withdrawn.
+/// Counts this session, and erases the exit note.
 ///
 /// # Errors
-/// The server's; then it is not counted.
+/// The server's errors; the session is not counted then.
 pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
     begun(host)?;
     let writer = host.writer();
@@ -19,8 +19,8 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
     Ok(())
 }
 
-/// Leaves the progress of this session's generators to later ones, at exit, while the slot still belongs to the session.
-/// `progress` is none where it exits in the middle of making an ID. `may_note` says whether all sessions take part in the count.
+/// Stores the progress of this session's generators, at exit, while the session still owns its slot. `progress` is None if the
+/// session exits in the middle of making an ID. `may_note` says whether every session is counted.
 pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note: bool) {
     let Some(ledger) = host.lock(|state| state.ledger) else { return };
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
@@ -47,10 +47,9 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
     }
 }
 
-/// Notes from when on time is free, once no session makes IDs any more. Without the note, the next start waits for the end of
-/// the time that was granted.
+/// Writes the exit note when no session makes IDs any more. Without it, the next start waits for the end of the granted time.
 fn note_exit<H: Host>(host: &mut H) {
-    // The session that has the right to write makes IDs, and leaves later.
+    // If another session is writing, it makes IDs, and will exit later.
     let Some(writer) = host.try_writer() else { return };
     if writer.shared().sessions.load(Ordering::SeqCst) > 0 {
         return;

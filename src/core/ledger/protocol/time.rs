@@ -1,4 +1,4 @@
-//! Time is granted: to generators that begin, and to those that ask for more.
+//! Granting time: to generators that begin, and to generators that have reached the end of the window.
 
 use std::sync::atomic::Ordering;
 
@@ -12,26 +12,26 @@ use crate::ledger::slot::Start;
 use crate::ledger::state::AHEAD;
 use crate::ledger::window::Window;
 
-/// When less than this remains of the time that was granted, one session asks for more while the others go on. In microseconds.
+/// If less than this remains of the granted time, one session asks for more, and the others continue meanwhile. In microseconds.
 const RESERVE: i64 = 1_000_000;
 
-/// The beginning of a generator.
+/// Where a generator begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Beginning {
     /// The first unused tick, or the progress to resume from.
     pub start: Start,
-    /// The latest present instant that earlier sessions have seen.
+    /// The latest reading of the clock that earlier sessions have used.
     pub last_seen: i64,
-    /// The era in which this holds.
+    /// The era in which all this is valid.
     pub era: u64,
-    /// The time that the generator may use without asking.
+    /// The time that the generator may use without asking the ledger.
     pub window: Window,
 }
 
 /// The answer to a request for time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
-    /// The generator may use this time, in this era.
+    /// The generator may use this window in this era.
     Window(Window, u64),
     /// The generator may use no time before this instant.
     After(i64),
@@ -44,19 +44,21 @@ fn window(server: &impl Server) -> (Window, u64) {
     })
 }
 
-/// The window without its end, in which sessions ask for more time if there is any.
+/// The window without its reserve, in which a session asks for more time. A window that ends at used time has no reserve, because
+/// it cannot be extended.
 fn without_reserve(window: Window) -> Window {
     if window.until >= window.skip { window } else { Window { until: window.until.saturating_sub(RESERVE), ..window } }
 }
 
-/// Begins a generator, whose progress the slot keeps under this key.
+/// Begins a generator. `key` identifies its progress in the slot.
 pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
     if !ledger.is_open() {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
-            // It asks again: what is waited for may be over before the clock gets there. An open window has another era.
+            // The generator will ask again, because the wait may end before the clock reaches that instant. The era differs once a
+            // window opens.
             let start = Start { free_from: i64::MIN, resumed: None };
             return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
         }
@@ -64,7 +66,7 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     }
     let floor = ledger.floor.max(host.untraced());
     let start = host.slot(|slot| slot.start(ledger.era, floor, key));
-    // A generator that resumes may go on in its tick without asking for it.
+    // A generator that resumes may make its next ID without asking for time.
     let is_in_page = if start.resumed.is_some() {
         raise_page(host, page)?;
         true
@@ -76,22 +78,23 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
     Ok(Beginning { start, last_seen, era: ledger.era, window })
 }
 
-/// Grants the time of a tick that holds `now` and ends at `tick_end`. `goes_back` says that the generator can go back in time.
+/// Grants the time of a tick that contains `now` and ends at `tick_end`. `goes_back` says whether the generator can go back in
+/// time.
 ///
 /// # Errors
-/// The server's; then nothing was granted.
+/// The server's errors; nothing is granted then.
 pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, H::Error> {
     let page = look(host)?;
     let (open, era) = window(host);
     let mut grant = Grant::Window(without_reserve(open), era);
     if !without_reserve(open).holds(now, tick_end) {
-        // While granted time remains, nobody waits for the session that asks for more.
+        // As long as granted time remains, no session waits for the one that asks for more.
         let remains = open.holds(now, tick_end);
         let writer = if remains { host.try_writer() } else { Some(host.writer()) };
         grant = match writer.map(|writer| extend(&writer, &page.marks, now, tick_end, goes_back)) {
             Some(Ok(extended)) => extended,
             Some(Err(error)) if !remains => return Err(error),
-            // The next attempt may succeed.
+            // The session continues in the granted time, and asks again later.
             _ => Grant::Window(open, era),
         };
     }
@@ -105,7 +108,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
     let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(Grant::After(now)) };
     let window = without_reserve(ledger.window);
     if window.holds(now, tick_end) {
-        // Another session was faster.
+        // Another session has extended the window in the meantime.
         return Ok(Grant::Window(window, ledger.era));
     }
     let granted = if goes_back && ledger.is_open() && now < ledger.window.from {
@@ -119,15 +122,15 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         Err(until) => return Ok(Grant::After(until)),
     };
     if new != ledger {
-        store(writer, &new, pool.as_ref(), Some(page))?;
+        store(writer, &new, pool.as_ref(), page)?;
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
     Ok(Grant::Window(window, new.era))
 }
 
-/// Returns how long, in microseconds, a session has to wait for `until` because of a start or a promotion and not because of the
-/// clock.
+/// Returns how many microseconds a session must be ready to wait until `until`, if the time before it is closed because of a start
+/// or a promotion and not because of the clock.
 pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
     let steady = server.steady();
     let is_due = server.lock(|state| {

@@ -1,4 +1,4 @@
-//! A server whose clock says what a test says, with a file, a page and some slots; one of them is in use at a time.
+//! A server with a file, a page and some slots, whose clock shows what a test sets. One slot is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::cell::{Cell, RefCell};
@@ -9,11 +9,11 @@ use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
-/// Slots that a server has.
+/// The number of a server's slots.
 pub const SLOTS: usize = 8;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
-/// The beginning of an hour, of a millisecond and of a unit of sno.
+/// An instant that begins an hour, a millisecond and a unit of sno.
 pub const NOON: i64 = 1_780_000_000 / 3600 * 3600 * SECOND;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct Alone {
     pub now: Cell<i64>,
     pub steady: Cell<i64>,
     pub file: RefCell<Option<Vec<u8>>>,
-    /// The halves of the file that were written; none where all of it was replaced.
+    /// The halves of the file that were written, in order; None if the file was replaced.
     pub writes: RefCell<Vec<Option<usize>>>,
     pub page: Page,
     pub node: Node,
     pub wal_timeline: u32,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
-    /// The slot of the session that asks.
+    /// The slot of the session that makes the calls.
     pub slot: usize,
     shared: Shared,
     state: RefCell<State>,
@@ -67,7 +67,7 @@ impl Alone {
         }
     }
 
-    /// The server after a restart: with the same disk, without its memory.
+    /// Restarts the server: it keeps the disk, but not the memory.
     pub fn restarted(self) -> Self {
         Self {
             shared: Shared::default(),

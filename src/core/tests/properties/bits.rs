@@ -1,4 +1,4 @@
-//! The bits of IDs: numbers and parts, and which layouts can make the same.
+//! The bits of IDs: numbers and parts, and which layouts can make the same IDs.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -35,7 +35,7 @@ fn narrow_layout(time_bits: u8, below: &[(u8, u8, u8)], zero: bool) -> Layout {
     Layout::new("narrow", 0, 1_000, fields, SequenceRule::Reset).unwrap()
 }
 
-/// Every ID that the layout can have in a tick.
+/// All IDs that the layout can have in a tick.
 fn all_ids_of_tick(layout: &Layout, tick: u64) -> HashSet<u64> {
     let shift = layout.fields().iter().rev().take_while(|field| !matches!(field.role, Role::Timestamp { .. }));
     let bits: u32 = shift.map(|field| u32::from(field.bits)).sum();
@@ -96,7 +96,7 @@ proptest! {
         prop_assert!(refused);
     }
 
-    /// Layouts have the same key, or overlap, or never make the same ID in one tick.
+    /// Two layouts have the same key, or they overlap, or they never make the same ID in one tick.
     #[test]
     fn no_two_layouts_that_do_not_overlap_make_the_same_id(
         fields in prop::collection::vec((0u8..5, 1u8..3, 0u8..2), 2..5),
@@ -104,7 +104,7 @@ proptest! {
         times in prop::sample::select(vec![(20u8, 20u8), (20, 21)]),
         zero: bool,
     ) {
-        // They differ in at most one field below the timestamp.
+        // The layouts differ in at most one field below the timestamp.
         let mut others = fields.clone();
         let place = change.0 % fields.len();
         others[place] = (change.1, fields[place].1, change.2);

@@ -8,14 +8,14 @@ use proptest::prelude::*;
 
 use crate::layouts::any_layout;
 
-/// A generator that begins above the tick that holds `now`.
+/// A generator that begins above the tick that contains `now`.
 fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
     Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
 }
 
 thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
 
-/// Each number differs from the last one in most bits.
+/// Draws numbers that differ from each other in most bits.
 fn draw() -> u64 {
     DRAWN.set(DRAWN.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
     DRAWN.get()
@@ -24,8 +24,8 @@ fn draw() -> u64 {
 proptest! {
     #![proptest_config(crate::config())]
 
-    /// Two sessions with adjacent slots and clocks that jump: no ID is made twice, each lies in its session's share, and
-    /// a session's ticks never go back.
+    /// Two sessions have adjacent slots, and clocks jump. No ID is made twice, each lies in its session's share, and a session's
+    /// ticks never go back.
     #[test]
     fn generators_never_repeat(
         layout in any_layout(),
@@ -72,7 +72,7 @@ proptest! {
         }
     }
 
-    /// IDs made many at a time are the same as those made one by one.
+    /// IDs that are made in one call are the same as IDs that are made one by one.
     #[test]
     fn fill_is_next_again_and_again(
         layout in any_layout(),
@@ -136,15 +136,15 @@ proptest! {
         while let Answer::Issue(id) = generator.next(start, || 0) {
             ids.insert(id);
         }
-        // A rolling sequence begins in the middle of the first step, unless it is the only one.
+        // A rolling sequence begins in the middle of the first step, unless the tick has one step only.
         let is_rolling = layout.rule == SequenceRule::Rolling && share.steps > 1;
         let skipped = if is_rolling { position % share.size() % share.ids_per_step } else { 0 };
         prop_assert_eq!(ids.len() as u64, share.size() - skipped);
         prop_assert_eq!(generator.issued(), share.size() - skipped);
     }
 
-    /// A session that asks at each instant that it is told makes each position of each tick once, whether or not it keeps pace; the
-    /// first tick after a rest is free.
+    /// A session asks again whenever it was told to. It makes each position of each tick once, whether or not it keeps pace, and it
+    /// does not keep pace in the first tick after a pause.
     #[test]
     fn a_session_that_uses_up_its_ticks_keeps_pace_and_loses_nothing(
         layout in any_layout(),
@@ -180,7 +180,7 @@ proptest! {
                     }
                 }
             }
-            // A rolling sequence continues within the first step, unless it is the only one.
+            // A rolling sequence continues within the first step, unless the tick has one step only.
             let is_whole = layout.rule == SequenceRule::Reset || share.steps == 1;
             let least = if is_whole { share.size() } else { share.size() - share.ids_per_step + 1 };
             prop_assert!(ids.len() as u64 >= least, "{} of {}", ids.len(), share.size());

@@ -1,9 +1,9 @@
-//! Any layout, and its IDs.
+//! Random layouts and their IDs.
 
 use flake_core::{BUILTIN, Definition, Field, FieldDefinition, Layout, Parts, Reversal, Role, SequenceRule, TextForm};
 use proptest::prelude::*;
 
-/// Layouts with a timestamp, up to four worker fields, and the rest in any order.
+/// Layouts with a timestamp, up to four worker fields, and other fields, in any order.
 pub fn any_layout() -> impl Strategy<Value = Layout> {
     let custom = (
         prop::collection::vec((0u8..6, 1u8..7, 0u8..3), 0..6),
@@ -48,7 +48,7 @@ pub fn any_layout() -> impl Strategy<Value = Layout> {
             while fields.iter().map(|field| u32::from(field.bits)).sum::<u32>() > 64 {
                 fields.pop_if(|field| !matches!(field.role, Role::Timestamp { .. })).or_else(|| Some(fields.remove(0)));
             }
-            // By way of JSON, like users' layouts.
+            // Built from JSON, like the layouts of users.
             let definition = Definition {
                 like: None,
                 epoch: Some(epoch.to_owned()),

@@ -13,7 +13,7 @@ proptest! {
         let id = possible(&layout, id);
         let text = layout.encode(id).unwrap();
         prop_assert_eq!(layout.parse(&text), Ok(id));
-        // Texts of no fixed length, and those whose digits are not in the order of ASCII.
+        // Decimal texts have no fixed length, and the digits of base64url are not in the order of ASCII.
         let unordered = [TextForm::Decimal, TextForm::Base64url, TextForm::Base64urlReversed];
         let other = possible(&layout, other);
         if !unordered.contains(&layout.text) {

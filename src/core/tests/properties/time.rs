@@ -1,4 +1,4 @@
-//! The time of IDs, and the IDs of a time.
+//! The time of IDs, and the IDs of a span of time.
 
 use std::ops::Bound;
 
@@ -10,7 +10,7 @@ use crate::layouts::{any_layout, parts_of, possible};
 proptest! {
     #![proptest_config(crate::config())]
 
-    /// An ID is within the IDs of a span exactly when its tick overlaps the span.
+    /// An ID lies in the range of a span exactly if its tick overlaps the span.
     #[test]
     fn spans_hold_the_ids_whose_ticks_overlap(
         layout in any_layout(),
@@ -44,7 +44,7 @@ proptest! {
         }
     }
 
-    /// An ID is on a side of an instant exactly when its time is, up to the last tick that is in the order of bigint.
+    /// An ID lies on one side of an instant exactly if its time does, up to the last tick up to which bigints sort by time.
     #[test]
     fn filters_by_time_are_ranges(layout in any_layout(), id: u64, offset in -3i64..4, at: i64, which in 0usize..8) {
         let id = possible(&layout, id);
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(before.is_some_and(|last| signed <= last), start < at);
     }
 
-    /// They, and no other IDs, have a time.
+    /// Exactly these IDs have a time.
     #[test]
     fn solid_ids_have_no_hole(layout in any_layout(), number: u64, inside: bool) {
         let Some(solid) = layout.solid() else { return Ok(()) };

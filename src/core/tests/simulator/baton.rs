@@ -1,17 +1,17 @@
-//! Threads that play one after the other: one of them has the baton, and it changes hands only where the story says.
+//! Threads that take turns. One of them has the baton, and passes it on only where the story says so. So each run is deterministic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 
-/// Where a thread waits until it is called.
+/// Where a thread waits for its turn.
 pub struct Seat {
     thread: Thread,
     is_called: AtomicBool,
 }
 
 impl Seat {
-    /// The seat of this thread.
+    /// A seat for this thread.
     pub fn new() -> Arc<Self> {
         Arc::new(Self { thread: thread::current(), is_called: AtomicBool::new(false) })
     }
@@ -36,10 +36,10 @@ struct Idle {
     job: Arc<Mutex<Option<Job>>>,
 }
 
-/// New threads take ten times as long as those that wait here.
+/// Threads are used again, because a new one takes ten times as long to start.
 static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
 
-/// Has another thread do this.
+/// Lets another thread do a job.
 pub fn hand_on(job: impl FnOnce() + Send + 'static) {
     let job: Job = Box::new(job);
     let idle = IDLE.lock().unwrap().pop();

@@ -1,10 +1,10 @@
-//! A disk that tears, and forgets what was not flushed.
+//! A disk that tears writes, and that loses what was not flushed.
 
 use flake_core::ledger::host::{FILE, HALF};
 
 const SECTOR: usize = 512;
 
-/// A file of two halves and a note: as programs see it, and as it is on disk.
+/// A file of two halves and a note: as programs see it, and as it is on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     seen: Vec<u8>,
@@ -12,7 +12,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file that is on disk.
+    /// A file that is on the disk.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self { seen: bytes.clone(), durable: bytes }
     }
@@ -21,7 +21,7 @@ impl File {
         &self.seen
     }
 
-    /// Writes the first bytes of a half.
+    /// Writes bytes to the beginning of a half.
     pub fn write(&mut self, half: usize, bytes: &[u8]) {
         if self.seen.len() < FILE {
             self.seen.resize(FILE, 0);
@@ -40,7 +40,7 @@ impl File {
         self.durable.clone_from(&self.seen);
     }
 
-    /// The machine has crashed. Of the sectors that were not flushed, those are on disk whose bit is set.
+    /// Lets the machine crash. Of the sectors that were not flushed, the ones whose bit is set are on the disk.
     pub fn crash(&mut self, sectors: u64) {
         self.durable.resize(self.seen.len(), 0);
         for (at, sector) in self.seen.chunks(SECTOR).enumerate() {

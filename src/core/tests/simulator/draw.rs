@@ -1,4 +1,4 @@
-//! Draws stories: what happens how often.
+//! Draws stories: which events happen, and how often.
 
 use crate::layouts::{DAY, HOUR, KINDS, LAYOUTS, SECOND};
 use crate::machine::SLOTS;
@@ -8,11 +8,11 @@ use crate::story::{Event, Story};
 use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
-/// Draws numbers: Vigna's splitmix64.
+/// Draws random numbers by Vigna's splitmix64.
 pub struct Chance(pub u64);
 
 pub const NODES: [(u32, u32); 4] = [(0, 2), (1, 2), (0, 1), (0, 2)];
-/// Steps in quarters of a second.
+/// By how much clocks are set, in quarters of a second.
 const STEPS: [i64; 12] = [1, 2, 4, 7, 8, 9, 12, 20, 30, 60, 200, 800];
 
 impl Chance {
@@ -36,7 +36,7 @@ impl Chance {
         from[self.below(from.len())]
     }
 
-    /// Where a session stops, if it does.
+    /// Draws the point at which a session stops, if it does.
     pub fn stop(&mut self) -> Option<u16> {
         let most = if self.is(2) { 8 } else { 64 };
         self.is(6).then(|| 1 + self.below(most) as u16)
@@ -75,7 +75,7 @@ impl Chance {
         Event::Make { slot, kind, count, waits: self.is(4), stop: self.stop() }
     }
 
-    /// Something that happens on a server that is used.
+    /// An event of ordinary use.
     pub fn use_of(&mut self) -> Event {
         let slot = self.slot();
         match self.below(40) {
@@ -91,7 +91,7 @@ impl Chance {
         }
     }
 
-    /// Something that happens sometimes.
+    /// A rare event.
     pub fn rare(&mut self) -> Event {
         let slot = self.slot();
         match self.below(32) {
@@ -122,7 +122,7 @@ impl Chance {
         }
     }
 
-    /// Something that those who write rows do, or those who read them by horizons.
+    /// An event of sessions that write rows, or that read them by horizons.
     pub fn tailing(&mut self) -> Event {
         let slot = self.slot();
         match self.below(24) {
@@ -153,7 +153,7 @@ impl Chance {
         }
     }
 
-    /// How long ago an ID was made that is covered.
+    /// How long ago a covered ID was made.
     pub fn ago(&mut self) -> i64 {
         match self.below(4) {
             0 => self.length(),
@@ -162,7 +162,7 @@ impl Chance {
         }
     }
 
-    /// Something between servers.
+    /// An event between servers.
     fn between(&mut self) -> Event {
         match self.below(8) {
             0..5 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
@@ -207,7 +207,7 @@ impl Chance {
         if self.is(2) { self.with_some_kinds(story) } else { story }
     }
 
-    /// Rows are written and read on one server, which stops now and then.
+    /// Rows are written and read on one server, which stops from time to time.
     fn of_tailers(&mut self, events: &mut Vec<(usize, Event)>) {
         for _ in 0..10 + self.below(60) {
             let event = match self.below(16) {
@@ -228,7 +228,7 @@ impl Chance {
         }
     }
 
-    /// The file of one server is lost, copied and restored, and its number changes.
+    /// One server's file is lost, copied and restored, and its number changes.
     fn of_files(&mut self, events: &mut Vec<(usize, Event)>) {
         self.used(events, 0, 15);
         if self.is(2) {
@@ -250,7 +250,7 @@ impl Chance {
         }
     }
 
-    /// A standby is made, and promoted while the old primary may go on.
+    /// A standby is created, and promoted while the old primary may still run.
     fn of_failovers(&mut self, events: &mut Vec<(usize, Event)>) {
         let tails = self.is(2);
         self.used(events, 0, 10);
@@ -276,7 +276,7 @@ impl Chance {
                 events.push((1, Event::Replay { most: usize::MAX }));
             }
         }
-        // The last of it is not replayed.
+        // The standby does not replay the last WAL of the primary.
         for _ in 0..self.below(8) {
             let pass = Event::Pass { by: (1 + self.below(3) as i64) * SECOND / 4 };
             let slot = self.slot();

@@ -1,4 +1,4 @@
-//! Draws stories of lessees: applications that lease workers of the pool, while servers fail and clocks are set.
+//! Draws stories of lessees: applications that lease workers of the pool while servers fail and clocks are set.
 
 use crate::draw::{Chance, NODES};
 use crate::layouts::SECOND;
@@ -8,7 +8,7 @@ use crate::story::{Event, Story};
 type Events = Vec<(usize, Event)>;
 
 impl Chance {
-    /// A lessee asks for a lease, or the time passes after which it is worth asking.
+    /// A lessee asks for a lease, or the time passes until it should ask again.
     pub fn lease(&mut self) -> Event {
         let kind = self.below(4);
         self.lease_of(kind)
@@ -29,7 +29,7 @@ impl Chance {
         Story { events }
     }
 
-    /// Applications lease workers; servers fail, and the pool's number becomes a server's.
+    /// Applications lease workers while servers fail, and a server gets the pool's number.
     pub fn of_lessees(&mut self, events: &mut Events) {
         let kind = self.below(4);
         self.first_leases(events, 0, kind);
@@ -52,7 +52,7 @@ impl Chance {
         }
     }
 
-    /// A server has started, mostly long enough ago to grant leases.
+    /// A server starts and grants its first leases, usually after the wait of a start.
     fn first_leases(&mut self, events: &mut Events, at: usize, kind: usize) {
         let lease = Event::Lease { slot: 0, kind, renews: None, stop: None };
         let wait = if self.is(2) { 65 * SECOND } else { self.pick(&[1, 5, 30, 60, 63]) * SECOND };
@@ -61,7 +61,7 @@ impl Chance {
         events.extend(of_start.map(|event| (at, event)));
     }
 
-    /// A standby takes over, with a lag, while lessees of one kind renew at the old primary.
+    /// A standby that lags takes over while lessees of one kind renew their leases at the old primary.
     fn of_takeovers_beside_lessees(&mut self, events: &mut Events, kind: usize) {
         let follow = self.follow(0);
         events.push((1, follow));

@@ -1,4 +1,4 @@
-//! Draws stories of new primaries: several in a row, restarts soon after, and what is done once after each start.
+//! Draws stories of new primaries: several in a row, restarts soon after, and the first steps of each start.
 
 use crate::draw::{Chance, NODES};
 use crate::layouts::SECOND;
@@ -9,12 +9,12 @@ use crate::tailing::MICROSECOND;
 use crate::wal::DATABASES;
 
 impl Chance {
-    /// A short while, or none.
+    /// A short time, or none.
     fn moment(&mut self) -> Event {
         Event::Pass { by: self.below(6) as i64 * SECOND / 10 }
     }
 
-    /// A server stops, and starts at once, maybe under another number.
+    /// A server stops and starts at once, perhaps under another number.
     fn quick_restart(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
         let preloads = self.is(4);
         if self.is(2) {
@@ -25,7 +25,7 @@ impl Chance {
         }
     }
 
-    /// The first steps after a start, of which one session does not come to the end at once.
+    /// The first steps after a start. One session stops in the middle of them.
     fn first_steps(&mut self, events: &mut Vec<(usize, Event)>, at: usize) {
         let slot = self.slot();
         let stop = Some(1 + self.below(40) as u16);
@@ -57,7 +57,7 @@ impl Chance {
         events.extend([Event::Begin { slot }, make, Event::Prepare { slot, stop: None }].map(|event| (at, event)));
     }
 
-    /// What a server that will be followed does: it is used, the page of a database is removed, an operator knows of later IDs.
+    /// Events before another server takes over: use, the loss of a page, and calls of flake_start_above.
     fn before(&mut self, events: &mut Vec<(usize, Event)>, at: usize, most: usize) {
         self.used(events, at, most);
         if self.is(3) {
@@ -75,7 +75,7 @@ impl Chance {
         }
     }
 
-    /// One server after the other is promoted; the ones before may go on, and are asked for something.
+    /// One server after another is promoted. The earlier ones may still run, and are used too.
     fn in_a_row(&mut self, events: &mut Vec<(usize, Event)>) {
         let mut primary = 0;
         for _ in 0..2 + self.below(3) {
@@ -103,7 +103,7 @@ impl Chance {
         }
     }
 
-    /// A server is restarted again and again, under other numbers too, and used by two sessions at once.
+    /// A server is restarted several times, under other numbers too, and used by two sessions at once.
     fn of_starts(&mut self, events: &mut Vec<(usize, Event)>) {
         self.before(events, 0, 10);
         for _ in 0..1 + self.below(4) {
@@ -118,8 +118,8 @@ impl Chance {
         }
     }
 
-    /// A primary that was idle in one database wakes up there beside a new one, whose first IDs are in the other database, where
-    /// the extension is created again: its page knows no other server. The new one is restarted at once.
+    /// A primary that was idle in one database is used there again beside a new primary. The new one first creates the extension in
+    /// another database, where the new page names no other server, and is restarted at once.
     fn beside_an_idle_primary(&mut self, events: &mut Vec<(usize, Event)>) {
         let (created, other) = if self.is(2) { (0, 1) } else { (1, 0) };
         let slot = self.slot();
@@ -156,7 +156,7 @@ impl Chance {
         }
     }
 
-    /// All sessions of a server come to a database.
+    /// All sessions of a server connect to a database.
     fn comes_to(&self, events: &mut Vec<(usize, Event)>, at: usize, database: usize) {
         events.extend((0..SLOTS).map(|slot| (at, Event::Connect { slot, database })));
     }
@@ -205,13 +205,13 @@ impl Chance {
         }
     }
 
-    /// Events of three kinds, whichever they are, come into the story now and then: so each kind meets each other one.
+    /// Adds events of three kinds to a story, so that every kind meets every other one.
     pub fn with_some_kinds(&mut self, story: Story) -> Story {
         let kinds = [0; 3].map(|_| self.below(KINDS_OF_EVENTS));
         let mut events = Vec::new();
         for (at, event) in story.events {
             events.push((at, event));
-            // Often some of them in a row.
+            // Often several of them follow each other.
             while self.is(3) {
                 let kind = self.pick(&kinds);
                 let at = if self.is(3) { self.below(SERVERS) } else { at };
@@ -273,7 +273,7 @@ impl Chance {
 
 pub const KINDS_OF_EVENTS: usize = 37;
 
-/// Which pairs and triples of events that follow each other are drawn, and how often: none may be missing for long.
+/// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]
 fn every_pair_of_events_is_drawn() {
     let mut chance = Chance(1);

@@ -1,4 +1,4 @@
-//! How transactions end, in the order in which PostgreSQL does it: others may see each step.
+//! How transactions end, in PostgreSQL's order of steps, because other sessions may see each step.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::wal::Record;
 
 impl Play {
-    /// A session's transaction ends.
+    /// Ends a session's transaction.
     pub fn end_transaction(&self, host: &Hosted, session: &mut Session, commits: bool) {
         let Some(mut transaction) = session.transaction.take() else { return };
         transaction.xid = transaction.xid.or(host.xid);
@@ -130,7 +130,7 @@ impl Play {
         Ok(())
     }
 
-    /// A session ends what another one has prepared.
+    /// A session ends a transaction that another one has prepared.
     pub fn finish(self: &Arc<Self>, at: usize, slot: usize, which: usize, commits: bool, stop: Option<u16>) {
         if !self.can_operate(at, slot) || !self.is_outside(at, slot) {
             return;

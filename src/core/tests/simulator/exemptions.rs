@@ -1,5 +1,5 @@
-//! The cases that docs/explanation/guarantee.md does not cover, a function each. Nothing else is forgiven. Each says on which words of
-//! that page it rests, which `tests/repository/test_exemptions.py` compares.
+//! The cases that docs/explanation/guarantee.md does not cover, one function each. Every other duplicate is a failure. Each
+//! function quotes the words of the page that it rests on, and `tests/repository/test_exemptions.py` compares them with the page.
 //!
 //! `one` and `other` have made the same ID, in either order.
 
@@ -9,7 +9,7 @@ use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
 use crate::wal::Wal;
 
-/// The facts to judge by: the histories, and when each server's clock was last set.
+/// The facts: all histories of WAL, and when each server's clock was last set.
 pub struct Known<'a> {
     branches: &'a [Branch],
     databases: &'a [(usize, usize, usize)],
@@ -35,7 +35,7 @@ pub fn of(
     one: &Made,
     other: &Made,
 ) -> Option<usize> {
-    // Nothing is forgiven to a server that has its file.
+    // A server that still has its file needs no exemption.
     if one.server == other.server && one.life == other.life {
         return None;
     }
@@ -44,7 +44,7 @@ pub fn of(
 }
 
 impl Known<'_> {
-    /// How the history of one continues that of another, if it does: its first own branch.
+    /// Returns the first branch by which one maker's history continues the other's.
     fn continues(&self, new: &Made, old: &Made) -> Option<&Branch> {
         let mut branch = &self.branches[new.branch];
         loop {
@@ -56,12 +56,13 @@ impl Known<'_> {
         }
     }
 
-    /// The earlier one, the later one, and the branch that parted, if what the earlier one has written had not come across.
+    /// Returns the earlier maker, the later one, and the branch between them, if the later one has not replayed the earlier one's
+    /// ID.
     fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
         (!one.is_lease && !other.is_lease).then(|| self.divided(one, other))?
     }
 
-    /// The same of leases as well.
+    /// Like `parted`, but for leases too.
     fn divided<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
         let forth = self.continues(other, one).map(|branch| (one, other, branch));
         let parted = forth.or_else(|| self.continues(one, other).map(|branch| (other, one, branch)))?;
@@ -69,13 +70,14 @@ impl Known<'_> {
         branch.parent.is_some_and(|(_, end)| old.record > end).then_some(parted)
     }
 
-    /// Whether neither continues the other.
+    /// Whether neither history continues the other.
     fn are_strangers(&self, one: &Made, other: &Made) -> bool {
         one.branch != other.branch && self.continues(one, other).is_none() && self.continues(other, one).is_none()
     }
 }
 
-/// It rests on "This holds for each database". The rows of a template belong to each database that was made of it.
+/// It rests on "in each database, IDs continue 2 seconds after the used time in the page of the mark". The rows of a template belong
+/// to each database that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -84,35 +86,35 @@ fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.number != other.number && !is_template(one, other) && !is_template(other, one)
 }
 
-/// It rests on "Covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
+/// It rests on "covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
 /// what the other has used.
 fn two_servers_with_one_number(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.are_strangers(one, other)
 }
 
-/// It rests on "IDs of a transaction that has created the extension and was rolled back, after a failover". The page was rolled back
-/// with the extension.
+/// It rests on "after a failover, IDs of a transaction that created the extension and was rolled back". The page was rolled back with
+/// the extension.
 fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.of_creator && one.record == usize::MAX || other.of_creator && other.record == usize::MAX
 }
 
-/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if that did not come across before a failover".
+/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if the standby had not replayed that before a failover".
 fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known
         .parted(one, other)
         .is_some_and(|(old, _, branch)| branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last)
 }
 
-/// It rests on "IDs of an old primary under a number that it was given so shortly before the failover that none of its marks had come
-/// across".
+/// It rests on "IDs that an old primary made under a new number, if the standby had not replayed a mark of that number before the
+/// failover".
 fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, _, branch)| {
         one.node != other.node || old.node != branch.node || !branch.is_known[old.database]
     })
 }
 
-/// It rests on "Together, the lag of the replication and the time that both run may last 2 seconds; if the old primary was idle, the
-/// time that both run and the delay of the new one's clock".
+/// It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary was idle,
+/// this limit is for the time that both run and the delay of the new one's clock".
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
@@ -122,8 +124,9 @@ fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> b
     })
 }
 
-/// It rests on "Leases of an old primary are covered if it and the replication lag at most 2 seconds, or if both clocks are right and a
-/// new lease is asked for, not another server given the pool's number".
+/// It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that the new
+/// primary has replayed. A lease that was granted up to 2 seconds after the promotion is covered too, if both clocks are right and the
+/// new primary leases the worker to another application".
 fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     (one.is_lease || other.is_lease)
         && known.divided(one, other).is_some_and(|(old, new, branch)| {
@@ -134,9 +137,9 @@ fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made)
         })
 }
 
-/// It rests on "the same for readers who have replayed the WAL of that moment". What the old primary has announced since then binds a
-/// new one only if that goes on with the old one's number, whose mark was ahead: for less than two seconds, and where the clocks are
-/// as near.
+/// It rests on "the same for readers who have replayed the WAL of that moment". A horizon that the old primary announced later
+/// binds a new primary only under the old one's number, because that number's mark was ahead of the clock, and only if it is less
+/// than two seconds later and the clocks differ by less than that.
 pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
     let is_set = old.stepped >= old.last || old.delay.abs() >= MARGIN;
     let database = horizon.database;
@@ -144,26 +147,28 @@ pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Ho
     has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
 }
 
-/// It rests on "IDs can be below earlier horizons, also if this server goes on later with the data of another one".
+/// It rests on "After `flake_accept_clock`, this server can make IDs below horizons that were returned before the call. If it later
+/// takes over the data of another server, for example by `pg_rewind`, it can also make IDs below that server's horizons that were
+/// returned before the call".
 pub fn horizon_that_was_taken_back(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(time, clock)| horizon.time <= time && horizon.instant > clock)
 }
 
-/// It rests on "and then below later ones of that one too if its clock was accepted less often". The server's file counts more
-/// acceptances than the other's page.
+/// It rests on "below its later horizons too, if its clock was accepted less often". The server's file counts more acceptances than the
+/// other's page.
 pub fn horizon_that_an_acceptance_did_not_know(taken_back: &[(i64, i64)], horizon: &Horizon) -> bool {
     taken_back.iter().any(|&(_, clock)| horizon.instant > clock)
 }
 
-/// It rests on "Where `flake.mark` was lost since, or an older copy was put back, a server that goes on from this one, or this one once
-/// that happens again". Not all
-/// of its pages tell how often its clock was accepted.
+/// It rests on "If `flake.mark` is lost after the call, or an older copy is put back, two servers can make IDs below all horizons of this
+/// server: a server that takes over its data, and this server itself if the file is lost or put back once more". Not all of its pages
+/// tell how often its clock was accepted.
 pub fn horizon_without_the_acceptance(wal: &Wal, horizon: &Horizon) -> bool {
     wal.acceptances_in(horizon.database) < wal.acceptances()
 }
 
-/// Where it is not so, this rests on "horizons of a transaction that has created the extension, after a failover or the loss of
-/// `flake.mark`". Only the file knew of them.
+/// Otherwise this rests on "After a failover or the loss of `flake.mark`, horizons of a transaction that created the
+/// extension are not covered either". Only the file knew of them.
 pub const fn has_a_page(horizon: &Horizon) -> bool {
     horizon.record < usize::MAX
 }

@@ -1,6 +1,6 @@
-//! Every story of few events: of one server, of two, and of two sessions of which one stops at each of its points.
+//! Plays every story of a few events: on one server, on two, and with two sessions, where one session stops at each of its points.
 //!
-//! `FLAKE_MODEL_DEPTH` is how many more events stories have than usual.
+//! `FLAKE_MODEL_DEPTH` makes stories longer by that many events.
 
 use crate::layouts::{HOUR, SECOND};
 use crate::operator::Ending;
@@ -10,12 +10,12 @@ use crate::stories::{again, connect, make};
 use crate::story::{Event, Story};
 use crate::{be_quiet, told};
 
-/// Goes through all choices: those of the next story come after those of the last one.
+/// Enumerates all choices. A story makes its choices in order, and the next story makes the next choices.
 #[derive(Default)]
 pub struct Choices {
     made: Vec<(usize, usize)>,
     at: usize,
-    /// A session was stopped at the present point.
+    /// Whether a session was stopped at the current point.
     has_stopped: bool,
 }
 
@@ -28,12 +28,12 @@ impl Choices {
         self.made[self.at - 1].0
     }
 
-    /// A point at which a session stops: the first one, and so on, until no story has a further one.
+    /// Chooses the point at which a session stops: the first one, the second one, and so on, until no story has another.
     pub fn point(&mut self) -> Option<u16> {
         Some(1 + self.of(usize::MAX) as u16)
     }
 
-    /// Returns whether there are more.
+    /// Returns whether more choices remain.
     fn next(&mut self, has_stopped: bool) -> bool {
         self.at = 0;
         self.has_stopped |= has_stopped;
@@ -51,7 +51,7 @@ pub fn more() -> usize {
     std::env::var("FLAKE_MODEL_DEPTH").map_or(0, |depth| depth.parse().unwrap())
 }
 
-/// Plays all stories that `tell` chooses.
+/// Plays every story that the choices of `tell` make.
 pub fn all(name: &str, mut tell: impl FnMut(&mut Choices) -> Vec<(usize, Event)>) {
     be_quiet();
     let (mut choices, mut count, mut ids) = (Choices::default(), 0u64, 0);
@@ -73,7 +73,7 @@ pub const RESTART: Event = Event::Restart { node: (0, 2), preloads: false };
 const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const PASS: Event = Event::Pass { by: 4 * SECOND };
 
-/// Acts of an operator and a machine on one server.
+/// Events of an operator or of the machine on one server.
 fn one_server() -> Vec<Vec<Event>> {
     vec![
         vec![make(0)],
@@ -133,14 +133,14 @@ fn every_story_of_a_failover() {
             events.extend(&parts[choices.of(parts.len())]);
         }
         if choices.of(2) == 1 {
-            // The last of it is not replayed.
+            // The standby does not replay the last WAL.
             events.push((1, Event::Replay { most: usize::MAX }));
             events.extend([(0, Event::Pass { by: 3 * SECOND / 2 }), (0, make(0))]);
         } else {
             events.push((1, Event::Replay { most: usize::MAX }));
         }
         events.push((1, Event::Promote));
-        // The old primary goes on for less than two seconds.
+        // The old primary is used for less than two seconds.
         for _ in 0..3 {
             events.extend([(1, make(0)), (0, make(0)), (0, Event::Pass { by: SECOND / 4 })]);
         }

@@ -1,4 +1,5 @@
-//! Every story of one who writes rows and one who reads them, of whom one stops at each of its points.
+//! Plays every story of a few events with a session that writes rows and a session that reads them, where one stops at each of its
+//! points.
 
 use crate::exhaustive::{PASS, all, more};
 use crate::stories::{CRASH, START, make};
@@ -6,7 +7,7 @@ use crate::story::Event;
 use crate::tailing::MICROSECOND;
 
 const BEGIN: Event = Event::Begin { slot: 0 };
-/// Its tick is over at once.
+/// The tick ends at once.
 const MAKE: Event = Event::Make { slot: 0, kind: MICROSECOND, count: 1, waits: false, stop: None };
 const ASK: Event = Event::Ask { slot: 1, stop: None };
 const LOOK: Event = Event::Look { slot: 1 };
@@ -15,7 +16,7 @@ const END_OF_READER: Event = Event::End { slot: 1, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
 
-/// Time is open, and the reader has asked before.
+/// Time is granted, and the reader has asked before.
 fn opened() -> Vec<Event> {
     vec![PASS, ASK, make(1)]
 }
@@ -24,7 +25,7 @@ fn prepared() -> Vec<Event> {
     vec![BEGIN, MAKE, PREPARE]
 }
 
-/// The reader is stopped, and the writer goes on.
+/// The reader is stopped while the writer continues.
 #[test]
 fn every_point_at_which_a_reader_stops() {
     let befores = [
@@ -58,7 +59,7 @@ fn every_point_at_which_a_reader_stops() {
     });
 }
 
-/// The writer is stopped, and the reader goes on.
+/// The writer is stopped while the reader continues.
 #[test]
 fn every_point_at_which_a_writer_stops() {
     let parts = |stop| -> Vec<(Vec<Event>, Event)> {

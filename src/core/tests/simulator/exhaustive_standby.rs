@@ -1,4 +1,5 @@
-//! Every story of rows, of one who publishes horizons and of readers on a standby, in which one stops at each of its points.
+//! Plays every story of a few events with rows, a session that publishes horizons and readers on a standby, where one session stops
+//! at each of its points.
 
 use crate::exhaustive::{PASS, all, more};
 use crate::stories::{A, B, FIRST, REPLAY, follow, make, on};
@@ -16,7 +17,7 @@ const END: Event = Event::End { slot: 0, commits: true, stop: None };
 const PREPARE: Event = Event::Prepare { slot: 0, stop: None };
 const FINISH: Event = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
 
-/// The transactions that are open when the standby begins to be read.
+/// The transactions that are open when reading on the standby begins.
 fn befores() -> [Vec<Event>; 3] {
     [vec![BEGIN, MAKE], vec![BEGIN, Event::Write { slot: 0 }, MAKE], vec![BEGIN, MAKE, PREPARE]]
 }
@@ -48,7 +49,7 @@ fn every_point_at_which_a_writer_or_a_publisher_stops() {
     });
 }
 
-/// The standby replays, and is promoted, while a reader is stopped.
+/// A standby replays WAL and is promoted while a reader is stopped.
 #[test]
 fn every_point_at_which_a_reader_on_a_standby_stops() {
     let length = 3 + more();

@@ -1,4 +1,4 @@
-//! Calls of sessions beside making IDs: DROP and CREATE EXTENSION, and the functions of operators and readers.
+//! Calls that make no IDs: DROP and CREATE EXTENSION, and the functions of operators and readers.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::oracle::time;
 use crate::play::{Play, tell};
 
 impl Play {
-    /// A session drops and creates the extension, or creates it where it does not exist, in a transaction.
+    /// A session drops and creates the extension in a transaction, or creates it if it does not exist.
     pub fn recreate(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
         {
             let mut world = self.world();
@@ -40,7 +40,7 @@ impl Play {
         tell!(world, "server {}: session {slot} drops and creates the extension: {result:?}", world.name(at));
     }
 
-    /// The clock is accepted.
+    /// A session accepts the clock.
     pub fn accept(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
         if !self.can_operate(at, slot) {
             return;
@@ -65,7 +65,7 @@ impl Play {
         tell!(world, "server {name}: session {slot} accepts the clock: {result:?}, IDs from {from} on");
     }
 
-    /// flake_start_above is called.
+    /// A session calls flake_start_above.
     pub fn start_above(self: &Arc<Self>, at: usize, slot: usize, ahead: i64, stop: Option<u16>) {
         if !self.can_operate(at, slot) {
             return;
@@ -81,7 +81,8 @@ impl Play {
             protocol::start_above(host, instant)?;
             let mut world = self.world();
             let machine = &mut world.machines[at];
-            // As the product does: whoever has made no ID yet sees the new era.
+            // The call waits for busy sessions only, as in the product: a session that has made no ID in its transaction sees the
+            // new era.
             let is_busy = |other: &usize| host.memory.transactions[*other].bound() != NONE;
             let waits_for: Vec<usize> = (0..SLOTS).filter(|other| *other != slot && is_busy(other)).collect();
             let record = machine.wal.flushed;
@@ -97,14 +98,14 @@ impl Play {
         tell!(world, "server {}: session {slot} has IDs start above {}: {result:?}", world.name(at), time(instant));
     }
 
-    /// Whether a session can read, on a standby too.
+    /// Whether a session can read, which it can on a standby too.
     pub fn can_read(&self, at: usize, slot: usize) -> bool {
         let world = self.world();
         let machine = &world.machines[at];
         machine.is_up && machine.wal.databases[machine.database[slot]].0.is_some()
     }
 
-    /// Whether a session can call functions of operators, in a transaction of its own.
+    /// Whether a session can call an operator's function, in a transaction of its own.
     pub fn can_operate(&self, at: usize, slot: usize) -> bool {
         let world = self.world();
         let machine = &world.machines[at];

@@ -1,4 +1,4 @@
-//! A session of a simulated server, as horizons see it.
+//! A session of a simulated server as the host of horizons.
 
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::{HorizonHost, PreparedUse, Refusal};
@@ -80,7 +80,7 @@ impl HorizonHost for Hosted {
         self.step("takes a number that it does not need");
         let xid = {
             let procs = &mut self.play.world().machines[self.at].procs;
-            // The transaction gets one before its subtransaction does.
+            // A transaction gets an ID before its subtransaction does.
             self.xid = self.xid.or_else(|| Some(procs.assign()));
             procs.assign()
         };

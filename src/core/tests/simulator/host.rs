@@ -1,4 +1,4 @@
-//! A session of a simulated server, as the protocol sees it. Every call is a point at which the story may stop the session.
+//! A session of a simulated server as the host of the protocol. The story may stop the session at every call.
 
 use std::ops::Deref;
 use std::panic::resume_unwind;
@@ -16,15 +16,15 @@ use crate::machine::{Machine, Memory};
 use crate::play::Play;
 use crate::wal::{Extension, Record};
 
-/// Why a server could not do something.
+/// An error of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Fault(Fault),
-    /// The disk is full, or broken.
+    /// The disk is full or broken.
     Disk,
-    /// As many transactions are prepared as can be.
+    /// No more transactions can be prepared.
     NoRoom,
-    /// Nothing was published for a snapshot.
+    /// No horizon was published for a snapshot.
     NothingPublished,
     /// There is no horizon now.
     NoHorizon(Refusal),
@@ -40,15 +40,15 @@ impl From<Fault> for Trouble {
 
 /// A session ends because its server has crashed.
 pub struct Dead;
-/// A session ends because somebody has terminated it.
+/// A session ends because it was terminated.
 pub struct Terminated;
 
-/// Orders of others to a session while it runs.
+/// Requests of other threads to a running session.
 #[derive(Default)]
 pub struct Control {
     pub is_dead: AtomicBool,
     pub is_terminated: AtomicBool,
-    /// At which of its points it stops; 0 at none.
+    /// The point at which the session stops; 0 if it does not.
     pub stops_at: AtomicU64,
     pub points: AtomicU64,
 }
@@ -61,7 +61,10 @@ pub enum Lock {
     Page(usize),
 }
 
-/// A session that does something.
+/// No call has so many points. A loop of the protocol that never ends has.
+const ENDLESS: u64 = 1_000_000;
+
+/// A session during a call.
 pub struct Hosted {
     pub play: Arc<Play>,
     pub at: usize,
@@ -72,20 +75,21 @@ pub struct Hosted {
     pub memory: Arc<Memory>,
     pub offset: Arc<std::sync::atomic::AtomicI64>,
     pub control: Arc<Control>,
-    /// The extension as only this transaction sees it, which has dropped and created it.
+    /// The page as only this transaction sees it, which has dropped and created the extension.
     pub private: Option<Arc<Page>>,
-    /// The number of the transaction that publishes a horizon.
+    /// The ID of the transaction that publishes a horizon.
     pub xid: Option<u64>,
-    /// It has read the page, in this history.
+    /// The history in which the session has read the page.
     pub has_looked_in: Option<usize>,
 }
 
 impl Hosted {
-    /// A point at which the session may stop, for ever if its server crashes.
+    /// A point at which the session may stop; if its server crashes, it stops for ever.
     pub fn step(&self, name: &'static str) {
         self.die_if_dead();
         self.play.pass(1);
         let point = self.control.points.fetch_add(1, Ordering::Relaxed) + 1;
+        assert!(point < ENDLESS, "a call does not end");
         if point == self.control.stops_at.load(Ordering::Relaxed) {
             self.play.stop(self.at, self.slot, Some(name), None);
             self.die_if_dead();
@@ -105,7 +109,7 @@ impl Hosted {
         }
     }
 
-    /// Takes a lock; others go on while somebody has it.
+    /// Takes a lock. While another session holds it, others run.
     fn wait_for<'a, T>(&self, mutex: &'a Mutex<T>, lock: Lock) -> MutexGuard<'a, T> {
         loop {
             match mutex.try_lock() {
@@ -227,7 +231,8 @@ impl Writer for Right<'_> {
         self.host.step("writes the exit note");
         self.host.with_machine(|machine| {
             let fails = machine.disk_fails;
-            // Of the two, what does more harm: the note is there, although the server says that it is not.
+            // A failed write may have succeeded, and the simulator takes the worse case: the note is there although the call has
+            // failed.
             if let Some(file) = machine.file.as_mut().filter(|_| !fails || *bytes != WITHDRAWN) {
                 file.note(bytes);
             }

@@ -1,5 +1,5 @@
-//! Sources of IDs: layouts so small that shares are used up, with ticks from a microsecond to a day, and more partitions of
-//! sno than a slot stores the progress of.
+//! Kinds of IDs: layouts so small that sessions use up their shares, with ticks from a microsecond to a day, and more partitions of
+//! sno than a slot can store the progress of.
 
 use std::sync::LazyLock;
 
@@ -10,16 +10,16 @@ use flake_core::{
 
 use crate::host::Trouble;
 
-/// The ticks of sno.
+/// The tick of sno.
 const UNIT: i64 = 4000;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
-/// Ten o'clock, when all stories begin.
+/// Ten o'clock, when every story begins.
 pub const MORNING: i64 = 1_780_000_000 * SECOND;
-/// A quarter of a second, a millisecond, a second (rolling), a microsecond, a day.
+/// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, and a day.
 pub const LAYOUTS: usize = 5;
 pub const KINDS: usize = LAYOUTS + 9;
-/// The kind whose ticks last for a day.
+/// The kind whose tick is a day.
 pub const DAY: usize = 4;
 
 static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ pub fn layout(kind: usize) -> &'static Layout {
     &OF_KINDS[kind]
 }
 
-/// The worker of an ID of a layout; none of a sno.
+/// The worker of a layout's ID; None for sno.
 pub fn worker(kind: usize, bits: u128) -> Option<u64> {
     OF_KINDS.get(kind).map(|layout| layout.unpack((bits >> 8) as u64).unwrap().worker)
 }
@@ -63,7 +63,7 @@ fn share_of_sno(kind: usize, node: Node, slot: Slot) -> Share {
     Share::of("sno", Numbers { first: kind as u64, count: 1 }, sequences, slot, 3).unwrap()
 }
 
-/// An ID, and when its tick began.
+/// An ID, and when its tick begins and ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Id {
     pub bits: u128,
@@ -91,7 +91,7 @@ impl Own {
         })
     }
 
-    /// Makes an ID, unless the session has to wait. `admit` reads the clock, and says until when to wait if it has to.
+    /// Makes an ID, unless the session must wait. `admit` reads the clock, and returns how long to wait if that is necessary.
     pub fn next<H: Host<Error = Trouble>>(
         &mut self,
         host: &mut H,

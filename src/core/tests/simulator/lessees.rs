@@ -1,4 +1,4 @@
-//! Lessees: applications that lease workers of the pool, from whichever server they reach.
+//! Lessees: applications that lease workers of the pool from any of the servers.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::layouts::{self, Id, SECOND};
 use crate::oracle::{Leased, Made, time};
 use crate::play::{Play, tell};
 
-/// A lease, as a lessee knows it.
+/// A lease as its lessee knows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Lessee {
     pub kind: usize,
@@ -19,13 +19,13 @@ pub struct Lessee {
     pub until: i64,
 }
 
-/// The number that a server's configuration calls the pool.
+/// The node number that a server's configuration reserves for the pool.
 fn pool_of(node: (u32, u32)) -> Option<(u32, u32)> {
     (node.1 == 2).then_some((1 - node.0, 2))
 }
 
 impl Play {
-    /// A lessee asks a server for a lease, by a session, or renews what another one or itself was granted. Returns the answer.
+    /// A lessee asks a server for a lease in a session, or renews an earlier lease. Returns the answer.
     pub fn lease(
         self: &Arc<Self>,
         (at, slot): (usize, usize),
@@ -103,7 +103,7 @@ impl Play {
         answer.get()
     }
 
-    /// Where no clock was ahead, lessees get leases again soon.
+    /// Checks that lessees soon get leases again on a server whose clock was never ahead.
     pub fn leases_come_back(self: &Arc<Self>, at: usize) {
         let is_of_interest = {
             let world = self.world();

@@ -1,4 +1,4 @@
-//! How every story begins and ends: in the end every primary whose clock is right has to make IDs again, soon.
+//! How every story begins and ends. At the end, all clocks are right, and every primary must soon make IDs again.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::play::{Play, SERVERS, World, tell};
 use crate::story::seconds;
 use crate::wal::DATABASES;
 
-/// The kind that is made to see whether a server makes IDs: ticks of a millisecond.
+/// The kind by which a server is tested: its tick is a millisecond.
 const KIND: usize = 1;
-/// How long servers may need where nobody has set a clock ahead, after promotions or where files are lost, however many.
+/// How long a server may need if no clock was ahead, even after promotions and losses of files.
 const USUAL: i64 = 5 * SECOND;
-/// The time that may be granted ahead of a clock where workers are leased, and margins.
+/// How far ahead time may be granted if workers are leased, with margins.
 const WITH_LEASES: i64 = 140 * SECOND;
-/// The next tick, and the time that attempts take.
+/// The length of a tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
 impl World {
-    /// How far ahead of a clock time may be granted, and margins.
+    /// How far ahead of a clock time may be granted, with margins.
     fn reach(&self) -> i64 {
         if self.leases { WITH_LEASES } else { AHEAD + 2 * MARGIN }
     }
 
-    /// No time that is granted reaches further than this.
+    /// An instant that no granted time exceeds.
     fn latest(&self) -> i64 {
         let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
         let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used.until()).max();
         granted.unwrap_or(i64::MIN).max(self.above).saturating_add(self.reach())
     }
 
-    /// The end of the time from an instant on that may have been used, because clocks were there.
+    /// Returns the end of the time after an instant that may have been used, because clocks were there.
     fn used_after(&self, instant: i64) -> i64 {
         let mut clocks = self.granted_at.clone();
         clocks.sort_unstable();
@@ -48,7 +48,7 @@ impl World {
 }
 
 impl Play {
-    /// A primary on which the extension has just been created in every database.
+    /// Begins with a primary on which the extension has just been created in every database.
     pub fn begin(self: &Arc<Self>) {
         {
             let mut world = self.world();
@@ -82,7 +82,7 @@ impl Play {
         tell!(world, "server a is node 0 of 2, and has two databases");
     }
 
-    /// Every primary makes IDs again, and its horizons come up to the present.
+    /// Every primary makes IDs again, and its horizons reach the current instant.
     pub fn epilogue(self: &Arc<Self>) {
         let primaries: Vec<usize> = {
             let world = self.world();
@@ -126,7 +126,7 @@ impl Play {
             }
             self.accept(at, 0, None);
             let used = self.world().used_after(self.time()) - self.time();
-            // A clock that was accepted more than once has passed gaps, which are forgotten.
+            // If a clock was accepted several times, gaps that it has passed are forgotten.
             let passed = if self.world().machines[at].acceptances > 4 { self.latest_clock() - self.time() } else { 0 };
             if ![USUAL, used, passed].iter().any(|&limit| self.makes_within(at, limit)) && !self.has_failed() {
                 return self.is_stuck(at, database, "although its clock was accepted");
@@ -136,13 +136,13 @@ impl Play {
         self.restarts_are_cheap(at);
     }
 
-    /// Whether there were several promotions, or files that another one took the place of.
+    /// Whether more than one promotion or replaced file has raised the marks.
     fn is_renewed_again(&self) -> bool {
         let world = self.world();
         world.renewed + world.oracle.branches.len() as i64 > 2
     }
 
-    /// The latest reading of a clock by which time was granted.
+    /// The latest reading of a clock for which time was granted.
     fn latest_clock(&self) -> i64 {
         let world = self.world();
         world.granted_at.iter().max().map_or(0, |clock| clock + world.reach())
@@ -155,7 +155,7 @@ impl Play {
         world.machines[at].wal.databases[database].0.is_some() && world.failure.is_none()
     }
 
-    /// Makes an ID in the database that it is connected to, within so much time.
+    /// Makes an ID in the connected database within a limit. Returns whether that succeeded.
     fn makes_within(self: &Arc<Self>, at: usize, limit: i64) -> bool {
         let until = self.time() + limit + TICK;
         let told = self.world().told.take();
@@ -189,10 +189,10 @@ impl Play {
         world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
     }
 
-    /// An orderly restart costs nothing, the first visit of another database neither, and a crash as much time as was granted.
+    /// An orderly restart costs nothing, nor does a first ID in another database. A crash costs the granted time.
     fn restarts_are_cheap(self: &Arc<Self>, at: usize) {
         let databases: Vec<usize> = (0..DATABASES).filter(|&database| self.connects(at, database)).collect();
-        // Time that was granted ahead, or given up by sessions that were terminated, is over.
+        // Waits for the end of time that was granted ahead, or given up by terminated sessions.
         let left = {
             let world = self.world();
             world.latest().saturating_sub(self.time()).max(world.reach())
@@ -200,7 +200,7 @@ impl Play {
         self.pass(left);
         for (ending, limit) in [(Ending::InOrder, 0), (Ending::Crash, AHEAD)] {
             for &database in &databases {
-                // Marks of another number, in a database that it looks at again, can take as long as a window.
+                // In a database that is read again, marks of another number can take as long as a window.
                 let first = if self.is_renewed_again() { AHEAD } else { 0 };
                 if self.connects(at, database) && !self.makes_within(at, first) {
                     return self.is_stuck(at, database, "although it has just made some");
@@ -211,7 +211,7 @@ impl Play {
             self.start_server(at, false);
             let mut limit = limit;
             for &database in &databases {
-                // The next tick is waited for.
+                // The session waits for the next tick.
                 if self.connects(at, database) && !self.makes_within(at, limit) && !self.has_failed() {
                     return self.is_stuck(at, database, "although it was only restarted");
                 }
@@ -220,7 +220,7 @@ impl Play {
         }
     }
 
-    /// Where no transaction is open any more, the horizon is the present.
+    /// If no transaction is open, the horizon is the current instant.
     fn horizon_comes_up(self: &Arc<Self>, at: usize, database: usize) {
         if !self.connects(at, database) {
             return;

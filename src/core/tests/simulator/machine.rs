@@ -1,4 +1,4 @@
-//! A server: what it has on disk, and what its memory holds while it runs.
+//! A server: what is on its disk, and what is in its memory while it runs.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ use crate::rows::Horizon;
 use crate::session::Session;
 use crate::wal::{DATABASES, Wal};
 
-/// Slots that a server has.
+/// The number of a server's slots.
 pub const SLOTS: usize = 2;
 
-/// Leases that there can be at once.
+/// The number of leases that a server has room for.
 const LEASES: usize = 2;
 
 /// The memory of a server from its start on.
@@ -56,11 +56,11 @@ impl Memory {
 
 pub struct Machine {
     pub name: char,
-    /// Whether it has a data directory, and whether it runs.
+    /// Whether it has a data directory; then whether it is running.
     pub exists: bool,
     pub is_up: bool,
     pub node: (u32, u32),
-    /// Its clock minus the real time.
+    /// How far its clock is ahead of the real time.
     pub offset: Arc<AtomicI64>,
     /// Counts the starts of its operating system.
     pub boot: u64,
@@ -69,27 +69,27 @@ pub struct Machine {
     pub saved: Option<Vec<u8>>,
     pub disk_fails: bool,
     pub wal: Wal,
-    /// The server that it is a standby of, and how much of its log it has.
+    /// The server that it follows as a standby, and how much of its WAL it has replayed.
     pub upstream: Option<usize>,
     /// The timeline of its WAL.
     pub timeline: u32,
-    /// Which history its WAL is of.
+    /// The history that its WAL belongs to.
     pub branch: usize,
     pub memory: Arc<Memory>,
     pub sessions: [Option<Box<Session>>; SLOTS],
-    /// The databases of the sessions that use the slots next.
+    /// The database to which the next session of each slot connects.
     pub database: [usize; SLOTS],
-    /// A number that lasts as long as nobody but the server changes its file.
+    /// A number that changes when anybody but the server changes its file.
     pub life: u64,
     /// When its clock was last set.
     pub last_step: i64,
-    /// In which databases a session has taken in what the page says, in this life.
+    /// The databases whose page a session has read in this life.
     pub has_looked: [bool; DATABASES],
-    /// The promises of flake_start_above: they last as long as the file, or the data of a database.
+    /// Promises of flake_start_above. They last as long as the file, or as the data of a database.
     pub promises: Vec<Promise>,
-    /// Whether its clock was ever ahead of the real time, or IDs were to start above.
+    /// Whether its clock was ever ahead of the real time, or flake_start_above was called.
     pub may_wait: bool,
-    /// A transaction that has dropped and created the extension: its slot and database.
+    /// The slot and database of a transaction that has dropped and created the extension.
     pub recreating: Option<(usize, usize)>,
     /// Its transactions.
     pub procs: Procs,
@@ -97,13 +97,13 @@ pub struct Machine {
     pub horizons: Vec<Horizon>,
     /// The horizons that it has published in its pages.
     pub published: Vec<Horizon>,
-    /// The horizons that it has returned to snapshots from when it was a standby.
+    /// The horizons that it has returned for snapshots from when it was a standby.
     pub replayed: Vec<Horizon>,
-    /// How often its clock began to be accepted, and was.
+    /// How often its clock was accepted: the calls that have begun and the calls that have ended.
     pub acceptances: u64,
     /// How many sessions are accepting it.
     pub accepting: usize,
-    /// When, and by its clock; its file tells.
+    /// When the clock was accepted, and what it showed. The file has the same.
     pub taken_back: Vec<(i64, i64)>,
 }
 

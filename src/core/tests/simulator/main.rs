@@ -1,10 +1,10 @@
-//! A simulator of whole deployments, which plays the protocol of the ledger and of horizons as PostgreSQL's side does: sessions
+//! A simulator of whole deployments. It runs the protocol of the ledger and of horizons as PostgreSQL's side does, with sessions
 //! that stop at any point, transactions and snapshots, servers that crash, are promoted and copied, disks that tear, and clocks
 //! that are set.
 //!
-//! `FLAKE_MODEL_CASES` is the number of deployments; they are new ones then, and otherwise always the same. A failure prints the
-//! shortest story found, and the seed that `FLAKE_MODEL_SEED` takes to begin with it. `FLAKE_MODEL_SHRINK` is how long it looks for
-//! a shorter story, in seconds.
+//! A run plays stories, which it draws from a seed. `FLAKE_MODEL_CASES` is their number; if it is set, the seed is new, otherwise
+//! it is always the same. A failure prints the shortest story found, and the seed from which `FLAKE_MODEL_SEED` repeats it.
+//! `FLAKE_MODEL_SHRINK` is for how many seconds the run looks for a shorter story.
 
 mod baton;
 mod disk;
@@ -49,7 +49,7 @@ use crate::oracle::Failure;
 use crate::play::Play;
 use crate::story::Story;
 
-/// Tells a story that fails, in numbered sentences.
+/// Prints a story that fails, in numbered sentences.
 fn told(story: &Story) -> String {
     let world = Play::of(story, true);
     let sentences = world.told.unwrap_or_default();
@@ -58,7 +58,7 @@ fn told(story: &Story) -> String {
     format!("{}\n{end}", lines.join("\n"))
 }
 
-/// The simulator says itself what has panicked.
+/// Keeps Rust from printing panics, because the simulator reports them itself.
 fn be_quiet() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -78,7 +78,7 @@ fn no_tick_is_leased_twice() {
     play(2000, Chance::story_of_lessees);
 }
 
-/// Plays so many deployments, unless the environment says how many.
+/// Plays `usual` stories, or as many as the environment says.
 fn play(usual: u64, story: fn(&mut Chance) -> Story) {
     be_quiet();
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());

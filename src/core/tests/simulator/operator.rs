@@ -18,14 +18,14 @@ use crate::wal::{DATABASES, Record};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ending {
     InOrder,
-    /// A session was killed, or all: memory is lost.
+    /// PostgreSQL crashes, so its memory is lost.
     Crash,
-    /// The machine as well; a number says what of the file had come to the disk.
+    /// The machine crashes too. The number says which sectors of the file had reached the disk.
     Reboot(u64),
 }
 
 impl World {
-    /// Its sessions end at once, and its memory is lost.
+    /// Ends the sessions at once, and forgets the memory.
     pub fn forget_memory(&mut self, at: usize) {
         self.running
             .iter()
@@ -41,7 +41,7 @@ impl World {
         self.recover_transactions(at);
     }
 
-    /// Its file is not the one that it has written itself.
+    /// The file is not the one that the server has written itself.
     fn has_another_file(&mut self, at: usize) {
         let life = self.number();
         self.renewed += 1;
@@ -57,7 +57,8 @@ impl World {
         }
     }
 
-    /// Nobody knows any more of a database whose page was removed: the extension will be there as in a new one.
+    /// After the loss of all memory, no server knows of a page that was dropped; CREATE EXTENSION then makes a page as in a new
+    /// database.
     pub fn forget_removed_pages(&mut self, at: usize) {
         let machine = &mut self.machines[at];
         let wal = &mut machine.wal;
@@ -84,13 +85,13 @@ impl Play {
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));
         drop(world);
-        // The clock that is accepted may be this one, before the call returns.
+        // The clock may be accepted at this reading before the call returns.
         if is_accepting {
             self.take_horizons_back(at, None);
         }
     }
 
-    /// The clock comes to where it was when an ID was made: as time passes, or because it is set.
+    /// Brings the clock to when an ID was made: time passes, or the clock is set.
     pub fn to_used(&self, at: usize, which: usize, by: i64, waits: bool) {
         let (step, name) = {
             let world = self.world();
@@ -159,8 +160,8 @@ impl Play {
         }
     }
 
-    /// A copy from between two sessions of a server that runs on is not covered: it has the note of the first one, which
-    /// gives back what the second one uses.
+    /// Copies the file. A copy that is made between two sessions of a running server is not covered: it has the first session's
+    /// note, which gives back time that the second one uses.
     pub fn save_file(&self, at: usize) {
         let mut world = self.world();
         let machine = &mut world.machines[at];
@@ -199,7 +200,7 @@ impl Play {
         self.start_server(at, false);
     }
 
-    /// pg_upgrade keeps only what the sequences' last values say.
+    /// Upgrades the server: pg_upgrade keeps only the last values of the sequences.
     pub fn upgrade(self: &Arc<Self>, at: usize) {
         let is_primary = {
             let world = self.world();
@@ -226,7 +227,7 @@ impl Play {
                     machine.wal.flush(record);
                 }
             }
-            // They say nothing of gaps.
+            // The last values contain no gaps.
             world.above = world.above.max(above);
             world.machines[at].may_wait |= above > self.time() + AHEAD;
             tell!(world, "server {} is upgraded by pg_upgrade", world.name(at));
@@ -234,7 +235,7 @@ impl Play {
         self.start_server(at, false);
     }
 
-    /// A database is dropped, and created under its old OID with the other one as its template.
+    /// Drops a database, and creates it under its old OID with the other database as template.
     pub fn new_database(self: &Arc<Self>, at: usize, database: usize) {
         {
             let world = self.world();
@@ -243,7 +244,7 @@ impl Play {
                 return;
             }
         }
-        // Nobody may be connected to either.
+        // No session may be connected to either.
         (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
         let mut world = self.world();
         let time = self.time();
@@ -263,7 +264,7 @@ impl Play {
         tell!(world, "server {name}: database {database} is created anew from database {}", 1 - database);
     }
 
-    /// The extension is dropped in a database.
+    /// Drops the extension in a database.
     pub fn drop_extension(self: &Arc<Self>, at: usize, database: usize) {
         (0..SLOTS).for_each(|slot| self.exit(at, slot, None));
         let mut world = self.world();

@@ -1,5 +1,5 @@
-//! Failures: an ID that is made twice, or below the instant that flake_start_above was given. The cases that the guarantee does
-//! not cover are in `exemptions.rs`, and nowhere else.
+//! The oracle: it reports an ID that is made twice, or below the argument of flake_start_above. `exemptions.rs` has the cases that
+//! the guarantee does not cover.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,11 +7,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::exemptions;
 use crate::layouts::{self, HOUR, Id, MORNING, SECOND};
 
-/// Sentences on what has gone wrong.
+/// A failure of the story, in sentences.
 #[derive(Debug, Clone)]
 pub struct Failure(pub String);
 
-/// Who has made an ID, and when.
+/// An ID with its maker and time.
 #[derive(Debug, Clone)]
 pub struct Made {
     pub server: usize,
@@ -19,46 +19,46 @@ pub struct Made {
     pub slot: usize,
     pub kind: usize,
     pub database: usize,
-    /// The number of the database, which does not come again.
+    /// The number of the database, which is never used again.
     pub number: usize,
     pub node: (u32, u32),
-    /// A number that lasts as long as nobody but the server changes its file.
+    /// A number that changes when anybody but the server changes its file.
     pub life: u64,
     pub branch: usize,
-    /// The record of the log that it committed with; the greatest number before it has, or if it never does.
+    /// The WAL record of its commit; the greatest number before the commit, or if there is none.
     pub record: usize,
-    /// When the clock was read for it, really and by the clock.
+    /// When the clock was read for it: the real time, then the clock's reading.
     pub time: i64,
     pub clock: i64,
-    /// Its transaction has created the extension.
+    /// Whether its transaction has created the extension.
     pub of_creator: bool,
-    /// It is a lease: the ticks that begin from the start of its ID to before the end.
+    /// Whether it stands for a lease: the ticks that begin from `start` to before `end` of the ID.
     pub is_lease: bool,
     pub id: Id,
 }
 
-/// How one history of WAL came out of another.
+/// Where one history of WAL left another.
 #[derive(Debug, Clone)]
 pub struct Branch {
-    /// The history that it continues, and its last record there.
+    /// The history that it continues, and the last record that it has of it.
     pub parent: Option<(usize, usize)>,
-    /// When that happened, and when its last record was written.
+    /// When it was promoted, and when that last record was written.
     pub promoted: i64,
     pub last: i64,
-    /// How long records had been waiting.
+    /// How long records had been waiting for replay.
     pub lag: i64,
-    /// How far apart the clocks were.
+    /// How far apart the two clocks were.
     pub delay: i64,
-    /// In which databases the old primary's mark was above its clock.
+    /// The databases in which the old primary's mark was above its clock.
     pub is_active: [bool; crate::wal::DATABASES],
-    /// In which databases the old primary's number was known.
+    /// The databases in which the old primary's number was known.
     pub is_known: [bool; crate::wal::DATABASES],
-    /// The number of the old primary's node, and when its clock had been set.
+    /// The number of the old primary, and when its clock was last set.
     pub node: (u32, u32),
     pub stepped: i64,
 }
 
-/// A lease, and the worker in the layout's bits.
+/// A lease, with the worker as a number in the layout.
 #[derive(Debug, Clone)]
 pub struct Leased {
     pub made: Made,
@@ -71,12 +71,12 @@ pub struct Oracle {
     pub leased: Vec<Leased>,
     of_bits: HashMap<u128, Vec<u32>, BuildHasherDefault<Mixed>>,
     pub branches: Vec<Branch>,
-    /// Which database was the template of another, in which history, and at which record.
+    /// For each database that was created from a template: the template, the history, and the record.
     pub databases: Vec<(usize, usize, usize)>,
     pub forgiven: [u64; exemptions::ALL.len()],
 }
 
-/// The instants of stories, as times of a day that begins with them.
+/// An instant as a time of day.
 pub fn time(instant: i64) -> String {
     if instant.abs_diff(MORNING) > 1000 * 24 * HOUR as u64 {
         return if instant < MORNING { "long ago" } else { "the end of time" }.to_owned();
@@ -100,7 +100,7 @@ impl std::fmt::Display for Made {
 }
 
 impl Oracle {
-    /// Takes down an ID; returns what is wrong with it.
+    /// Adds an ID. Returns what is wrong with it, if anything is.
     pub fn made(&mut self, made: Made, last_steps: &[i64]) -> Option<String> {
         let number = self.made.len() as u32;
         let same = self.of_bits.entry(made.id.bits).or_default();
@@ -120,7 +120,7 @@ impl Oracle {
         wrong.or(leased)
     }
 
-    /// Takes down a lease; returns what is wrong with it.
+    /// Adds a lease. Returns what is wrong with it, if anything is.
     pub fn leased(&mut self, lease: Leased, last_steps: &[i64]) -> Option<String> {
         let others = self.leased.iter().filter(|other| other.worker == lease.worker).map(|other| &other.made);
         let of_worker = |made: &&Made| layouts::worker(made.kind, made.id.bits) == Some(lease.worker);
@@ -132,7 +132,7 @@ impl Oracle {
     }
 }
 
-/// Returns what is wrong if any of these shares a tick with a new ID or lease of the same worker, one of them being a lease.
+/// Returns what is wrong if one of these shares a tick with a new ID or lease of the same worker, and one of the two is a lease.
 fn overlap<'a>(
     known: (&[Branch], &[(usize, usize, usize)]),
     forgiven: &mut [u64],
@@ -154,7 +154,7 @@ fn overlap<'a>(
     wrong
 }
 
-/// IDs are bits enough.
+/// A hash that uses the bits of an ID as they are.
 #[derive(Default)]
 struct Mixed(u64);
 

@@ -1,4 +1,4 @@
-//! A story that is being played: who goes on when.
+//! Plays a story: decides which session runs next.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,39 +14,39 @@ use crate::story::{Event, Needs, Story};
 
 pub const SERVERS: usize = 3;
 
-/// A session that does something.
+/// A session that is running.
 pub struct Running {
     pub at: usize,
     pub slot: usize,
     pub control: Arc<Control>,
-    /// Where it waits, if it does.
+    /// Where its thread waits, if it does.
     seat: Option<Arc<Seat>>,
-    /// Which lock it waits for.
+    /// The lock that it waits for.
     lock: Option<Lock>,
 }
 
-/// All that there is.
+/// The state of everything.
 pub struct World {
     pub machines: Vec<Machine>,
     pub oracle: Oracle,
     pub running: Vec<Running>,
     pub events: Vec<(usize, Event)>,
     pub next_event: usize,
-    /// The sentences, if it is told.
+    /// The sentences of the story, if it is to be printed.
     pub told: Option<Vec<String>>,
     pub failure: Option<Failure>,
-    /// How often the baton has changed hands.
+    /// How often the baton was passed on.
     pub switches: u64,
     /// How often a session was stopped at a point.
     pub stops: usize,
-    /// The greatest instant that flake_start_above was asked for.
+    /// The greatest argument of flake_start_above.
     pub above: i64,
-    /// The leases that were granted, and whether any was asked for.
+    /// The leases that were granted, and whether any lessee has asked.
     pub lessees: Vec<Lessee>,
     pub leases: bool,
     /// How often files were lost or restored.
     pub renewed: i64,
-    /// The readings of clocks when time may have been granted.
+    /// The readings of clocks at which time may have been granted.
     pub granted_at: Vec<i64>,
     /// The rows that transactions have inserted.
     pub rows: Vec<Row>,
@@ -59,11 +59,11 @@ pub struct World {
 pub struct Play {
     world: Mutex<World>,
     time: AtomicI64,
-    /// The seat of who waits for the end.
+    /// Where the thread that waits for the end sits.
     ended: Arc<Seat>,
 }
 
-/// Adds a sentence.
+/// Adds a sentence to the story.
 macro_rules! tell {
     ($world:expr, $($sentence:tt)+) => {
         let sentence = $world.told.is_some().then(|| format!($($sentence)+));
@@ -77,13 +77,13 @@ pub(crate) use tell;
 enum Next {
     Resume(Arc<Seat>),
     Event(usize, Event),
-    /// The last event was; all that remains is to see that servers come back.
+    /// All events have happened, and it remains to see that every server makes IDs again.
     Epilogue,
     End,
 }
 
 impl World {
-    /// A number that nobody else has.
+    /// A number that is not used elsewhere.
     pub fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// A session that can go on although nobody says so.
+    /// A stopped session that continues without an event.
     fn next_by_itself(&self) -> Option<usize> {
         let is_dead = |running: &Running| running.control.is_dead.load(Ordering::Relaxed);
         let has_lock = |running: &Running| running.lock.is_some_and(|lock| self.is_free(running.at, lock));
@@ -152,7 +152,7 @@ impl World {
                 }
             }
             if self.running[which].lock.is_some() {
-                // It cannot go on.
+                // It could not continue.
                 self.next_event += usize::from(!matches!(event, Event::GoOn { .. }));
                 continue;
             }
@@ -204,7 +204,7 @@ impl Play {
         Arc::new(Self { world: Mutex::new(world), time: AtomicI64::new(MORNING), ended: Seat::new() })
     }
 
-    /// Plays a story; returns the world at its end.
+    /// Plays a story, and returns the state at its end.
     pub fn of(story: &Story, is_told: bool) -> World {
         let play = Self::new(story, is_told);
         play.begin();
@@ -239,7 +239,7 @@ impl Play {
         self.time.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Runs the next events on this thread, until the baton changes hands.
+    /// Runs the next events on this thread until the baton is passed on.
     fn go_on(self: &Arc<Self>) {
         loop {
             let next = self.world().next();
@@ -252,7 +252,7 @@ impl Play {
         }
     }
 
-    /// A session stops at a point, or waits for a lock, and others go on.
+    /// Stops a session at a point or at a lock, and lets others run.
     pub fn stop(self: &Arc<Self>, at: usize, slot: usize, point: Option<&str>, lock: Option<Lock>) {
         let seat = Seat::new();
         {
@@ -275,7 +275,7 @@ impl Play {
         seat.wait();
     }
 
-    /// Counts a session as running; returns how others control it.
+    /// Registers a session as running. Returns what other threads need to control it.
     pub fn runs(&self, at: usize, slot: usize, stop: Option<u16>) -> Arc<Control> {
         let control = Arc::new(Control::default());
         control.stops_at.store(stop.map_or(0, u64::from), Ordering::Relaxed);
@@ -284,7 +284,7 @@ impl Play {
         control
     }
 
-    /// It does not run any more.
+    /// The session is not running any more.
     pub fn rests(&self, control: &Arc<Control>) {
         self.world().running.retain(|running| !Arc::ptr_eq(&running.control, control));
     }

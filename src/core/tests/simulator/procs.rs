@@ -1,4 +1,4 @@
-//! The transactions of a server as its snapshots see them: which run, which have ended, which are prepared.
+//! The transactions of a server as snapshots see them: running, ended, prepared.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::wal::{Record, Wal};
 
 /// How many transactions can be prepared at once.
 pub const MOST_PREPARED: usize = 2;
-/// The first number that a transaction gets.
+/// The first transaction ID.
 const FIRST: u64 = 3;
 
 /// A prepared transaction.
@@ -20,9 +20,9 @@ pub struct PreparedOne {
     pub xid: u64,
     pub row: usize,
     pub database: usize,
-    /// Others can end it.
+    /// Other sessions can end it.
     pub is_valid: bool,
-    /// Somebody is about to end it.
+    /// A session is about to end it.
     pub is_locked: bool,
 }
 
@@ -30,17 +30,17 @@ pub struct Procs {
     pub next: u64,
     pub running: Vec<u64>,
     pub latest_ended: u64,
-    /// The first numbers that snapshots in use see as running, for each slot.
+    /// For each slot, the lowest transaction ID that its snapshots see as running.
     pub oldest: [u64; SLOTS],
     pub prepared: Vec<PreparedOne>,
-    /// Instants that locks of transactions carry.
+    /// The instants in the locks of prepared transactions.
     pub carried: Vec<(u64, i64)>,
-    /// The rows that have become visible since the server started, in this order.
+    /// The rows that have become visible since the start, in that order.
     pub seen: Vec<usize>,
 }
 
 impl Procs {
-    /// The transactions after a start: only prepared ones run.
+    /// The transactions after a start: only prepared ones are running.
     pub fn recovered(wal: &Wal) -> Self {
         let mut new = Self {
             next: FIRST,
@@ -74,20 +74,20 @@ impl Procs {
         new
     }
 
-    /// Gives a transaction its number.
+    /// Assigns a transaction ID.
     pub fn assign(&mut self) -> u64 {
         self.running.push(self.next);
         self.next += 1;
         self.next - 1
     }
 
-    /// It has ended, and snapshots see that.
+    /// Marks a transaction as ended, for new snapshots.
     pub fn ended(&mut self, xid: u64) {
         self.running.retain(|&running| running != xid);
         self.latest_ended = self.latest_ended.max(xid);
     }
 
-    /// Takes a snapshot for a session whose transaction may have a number.
+    /// Takes a snapshot for a session, whose transaction may have an ID.
     pub fn look(&mut self, slot: usize, own: Option<u64>, order: u64, is_of_transaction: bool) -> Look {
         let xmax = self.latest_ended + 1;
         let running: Vec<u64> = self.running.iter().copied().filter(|&xid| xid < xmax && Some(xid) != own).collect();
@@ -119,18 +119,18 @@ pub struct Look {
     xmin: u64,
     xmax: u64,
     running: Vec<u32>,
-    /// How many of the rows that have become visible since the server started it sees.
+    /// How many of the rows that became visible since the start it sees.
     pub seen: usize,
-    /// How many records had been replayed, if it was taken on a standby.
+    /// How many records were replayed, if it was taken on a standby.
     pub replayed: Option<usize>,
-    /// When it was taken.
+    /// Its place in the order of snapshots and commits.
     pub order: u64,
     is_of_transaction: bool,
     note: Cell<Option<i64>>,
 }
 
 impl Look {
-    /// Takes a snapshot on a standby, which knows of transactions what its log says.
+    /// Takes a snapshot on a standby, which knows transactions from the WAL only.
     pub fn of_replayed(wal: &Wal, order: u64, is_of_transaction: bool) -> Self {
         let (mut known, mut latest_ended, mut running) = (FIRST, FIRST - 1, Vec::new());
         let mut prepared = Vec::new();
@@ -145,7 +145,7 @@ impl Look {
                 }
                 _ => continue,
             };
-            // Numbers that it has not heard of may run.
+            // Transactions that the standby has not heard of may be running.
             running.extend(known..=xid);
             known = known.max(xid + 1);
             if ends {

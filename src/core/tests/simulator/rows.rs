@@ -1,5 +1,5 @@
-//! Another failure: a lost row. Its ID lies below a horizon that was returned, and it becomes visible after the
-//! snapshot that the horizon was returned for.
+//! The second oracle: it reports a lost row. Such a row has an ID below a horizon, and becomes visible after the snapshot for which
+//! the horizon was returned.
 
 use crate::exemptions::horizon_that_was_taken_back;
 use crate::oracle::time;
@@ -9,15 +9,15 @@ use crate::wal::Record;
 
 /// The rows of a transaction.
 pub struct Row {
-    /// The number of the database, which does not come again.
+    /// The number of the database, which is never used again.
     number: usize,
-    /// The least end of a tick of their IDs.
+    /// The earliest end of the ticks of their IDs.
     pub end: i64,
     /// Which IDs the transaction has made.
     pub made: Vec<usize>,
-    /// When they first became visible, on any server.
+    /// When they first became visible on any server.
     seen: Option<u64>,
-    /// The session that has inserted them.
+    /// The session that inserted them.
     by: (char, usize),
 }
 
@@ -26,26 +26,26 @@ pub struct Row {
 pub struct Horizon {
     pub instant: i64,
     number: usize,
-    /// The last record that was on disk when it was returned; the greatest number if its page is not there for others.
+    /// The last WAL record on disk when it was returned; the greatest number if its page is not visible to others.
     pub record: usize,
-    /// When it was returned, really, and in which database.
+    /// When it was returned, in real time, and in which database.
     pub time: i64,
     pub database: usize,
-    /// It binds a new primary only as this node: it had not come across.
+    /// The number under which alone it binds a new primary, because it had not come across.
     pub only_as: Option<(u32, u32)>,
-    /// When its snapshot was taken.
+    /// The place of its snapshot in the order of snapshots and commits.
     order: u64,
     by: (char, usize),
 }
 
 impl World {
-    /// A moment, later than all before.
+    /// The next place in that order.
     pub fn moment(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
 
-    /// A transaction inserts a row with an ID of a tick that ends at an instant; returns its rows.
+    /// Adds a row to a transaction. The tick of its ID ends at an instant. Returns the transaction's rows.
     pub fn insert(&mut self, (at, slot): (usize, usize), rows: Option<usize>, database: usize, end: i64) -> usize {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
         let rows = rows.unwrap_or_else(|| {
@@ -57,7 +57,7 @@ impl World {
         rows
     }
 
-    /// A row becomes visible on a server that has returned horizons as a standby, after the snapshots of these.
+    /// A row becomes visible on a server that, as a standby, has returned horizons for earlier snapshots.
     pub fn come_after(&mut self, at: usize, row: usize) {
         let rows = &self.rows[row];
         let is_lost = |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant;
@@ -75,7 +75,7 @@ impl World {
         machine.published.push(Horizon { instant, number, record: 0, time, database, only_as: None, order, by });
     }
 
-    /// A session is told a horizon for a snapshot that was taken on a standby when it had replayed so many records.
+    /// A session gets a horizon for a snapshot on a standby that had replayed so many records.
     pub fn returned_replayed(
         &mut self,
         (at, slot): (usize, usize),
@@ -84,7 +84,7 @@ impl World {
         time: i64,
     ) {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
-        // Its publisher may not have come to its end yet.
+        // The session that published it may not have returned yet.
         let new = Horizon { instant, number, record: 0, time, database, only_as: None, order: 0, by };
         let is_it = |one: &&Horizon| one.number == number && one.instant == instant;
         let is_valid = |one: &Horizon| !self.machines.iter().any(|by| horizon_that_was_taken_back(&by.taken_back, one));
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// The rows of a transaction that has committed become visible on a server.
+    /// The rows of a committed transaction become visible on a server.
     pub fn become_visible(&mut self, at: usize, row: usize) {
         let moment = self.moment();
         self.machines[at].procs.seen.push(row);
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// A server knows the transactions that its log tells of, and shows what they have committed.
+    /// After a start, a server knows the transactions in its WAL, and shows the rows of the committed ones.
     pub fn recover_transactions(&mut self, at: usize) {
         self.machines[at].procs = Procs::recovered(&self.machines[at].wal);
         let committed = |(record, (_, kind)): (usize, &(i64, Record))| match *kind {
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// A session is told a horizon for a snapshot that sees so many of the rows.
+    /// A session gets a horizon for a snapshot that sees so many of the rows.
     pub fn returned(
         &mut self,
         (at, slot): (usize, usize),
@@ -172,7 +172,7 @@ impl World {
 }
 
 impl Play {
-    /// The clock of a server is about to be accepted, or was: horizons ahead of what it said then do not count. Returns that.
+    /// A server's clock is about to be accepted, or was. Horizons above its reading do not count any more. Returns the reading.
     pub fn take_horizons_back(&self, at: usize, known: Option<i64>) -> i64 {
         let time = self.time();
         let mut world = self.world();

@@ -1,4 +1,4 @@
-//! Sessions: what they do in the names of users, and how their transactions and they themselves end.
+//! Sessions: the calls of users, and the ends of transactions and sessions.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,12 +15,12 @@ use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
 use crate::procs::Look;
 
-/// A session while nothing happens in it.
+/// A session between its calls.
 pub struct Session {
     pub database: usize,
     pub has_joined: bool,
     own: [Option<Own>; KINDS],
-    /// It is in the middle of making an ID.
+    /// The session stopped in the middle of making an ID.
     is_making: bool,
     pub transaction: Option<Transaction>,
     pub past: SessionTransactions,
@@ -29,24 +29,24 @@ pub struct Session {
 /// A transaction.
 #[derive(Default)]
 pub struct Transaction {
-    /// It ends by itself with the statement.
+    /// It ends with the statement that began it.
     pub ends_by_itself: bool,
-    /// Its number, once it has written.
+    /// Its transaction ID, once it has written.
     pub xid: Option<u64>,
     /// The rows that it has inserted.
     pub rows: Option<usize>,
     /// It began on a standby.
     pub is_read_only: bool,
-    /// The snapshot that all its statements read by.
+    /// The snapshot of all its statements, if they share one.
     pub look: Option<Look>,
-    /// Its last horizon by that, after so many acceptances of the clock.
+    /// Its last horizon by that snapshot, and how often the clock had been accepted by then.
     pub last: Option<(u64, i64)>,
-    /// It has dropped and created the extension, which it sees like this.
+    /// The page as only this transaction sees it, which has dropped and created the extension.
     pub private: Option<Arc<flake_core::ledger::host::Page>>,
     pub is_creator: bool,
 }
 
-/// How long sessions wait for the clock, as long as a server may have to wait for another one.
+/// How long sessions wait for the clock: as long as a server may have to wait for another one.
 const PATIENCE: i64 = 8 * SECOND;
 
 impl Session {
@@ -67,7 +67,7 @@ impl Session {
 }
 
 impl Hosted {
-    /// Reads the clock, and has the transaction hold horizons.
+    /// Reads the clock, and makes the transaction hold horizons.
     fn admit(&self, past: &SessionTransactions) -> (i64, Result<(), i64>) {
         use flake_core::ledger::host::Server;
         self.interruptible();
@@ -77,7 +77,7 @@ impl Hosted {
 }
 
 impl Play {
-    /// Has a session do something, which others may see the middle of. Does nothing where there is no session to do it.
+    /// Runs a call of a session, which may stop in the middle. Does nothing if the session cannot be used.
     pub fn act(
         self: &Arc<Self>,
         (at, slot): (usize, usize),
@@ -127,7 +127,7 @@ impl Play {
         let result = match result {
             Ok(result) => {
                 let machine = &mut self.world().machines[at];
-                // The server knows by now what the page says; a new primary looks again.
+                // The server knows the content of the page by now. After a promotion, it must read the page again.
                 machine.has_looked[session.database] |= result.is_ok() && host.has_looked_in == Some(machine.branch);
                 machine.sessions[slot] = Some(session);
                 Some(result)
@@ -151,7 +151,7 @@ impl Play {
         result
     }
 
-    /// A session leaves the ledger, as it exits.
+    /// A session leaves the ledger at exit.
     fn leave(self: &Arc<Self>, host: &mut Hosted, session: &mut Session) {
         let left = catch_unwind(AssertUnwindSafe(|| {
             self.end_transaction(host, session, false);
@@ -295,7 +295,7 @@ impl Play {
         }
     }
 
-    /// The session of a slot exits.
+    /// The session in a slot exits.
     pub fn exit(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
         {
             let mut world = self.world();

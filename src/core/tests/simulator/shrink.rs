@@ -1,4 +1,4 @@
-//! Shrinking: a story that fails, made as short and as round as it can be while it still fails in the same way.
+//! Shrinking: makes a story that fails as short and simple as it can be while it still fails in the same way.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::oracle::Failure;
 use crate::play::Play;
 use crate::story::{Event, Story};
 
-/// The first words of a failure say of which kind it is.
+/// The first words of a failure identify its kind.
 fn kind(failure: &str) -> String {
     failure.split_whitespace().filter(|word| word.chars().all(char::is_alphabetic)).take(5).collect()
 }
@@ -27,7 +27,7 @@ pub fn shrunk(mut story: Story, failure: &str, patience: Duration) -> Story {
     };
     loop {
         let before = story.clone();
-        // Without some of its events: first many at once.
+        // Removes events, first many at once.
         let mut length = story.events.len().div_ceil(2);
         while length > 0 {
             let mut at = 0;
@@ -53,7 +53,7 @@ pub fn shrunk(mut story: Story, failure: &str, patience: Duration) -> Story {
     }
 }
 
-/// Returns events that come nearer to the simplest one of their kind.
+/// Returns simpler events of the same kind.
 fn simpler(event: Event) -> Vec<Event> {
     let rounder = |by: i64| {
         [0, by / (60 * SECOND) * 60 * SECOND, by / SECOND * SECOND, by / 250_000 * 250_000, by / 1000 * 1000, by / 2]

@@ -1,4 +1,4 @@
-//! Several servers: standbys replay, are promoted, and data directories are copied.
+//! Several servers: standbys replay and are promoted, and data directories are copied.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use flake_core::ledger::marks::Marks;
 use flake_core::ledger::record::newest;
 
 impl World {
-    /// The standbys of a server whose data directory is replaced are of no use any more.
+    /// The standbys of a server whose data directory is replaced cannot follow it any more.
     pub fn cut_off_standbys(&mut self, of: usize) {
         for at in 0..SERVERS {
             if self.machines[at].upstream == Some(of) {
@@ -35,7 +35,7 @@ impl World {
 }
 
 impl Play {
-    /// A standby replays some of what its upstream server has written.
+    /// A standby replays some of the WAL of its upstream server.
     pub fn replay(&self, at: usize, most: usize) {
         let mut world = self.world();
         let Some(upstream) = world.machines[at].upstream else { return };
@@ -59,7 +59,7 @@ impl Play {
         tell!(world, "server {} replays {} records of server {}", world.name(at), upto - from, world.name(upstream));
     }
 
-    /// A standby becomes a primary, while its upstream server goes on.
+    /// A standby becomes a primary while its upstream server may still run.
     pub fn promote(&self, at: usize) {
         let mut world = self.world();
         let Some(upstream) = world.machines[at].upstream else { return };
@@ -158,7 +158,7 @@ impl Play {
             machine.taken_back = taken_back;
             machine.promises = promises;
         }
-        // Those of pages come with what is replayed.
+        // Promises in pages come with the replayed WAL.
         machine.promises.retain(|promise| promise.database.is_none());
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
         (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);

@@ -1,5 +1,5 @@
-//! Helpers of stories. `stories_of_*.rs` have those that had two of the same ID once, a server that made none, or a row that
-//! was lost, in the product or in the protocol.
+//! Helpers of the stories in `stories_of_*.rs`. Each of those once found a fault of the product or of the protocol: an ID that was
+//! made twice, a server that made none, or a lost row.
 
 use crate::layouts::SECOND;
 use crate::operator::Ending;
@@ -10,7 +10,7 @@ use crate::{be_quiet, told};
 
 pub const FIRST: (u32, u32) = (0, 2);
 pub const SECOND_NODE: (u32, u32) = (1, 2);
-/// Servers.
+/// The servers.
 pub const A: usize = 0;
 pub const B: usize = 1;
 pub const C: usize = 2;
@@ -19,7 +19,7 @@ pub fn make(slot: usize) -> Event {
     Event::Make { slot, kind: 0, count: 1, waits: false, stop: None }
 }
 
-/// The same, and waits as long as sessions do.
+/// Makes an ID, and waits as long as sessions wait.
 pub fn wait(slot: usize) -> Event {
     Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
 }
@@ -37,8 +37,9 @@ pub const ACCEPT: Event = Event::Accept { slot: 0, stop: None };
 pub const REPLAY: Event = Event::Replay { most: usize::MAX };
 pub const CRASH: Event = Event::Stop { ending: Ending::Crash };
 pub const START: Event = Event::Start { preloads: false };
+pub const LOSE_FILE: Event = Event::LoseFile { ending: Ending::InOrder };
 
-/// The clock comes to where IDs were made, of which this is the one so many before the last; sessions make IDs there.
+/// Sets the clock to when the ID was made that is `which` IDs before the last one, and makes IDs there.
 pub fn again(which: usize, waits: bool) -> Vec<Event> {
     let mut events = vec![Event::ToUsed { which, by: -SECOND / 4, waits }];
     for _ in 0..14 {
@@ -51,7 +52,7 @@ pub fn on(at: usize, events: impl IntoIterator<Item = Event>) -> Vec<(usize, Eve
     events.into_iter().map(|event| (at, event)).collect()
 }
 
-/// Plays a story in which nothing goes wrong.
+/// Plays a story, and fails if anything goes wrong in it.
 pub fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World {
     be_quiet();
     let story = Story { events: events.into_iter().flatten().collect() };
@@ -62,14 +63,14 @@ pub fn goes_well(events: impl IntoIterator<Item = Vec<(usize, Event)>>) -> World
     world
 }
 
-/// Plays stories that stop a session at its first point, at its second one, and so on, until it has no more. They return how often
+/// Plays a story once for each point at which its session can stop. `story` is given the number of the point, and returns how often
 /// sessions were stopped.
 pub fn at_each_point(story: impl Fn(u16) -> usize) {
     let points = (1..).take_while(|&stop| story(stop) > 0).count();
     assert!(points > 0, "no session was stopped");
 }
 
-/// The number of IDs that servers have made before the epilogue, in which clocks are right.
+/// The number of IDs that a server made before the epilogue, in which clocks are right.
 pub fn made_on(world: &World, at: usize, kind: usize) -> usize {
     world.oracle.made.iter().filter(|made| made.server == at && made.kind == kind).count()
 }

@@ -1,4 +1,4 @@
-//! Stories of clocks that are ahead, and of what is done about them.
+//! Stories of clocks that are ahead, and of what is done about that.
 
 use flake_core::ledger::used::MAX_GAPS;
 
@@ -10,9 +10,9 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A horizon is asked for while the clock is ahead, which is corrected and accepted: a new node makes IDs at once.
+/// A horizon is asked for while the clock is ahead; the clock is corrected and accepted. A new node makes IDs at once.
 #[test]
-fn a_horizon_that_was_taken_back_binds_no_other_node() {
+fn a_recalled_horizon_binds_no_other_node() {
     let ask = Event::Ask { slot: 0, stop: None };
     let step = Event::Step { by: HOUR };
     let world = goes_well([
@@ -24,7 +24,7 @@ fn a_horizon_that_was_taken_back_binds_no_other_node() {
     assert!(first.clock < world.oracle.branches[1].promoted + 6 * SECOND, "{first}");
 }
 
-/// Accepting a clock takes back the horizons of another incarnation too, also while time is open.
+/// Accepting a clock recalls the horizons of another incarnation too, even while a window is open.
 #[test]
 fn an_accepted_clock_is_not_bound_by_the_horizons_of_another() {
     let ask = Event::Ask { slot: 0, stop: None };
@@ -34,7 +34,8 @@ fn an_accepted_clock_is_not_bound_by_the_horizons_of_another() {
     ]);
 }
 
-/// The clock was accepted in one database, and the file is lost twice: the pages disagree, and what readers are told is in each page.
+/// The clock was accepted in one database, and the file is lost twice. The pages disagree, and each page has the horizons that
+/// readers were returned.
 #[test]
 fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
     let ask = Event::Ask { slot: 1, stop: None };
@@ -48,8 +49,8 @@ fn what_binds_a_server_that_has_lost_its_file_is_in_each_page() {
     ]);
 }
 
-/// An older file is put back twice, and the server gets another number in between: a page has a horizon that the file does not have,
-/// and this start has announced a later one before it looks at that page.
+/// An older file is put back twice, and the server gets another number in between. A page has a horizon that the file lacks, and
+/// this start has announced a later one before it reads that page.
 #[test]
 fn a_page_knows_of_a_horizon_that_the_file_has_forgotten() {
     let ask = |slot| Event::Ask { slot, stop: None };
@@ -60,7 +61,8 @@ fn a_page_knows_of_a_horizon_that_the_file_has_forgotten() {
     ]);
 }
 
-/// The old primary was half an hour ahead in one database; the new one jumps an hour ahead, restarts, and is accepted.
+/// The old primary was half an hour ahead in one database. The new one jumps an hour ahead, is restarted, and its clock is
+/// accepted.
 #[test]
 fn what_a_page_says_counts_also_below_what_is_accepted() {
     for restarts in [false, true] {
@@ -117,10 +119,10 @@ fn an_accepted_clock_does_not_take_start_above_back() {
     }
 }
 
-/// Accepting the clock fails where the file is flushed, so what was written is there: nothing is taken back by that, neither in a
-/// page that is created next, nor after a crash, nor under another number.
+/// The flush of an accepted clock fails, so the record may be on disk. It must not lower horizons: not in a page that is created
+/// next, not after a crash, and not under another number.
 #[test]
-fn an_acceptance_that_may_be_on_disk() {
+fn an_acceptance_that_failed_recalls_nothing_even_if_it_is_on_disk() {
     let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
     let ask = Event::Ask { slot: 1, stop: None };
     at_each_point(|stop| {
@@ -142,9 +144,9 @@ fn an_acceptance_that_may_be_on_disk() {
     });
 }
 
-/// The clock is set back while it is accepted: that takes back horizons before it returns.
+/// The clock is set back while it is accepted. The call recalls horizons before it returns.
 #[test]
-fn a_clock_that_is_set_back_while_it_is_accepted() {
+fn an_acceptance_recalls_horizons_before_it_returns() {
     let play = |stop, next| {
         let accepts = [Event::Accept { slot: 0, stop: Some(stop) }, Event::Step { by: -SECOND / 2 }];
         goes_well([
@@ -156,9 +158,9 @@ fn a_clock_that_is_set_back_while_it_is_accepted() {
     at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
 }
 
-/// Accepting the clock fails halfway, as the extension is about to be dropped: generators do not begin where the clock was.
+/// Accepting the clock fails halfway, because the extension is about to be dropped. Generators must not begin where the clock was.
 #[test]
-fn an_acceptance_that_fails_halfway() {
+fn no_generator_begins_at_a_clock_whose_acceptance_failed() {
     at_each_point(|stop| {
         goes_well([
             on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::Accept { slot: 1, stop: Some(stop) }]),
@@ -169,9 +171,9 @@ fn an_acceptance_that_fails_halfway() {
     });
 }
 
-/// The clock was ahead and accepted, and the file is deleted: there are IDs within five seconds.
+/// The clock was ahead and accepted, and the file is deleted. There are IDs within five seconds.
 #[test]
-fn a_file_that_is_lost_after_an_accepted_clock() {
+fn a_lost_file_after_an_accepted_clock_costs_five_seconds_at_most() {
     for used_before in [false, true] {
         let others =
             if used_before { connect(1).into_iter().chain([make(0)]).chain(connect(0)).collect() } else { vec![] };
@@ -188,7 +190,7 @@ fn a_file_that_is_lost_after_an_accepted_clock() {
     }
 }
 
-/// After a clock that was ahead was accepted, the file is restored from a copy, and the clock set back.
+/// After the clock was ahead and accepted, the file is restored from a copy, and the clock is set back.
 #[test]
 fn a_file_that_was_restored_gives_nothing_back() {
     for ending in [Ending::InOrder, Ending::Crash] {
@@ -204,9 +206,9 @@ fn a_file_that_was_restored_gives_nothing_back() {
     }
 }
 
-/// A clock jumps ahead twice: both gaps are free once it is accepted.
+/// A clock jumps ahead twice. Both gaps are free once it is accepted.
 #[test]
-fn a_clock_that_jumps_twice() {
+fn both_gaps_of_a_clock_that_jumped_twice_are_free_once_accepted() {
     let jump = Event::Step { by: 15 * SECOND };
     let world = goes_well([
         on(
@@ -218,18 +220,18 @@ fn a_clock_that_jumps_twice() {
     assert!(world.oracle.made[3].clock < world.oracle.made[1].clock);
 }
 
-/// The same, and the file is lost twice meanwhile.
+/// The clock jumps ahead twice, and the file is lost twice in between.
 #[test]
-fn a_clock_that_jumps_twice_and_files_that_are_lost() {
+fn both_gaps_are_free_even_if_the_file_is_lost_twice() {
     let jump = Event::Step { by: 15 * SECOND };
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let late = Event::Make { slot: 1, kind: 0, count: 1, waits: true, stop: None };
     goes_well([on(A, [jump, make(0), jump, make(0), lose, late, Event::Step { by: 3 * SECOND / 2 }, lose, late])]);
 }
 
-/// The clock is ahead from the first ID on, and more gaps arise than there is room for: once it is right, the time before is free.
+/// The clock is ahead from the first ID on, and more gaps arise than there is room for. Once it is right, the time before is free.
 #[test]
-fn a_clock_that_is_ahead_before_the_first_id() {
+fn time_before_a_first_id_that_came_too_early_is_free_once_the_clock_is_right() {
     let mut events = vec![Event::Step { by: 60 * SECOND }, make(0)];
     for _ in 0..MAX_GAPS {
         events.extend([Event::Pass { by: 5 * SECOND }, make(0)]);
@@ -238,9 +240,9 @@ fn a_clock_that_is_ahead_before_the_first_id() {
     assert_eq!(made_on(&goes_well([on(A, events)]), A, 0), MAX_GAPS + 3);
 }
 
-/// A unit of sno that begins unused, but ends in used time, is not gone back to.
+/// A tick of sno begins in free time and ends in used time. A generator must not go back to it.
 #[test]
-fn a_unit_that_reaches_into_used_time() {
+fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
     let sno = Event::Make { slot: 1, kind: LAYOUTS, count: 6, waits: false, stop: None };
     goes_well([on(
         A,
@@ -259,9 +261,9 @@ fn a_unit_that_reaches_into_used_time() {
     )]);
 }
 
-/// A tick that was used began before time was granted: what an exit note gives back does not hold it.
+/// A used tick began before the window. The time that an exit note gives back must not contain it.
 #[test]
-fn a_tick_that_began_before_its_window() {
+fn an_exit_note_does_not_give_back_a_tick_that_began_before_its_window() {
     goes_well([on(
         A,
         [

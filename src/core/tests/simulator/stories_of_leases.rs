@@ -1,7 +1,9 @@
 //! Stories of lessees.
 
 use crate::layouts::{HOUR, SECOND};
-use crate::stories::{A, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on};
+use crate::stories::{
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on,
+};
 use crate::story::Event;
 
 const fn lease(kind: usize) -> Event {
@@ -16,14 +18,14 @@ const fn pass(seconds: i64) -> Event {
     Event::Pass { by: seconds * SECOND }
 }
 
-/// A server that has been up for long grants a lease of a kind.
+/// A server that has been running for long grants a lease of a kind.
 fn granted(kind: usize) -> [Event; 5] {
     [lease(kind), pass(65), lease(kind), pass(3), lease(kind)]
 }
 
-/// Memory has room for two leases. The clock goes back to when a lease that gave way had not ended: its worker is not leased again.
+/// Memory has room for two leases. The clock goes back to before the end of a lease that gave way. Its worker is not leased again.
 #[test]
-fn a_lease_that_has_given_way() {
+fn a_lease_that_gave_way_is_not_granted_again() {
     let others = [pass(20), lease(1), pass(46), lease(2), Event::Step { by: -26 * SECOND }, lease(0), lease(0)];
     let world = goes_well([on(A, granted(0)), on(A, [renew(0)]), on(A, others)]);
     let of_first_kind = world.oracle.leased.iter().filter(|lease| lease.made.kind == 0).count();
@@ -35,16 +37,41 @@ fn a_lease_that_has_given_way() {
 #[test]
 fn a_lease_of_an_era_that_is_over_gives_way_first() {
     let ahead = [Event::Step { by: HOUR }, lease(0), pass(3), lease(0), Event::Step { by: 100 * SECOND - HOUR }];
-    let accepted = [Event::Accept { slot: 0, stop: None }, lease(1), pass(3), lease(1)];
+    let accepted = [ACCEPT, lease(1), pass(3), lease(1)];
     let others = [pass(12), lease(2), Event::Step { by: -8 * SECOND }, lease(1)];
     let world = goes_well([on(A, granted(0)), on(A, ahead), on(A, accepted), on(A, others)]);
     let kinds: Vec<_> = world.oracle.leased.iter().map(|lease| lease.made.kind).collect();
     assert_eq!(kinds, [0, 0, 1, 2], "the last lessee waits");
 }
 
-/// A server is given the number of the pool: it makes no ID in the ticks of a lease.
+/// The clock was an hour ahead while a lease was granted. Once the clock is accepted, leases begin after the time that the pool had before.
 #[test]
-fn a_server_under_the_number_of_the_pool() {
+fn leases_after_a_clock_that_was_ahead() {
+    let ahead = [Event::Step { by: HOUR }, lease(1), pass(3), lease(1), Event::Step { by: -HOUR }];
+    let world = goes_well([on(A, granted(1)), on(A, ahead), on(A, [ACCEPT, pass(70), lease(1), pass(3), lease(1)])]);
+    assert_eq!(world.oracle.leased.len(), 3, "before, ahead, and after");
+}
+
+/// The clock was an hour ahead, and is accepted: what pages said of the hour does not hold for the leases after that. A standby that
+/// has replayed all takes over, and its clock is behind.
+#[test]
+fn a_standby_takes_over_after_a_clock_was_accepted() {
+    let ahead = [Event::Step { by: HOUR }, lease(1), pass(3), lease(1), Event::Step { by: -HOUR }];
+    goes_well([
+        on(B, [follow(FIRST)]),
+        on(A, granted(1)),
+        on(A, ahead),
+        on(A, [ACCEPT, pass(70), make(0), lease(1)]),
+        on(B, [REPLAY, Event::Step { by: -65 * SECOND }, Event::Promote]),
+        on(A, [CRASH]),
+        on(B, granted(1)),
+        on(B, [renew(1)]),
+    ]);
+}
+
+/// A server is given the pool's number. It makes no ID in the ticks of a lease.
+#[test]
+fn a_server_under_the_pools_number_makes_no_id_in_a_leased_tick() {
     let restart = Event::Restart { node: SECOND_NODE, preloads: false };
     goes_well([
         on(A, granted(1)),
@@ -53,10 +80,10 @@ fn a_server_under_the_number_of_the_pool() {
     ]);
 }
 
-/// A lessee asks, the session stops anywhere, and the server crashes; the lessee continues at the standby, which lags less than two
-/// seconds.
+/// A session stops anywhere while it grants a lease, and the server crashes. The lessee continues at a standby that lags by less
+/// than two seconds.
 #[test]
-fn a_standby_takes_over_while_a_lease_is_granted() {
+fn a_lease_granted_during_a_failover_is_granted_once() {
     at_each_point(|stop| {
         let renewal = Event::Lease { slot: 0, kind: 1, renews: Some(0), stop: Some(stop) };
         let promote = on(B, [REPLAY, Event::Step { by: -40 * SECOND }, Event::Promote]);
@@ -73,10 +100,10 @@ fn a_standby_takes_over_while_a_lease_is_granted() {
     });
 }
 
-/// A database is created under the OID of another one, whose page said how far the pool reaches: the new one's page has to say it
-/// before a lease relies on it.
+/// A database is created under the OID of another one, whose page said how far the pool reaches. The new page must say so too
+/// before a lease ends in that time.
 #[test]
-fn a_database_that_takes_the_place_of_another_one() {
+fn a_new_database_under_an_old_oid_learns_of_the_pool_before_it_leases() {
     goes_well([
         on(B, [follow(FIRST), Event::Step { by: -40 * SECOND }]),
         on(A, granted(1)),
@@ -88,9 +115,9 @@ fn a_database_that_takes_the_place_of_another_one() {
     ]);
 }
 
-/// The extension is dropped, and created again after a crash, while the clock is behind: the file knows of the leases.
+/// The extension is dropped, and created again after a crash, while the clock is behind. The file knows the pool's mark.
 #[test]
-fn an_extension_that_is_created_again() {
+fn an_extension_that_is_created_again_knows_earlier_leases() {
     let again = [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }];
     goes_well([
         on(A, granted(1)),

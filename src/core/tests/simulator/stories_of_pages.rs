@@ -1,4 +1,4 @@
-//! Stories of pages: which are looked at, removed and created.
+//! Stories of pages that are read, removed and created.
 
 use crate::layouts::SECOND;
 use crate::operator::Ending;
@@ -7,7 +7,7 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A database is created anew under its old OID.
+/// A database is created again under its old OID.
 #[test]
 fn a_page_is_looked_at_not_remembered() {
     let created = Event::NewDatabase { database: 0 };
@@ -22,9 +22,9 @@ fn a_page_is_looked_at_not_remembered() {
     ]);
 }
 
-/// A transaction drops and creates the extension, makes IDs, and commits or not: then they are not covered after a failover.
+/// A transaction drops and creates the extension, makes IDs, and commits or not. If not, the IDs are not covered after a failover.
 #[test]
-fn a_creation_that_is_rolled_back() {
+fn ids_of_a_rolled_back_creation_are_remembered_by_their_server_only() {
     let recreate = Event::Recreate { slot: 0, stop: None };
     for (commits, is_forgiven) in [(true, false), (false, true)] {
         let world = goes_well([
@@ -40,22 +40,23 @@ fn a_creation_that_is_rolled_back() {
         let forgiven = world.oracle.forgiven[2];
         assert_eq!(forgiven > 0, is_forgiven, "{forgiven}");
     }
-    // The server itself knows.
+    // The server itself remembers the IDs.
     let rolled_back = [recreate, make(0), Event::End { slot: 0, commits: false, stop: None }, CRASH, START];
     goes_well([on(A, [make(0)]), on(A, rolled_back), on(A, again(0, false))]);
 }
 
-/// flake_start_above could not write the file, or may have: no page says what it was told, so IDs go on at once. The epilogue looks.
+/// flake_start_above fails, but its record may be on disk. No page has its argument, so IDs continue at once. The epilogue checks
+/// that.
 #[test]
-fn a_page_that_is_created_after_start_above_has_failed() {
+fn ids_continue_at_once_after_start_above_has_failed() {
     let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
     let fails = [Event::DiskFails(true), above(2 * SECOND), Event::DiskFails(false)];
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
 }
 
-/// A new primary looks at a page, drops the extension, and crashes; the page that is created then knows what the file knows.
+/// A new primary reads a page, drops the extension, and crashes. The page that is created then contains what the file knows.
 #[test]
-fn a_page_that_was_only_looked_at_before_a_crash() {
+fn a_page_created_after_a_crash_has_what_the_file_knows() {
     for ending in [Ending::Crash, Ending::Reboot(0)] {
         goes_well([
             on(A, [wait(0)]),
@@ -70,9 +71,9 @@ fn a_page_that_was_only_looked_at_before_a_crash() {
     }
 }
 
-/// A session of a new primary is stopped anywhere in its first ID, and another one drops the extension, if the server knows the page.
+/// A session of a new primary is stopped anywhere in its first ID, and another one drops and creates the extension.
 #[test]
-fn a_page_that_is_removed_while_a_session_looks_at_it() {
+fn a_page_removed_while_a_session_reads_it_loses_no_used_time() {
     let start_above = Event::StartAbove { slot: 1, ahead: 0, stop: None };
     for stop in 1..60 {
         let looks = Event::Make { slot: 1, kind: 0, count: 1, waits: false, stop: Some(stop) };
@@ -84,9 +85,9 @@ fn a_page_that_is_removed_while_a_session_looks_at_it() {
     }
 }
 
-/// A new primary has read the page for a snapshot from when it was a standby only, and the extension is dropped.
+/// A new primary has read the page only for a snapshot from when it was a standby, and the extension is dropped.
 #[test]
-fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
+fn a_page_removed_after_a_horizon_of_a_standby_loses_no_used_time() {
     let on_b = [Event::Ask { slot: 1, stop: None }, Event::Recreate { slot: 1, stop: None }, make(1)];
     goes_well([
         on(B, [follow(FIRST)]),
@@ -98,9 +99,10 @@ fn a_page_that_is_removed_after_a_horizon_of_a_standby() {
     ]);
 }
 
-/// A session is stopped anywhere while it asks for time, and again when it has written the page; another one has more meanwhile.
+/// A session is stopped anywhere while it asks for time, and again after it has written the page. Another one gets more time
+/// meanwhile.
 #[test]
-fn a_page_that_another_session_has_written_meanwhile() {
+fn a_session_keeps_the_later_time_that_another_one_has_written() {
     let play = |stop, next| {
         let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         goes_well([
@@ -117,9 +119,9 @@ fn a_page_that_another_session_has_written_meanwhile() {
     at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
 }
 
-/// Another node creates the extension again, and the first one comes back without its file: the page says what it had used.
+/// Another node drops and creates the extension, and the first one returns without its file. The new page contains its used time.
 #[test]
-fn a_page_that_another_node_has_created_again() {
+fn a_page_created_by_another_node_has_the_used_time_of_this_one() {
     goes_well([
         on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight]),
         on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }, REPLAY]),

@@ -3,14 +3,14 @@
 use crate::layouts::{HOUR, SECOND};
 use crate::operator::Ending;
 use crate::stories::{
-    A, B, C, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
-    made_on, make, on, wait,
+    A, B, C, CRASH, FIRST, LOSE_FILE, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow,
+    goes_well, made_on, make, on, wait,
 };
 use crate::story::Event;
 
-/// A standby without its file is promoted, and its first act is to create the extension in another database.
+/// A standby without its file is promoted. It first creates the extension in another database, while the old primary still runs.
 #[test]
-fn an_old_primary_goes_on_while_another_database_comes_first() {
+fn a_new_primary_waits_although_its_first_database_does_not_know_the_old_one() {
     let there = |at| (at, make(0));
     let mut both = Vec::new();
     for _ in 0..7 {
@@ -22,7 +22,7 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
         on(A, [make(1), Event::Drop { database: 1 }]),
         on(A, connect(0)),
         on(A, [make(0), make(1)]),
-        on(B, [follow(FIRST), Event::LoseFile { ending: Ending::InOrder }]),
+        on(B, [follow(FIRST), LOSE_FILE]),
         on(A, [Event::Pass { by: 7 * SECOND }, make(0)]),
         on(B, [REPLAY, Event::Promote]),
         on(B, connect(1)),
@@ -32,9 +32,9 @@ fn an_old_primary_goes_on_while_another_database_comes_first() {
     ]);
 }
 
-/// A new primary is given the number of the old one, which goes on. Its file knows that number's mark; the page is created anew.
+/// A new primary is given the number of the old one, which still runs. The file knows that number's mark; the page is new.
 #[test]
-fn an_old_primary_goes_on_while_its_number_comes_with_a_new_page() {
+fn a_server_given_the_number_of_an_old_primary_waits_although_the_page_is_new() {
     goes_well([
         on(B, [follow(SECOND_NODE), Event::Pass { by: SECOND / 30 }, Event::Promote, make(1)]),
         on(B, [Event::Restart { node: FIRST, preloads: false }, Event::Recreate { slot: 0, stop: None }]),
@@ -43,14 +43,14 @@ fn an_old_primary_goes_on_while_its_number_comes_with_a_new_page() {
     ]);
 }
 
-/// The clock was ahead; the server gets another number and its own one again.
+/// The clock was ahead. The server gets another number, and then its own number again.
 #[test]
 fn a_number_that_comes_back_remembers_its_time() {
     for database in [0, 1] {
         let renumber = |node| Event::Restart { node, preloads: false };
         goes_well([
             on(A, [make(0), Event::Step { by: 200 * SECOND }, make(0), make(1), RESTART, Event::SetRight]),
-            on(A, [renumber(SECOND_NODE), wait(0), renumber(FIRST)]),
+            on(A, [renumber(SECOND_NODE), wait(0), Event::Pass { by: 3 * SECOND }, wait(0), renumber(FIRST)]),
             on(A, connect(database)),
             on(A, [wait(0)]),
             on(A, again(2, true)),
@@ -58,9 +58,9 @@ fn a_number_that_comes_back_remembers_its_time() {
     }
 }
 
-/// A new primary is restarted while it waits for the old one: it waits again.
+/// A new primary is restarted while it waits for the old one.
 #[test]
-fn a_restart_while_a_new_primary_waits() {
+fn a_new_primary_that_is_restarted_while_it_waits_waits_again() {
     for restart in [vec![RESTART], vec![CRASH, START]] {
         let of_seconds = Event::Make { slot: 1, kind: 2, count: 1, waits: false, stop: None };
         goes_well([
@@ -75,21 +75,22 @@ fn a_restart_while_a_new_primary_waits() {
     }
 }
 
-/// An old primary goes on until just before a new one has waited for it: its last tick is not gone on with.
+/// An old primary makes IDs until just before a new one stops waiting for it. The new one must not continue in the old one's last
+/// tick.
 #[test]
-fn a_tick_in_which_an_old_primary_has_ended() {
+fn a_new_primary_does_not_continue_in_the_last_tick_of_the_old_one() {
     let later = Event::Make { slot: 1, kind: 1, count: 1, waits: true, stop: None };
     goes_well([
-        on(B, [follow(FIRST), Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
+        on(B, [follow(FIRST), LOSE_FILE, Event::Pass { by: SECOND / 10 }, Event::Promote, make(1)]),
         on(A, [make(0), Event::Pass { by: 2 * SECOND - SECOND / 50 }, make(1)]),
         on(B, [later, make(1)]),
         on(B, again(1, false)),
     ]);
 }
 
-/// The last IDs of the old primary had not come across: they are covered while they span less than two seconds.
+/// The last IDs of the old primary are not replicated. They are covered if they span less than two seconds.
 #[test]
-fn what_had_not_come_across() {
+fn ids_that_were_not_replicated_are_covered_for_two_seconds() {
     for eighths in 1..15 {
         let pass = Event::Pass { by: eighths * SECOND / 8 };
         let go_on = |kind| Event::Make { slot: 0, kind, count: 1, waits: false, stop: None };
@@ -105,15 +106,15 @@ fn what_had_not_come_across() {
     }
 }
 
-/// The first to ask a new primary asks for a horizon, is stopped or killed anywhere, and the server is restarted: it goes on waiting
-/// for the old primary, of which it has not replayed the last.
+/// The first session on a new primary asks for a horizon and is stopped or killed anywhere, and the server is restarted. It must
+/// still wait for the old primary, whose last WAL it has not replayed.
 #[test]
-fn a_horizon_on_a_new_primary_that_is_restarted() {
+fn a_new_primary_that_is_restarted_after_a_horizon_waits_again() {
     for ending in [Ending::InOrder, Ending::Crash] {
         at_each_point(|stop| {
             let ask = Event::Ask { slot: 0, stop: Some(stop) };
             goes_well([
-                on(B, [follow(FIRST)]),
+                on(B, [follow(FIRST), LOSE_FILE]),
                 on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
                 on(B, [Event::Promote, ask, Event::Stop { ending }, START, make(1)]),
             ])
@@ -123,7 +124,7 @@ fn a_horizon_on_a_new_primary_that_is_restarted() {
 }
 
 #[test]
-fn a_standby_of_another_number_that_takes_the_old_one_s() {
+fn a_standby_that_takes_the_number_of_the_old_primary_waits_for_it() {
     goes_well([
         on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }]),
         on(A, [Event::Pass { by: SECOND / 4 }, make(1)]),
@@ -131,10 +132,10 @@ fn a_standby_of_another_number_that_takes_the_old_one_s() {
     ]);
 }
 
-/// flake_start_above is told of IDs that a dump has brought along; then the server is restarted, under another number and its own
-/// one, and goes on in the same database or in one whose page says nothing of it.
+/// flake_start_above is given the greatest ID of a dump. Then the server is restarted under another number and under its own again,
+/// and used in the same database, or in one whose page does not have the call.
 #[test]
-fn what_start_above_was_told_counts_under_another_number() {
+fn start_above_binds_under_another_number() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
     let renumber = |node| Event::Restart { node, preloads: false };
     for (node, database) in [(SECOND_NODE, 0), ((0, 1), 0), (FIRST, 1), (SECOND_NODE, 1)] {
@@ -149,9 +150,9 @@ fn what_start_above_was_told_counts_under_another_number() {
     }
 }
 
-/// The same, and a standby with a number of its own takes over.
+/// flake_start_above is called, and a standby takes over, perhaps with a number of its own.
 #[test]
-fn what_start_above_was_told_counts_after_a_failover() {
+fn start_above_binds_after_a_failover() {
     let above = Event::StartAbove { slot: 0, ahead: HOUR, stop: None };
     for node in [FIRST, SECOND_NODE] {
         let world = goes_well([
@@ -166,9 +167,9 @@ fn what_start_above_was_told_counts_after_a_failover() {
     }
 }
 
-/// A new primary is restarted before it has met the old one: that was idle in the other database, where it wakes up.
+/// A new primary is restarted before it has met the old one, which was idle in the other database and is used there again.
 #[test]
-fn a_restart_before_a_new_primary_has_met_the_old_one() {
+fn a_new_primary_that_is_restarted_before_it_has_met_the_old_one_waits() {
     for restart in [vec![RESTART], vec![CRASH, START]] {
         let mut both = Vec::new();
         for _ in 0..6 {
@@ -177,7 +178,7 @@ fn a_restart_before_a_new_primary_has_met_the_old_one() {
         let end = Event::End { slot: 0, commits: true, stop: None };
         goes_well([
             on(A, [make(0), Event::Connect { slot: 1, database: 1 }, Event::Drop { database: 1 }]),
-            on(B, [follow(FIRST)]),
+            on(B, [follow(FIRST), LOSE_FILE]),
             on(A, [Event::Pass { by: 7 * SECOND }]),
             on(B, [REPLAY, Event::Promote]),
             on(B, connect(1)),
@@ -189,7 +190,8 @@ fn a_restart_before_a_new_primary_has_met_the_old_one() {
     }
 }
 
-/// Three promotions in a row, with a horizon asked for after each: the first ID comes as soon as after one. The epilogue looks.
+/// A horizon is asked for after each of three promotions in a row. The first ID comes as soon as after one. The epilogue checks
+/// that.
 #[test]
 fn promotions_in_a_row_cost_what_one_costs() {
     let ask = Event::Ask { slot: 0, stop: None };
@@ -200,9 +202,9 @@ fn promotions_in_a_row_cost_what_one_costs() {
     goes_well([on(A, [make(0), ask]), takes_over(B, A), takes_over(C, B), takes_over(A, C), takes_over(B, A)]);
 }
 
-/// After a start, a session learns what was prepared before, and is stopped anywhere, while another one asks for a horizon.
+/// After a start, a session learns of prepared transactions and is stopped anywhere, while another one asks for a horizon.
 #[test]
-fn two_sessions_ask_for_the_first_horizon() {
+fn a_horizon_waits_for_prepared_transactions_that_another_session_is_learning_of() {
     let prepare = [Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let ask = |slot, stop| Event::Ask { slot, stop };
     let finish = Event::Finish { slot: 1, which: 0, commits: true, stop: None };

@@ -1,4 +1,4 @@
-//! Stories that lost a row once, in the product or in the protocol.
+//! Stories of lost rows.
 
 use crate::exhaustive::PASS;
 use crate::layouts::SECOND;
@@ -15,9 +15,9 @@ fn cover(ago: i64) -> Event {
     Event::Cover { slot: 0, ago, stop: None }
 }
 
-/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows of the horizon.
+/// After a start, an ID of another transaction is covered before any ID is made, and only the page knows the horizon.
 #[test]
-fn an_id_is_covered_first_after_a_start() {
+fn an_id_that_is_covered_first_after_a_start_is_above_all_horizons() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     for restart in [vec![RESTART], vec![CRASH, START], vec![lose]] {
         for ago in [0, SECOND, 60 * SECOND] {
@@ -27,9 +27,9 @@ fn an_id_is_covered_first_after_a_start() {
     }
 }
 
-/// The same after a promotion, on a server with another number too.
+/// After a promotion, perhaps under another number, an ID of another transaction is covered before any ID is made.
 #[test]
-fn an_id_is_covered_first_after_a_promotion() {
+fn an_id_that_is_covered_first_after_a_promotion_is_above_all_horizons() {
     for node in [FIRST, SECOND_NODE] {
         for ago in [0, SECOND, 60 * SECOND] {
             goes_well([
@@ -44,9 +44,9 @@ fn an_id_is_covered_first_after_a_promotion() {
     }
 }
 
-/// A horizon is asked for while a new primary waits for the old one, which then gets another number, and a clock that is behind.
+/// A horizon is asked for while a new primary waits for the old one. Then it gets another number, and its clock is set back.
 #[test]
-fn a_horizon_from_before_time_was_open() {
+fn a_horizon_from_before_time_was_granted_binds_the_next_number() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
     for wait in [0, SECOND] {
         goes_well([
@@ -59,9 +59,9 @@ fn a_horizon_from_before_time_was_open() {
     }
 }
 
-/// A session made IDs on a standby with a number of its own, whose clock is behind: it sees the promotion.
+/// A session has tried to make IDs on a standby with a number of its own, whose clock is behind. It must notice the promotion.
 #[test]
-fn a_session_from_before_the_promotion() {
+fn a_session_from_before_the_promotion_notices_it() {
     let micro = Event::Make { slot: 1, kind: MICROSECOND, count: 1, waits: false, stop: None };
     let follow = Event::Follow { source: A, node: SECOND_NODE, keeps_file: false };
     goes_well([
@@ -72,9 +72,9 @@ fn a_session_from_before_the_promotion() {
     ]);
 }
 
-/// A snapshot from after a crash sees a prepared transaction as running, which ends before anybody has learned of it.
+/// After a crash, a snapshot sees a prepared transaction as running. The transaction ends before any session has learned of it.
 #[test]
-fn a_snapshot_that_is_older_than_what_was_learned() {
+fn a_snapshot_from_before_a_prepared_transaction_was_learned_of_waits_for_it() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
         on(A, [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }, CRASH, START]),
@@ -83,9 +83,9 @@ fn a_snapshot_that_is_older_than_what_was_learned() {
     ]);
 }
 
-/// A transaction that was prepared is committed after a crash, or by a new primary.
+/// A prepared transaction is committed after a crash, or by a new primary.
 #[test]
-fn a_prepared_transaction_outlives_its_server() {
+fn a_prepared_transaction_holds_horizons_after_a_crash_and_a_failover() {
     let prepare = [PASS, Event::Begin { slot: 0 }, make(0), Event::Prepare { slot: 0, stop: None }];
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([on(A, prepare), on(A, [CRASH, START, wait(0), ASK, finish, ASK])]);
@@ -98,9 +98,9 @@ fn a_prepared_transaction_outlives_its_server() {
     ]);
 }
 
-/// The file is lost twice, and a horizon is asked for before time is open, in a database whose page alone knows of another one.
+/// The file is lost twice. A horizon is asked for before time is granted, in a database whose page alone knows an earlier horizon.
 #[test]
-fn a_file_that_was_written_before_the_page_was_looked_at() {
+fn a_file_written_before_the_page_was_read_does_not_hide_its_horizon() {
     let lose = Event::LoseFile { ending: Ending::InOrder };
     let stop = Event::Stop { ending: Ending::InOrder };
     let other = Event::Connect { slot: 1, database: 1 };
@@ -121,7 +121,7 @@ fn end(slot: usize, stop: Option<u16>) -> Event {
     Event::End { slot, commits: true, stop }
 }
 
-/// The standby has what nobody has read yet, by a snapshot from before a horizon was published or from after.
+/// A standby has rows that no consumer has read yet. Its snapshot is from before a horizon was published, or from after that.
 #[test]
 fn a_standby_returns_what_was_published() {
     let read = [LOOK, Event::Ask { slot: 0, stop: None }, end(0, None)];
@@ -137,10 +137,10 @@ fn a_standby_returns_what_was_published() {
     assert!(first.instant < second.instant, "however long a transaction is open");
 }
 
-/// Of two transactions that commit, the one with the higher number is in the log first, and not shown yet when a horizon is asked
-/// for by a snapshot that sees the other one's end.
+/// Of two transactions that commit, the one with the later transaction ID is in the WAL first. It is not visible yet when a
+/// snapshot that sees the other one as ended asks for a horizon.
 #[test]
-fn a_snapshot_between_two_commits() {
+fn a_snapshot_between_two_commits_loses_no_row() {
     at_each_point(|stop| {
         goes_well([
             on(A, [PASS, PUBLISH]),
@@ -154,9 +154,9 @@ fn a_snapshot_between_two_commits() {
     });
 }
 
-/// A snapshot of the standby sees the last number as ended, and one before it as prepared.
+/// A snapshot of the standby sees the last transaction as ended, and an earlier one as prepared.
 #[test]
-fn a_snapshot_that_is_older_than_a_published_horizon() {
+fn a_snapshot_that_is_older_than_a_published_horizon_loses_no_row() {
     let finish = Event::Finish { slot: 0, which: 0, commits: true, stop: None };
     goes_well([
         on(A, [PASS, Event::Begin { slot: 0 }, micro(0), Event::Prepare { slot: 0, stop: None }, micro(0), PUBLISH]),
@@ -168,9 +168,9 @@ fn a_snapshot_that_is_older_than_a_published_horizon() {
     ]);
 }
 
-/// The clock of the primary was ahead when a horizon was published, and is accepted when it is right; in another database too.
+/// The primary's clock was ahead when a horizon was published, and is corrected and accepted, perhaps in another database.
 #[test]
-fn a_published_horizon_that_is_taken_back() {
+fn a_published_horizon_that_is_recalled_is_not_returned() {
     for database in [0, 1] {
         for ahead in [SECOND, 60 * SECOND] {
             goes_well([
@@ -185,9 +185,9 @@ fn a_published_horizon_that_is_taken_back() {
     }
 }
 
-/// A copy of the file knows of a horizon that was taken back since.
+/// A copy of the file has a horizon that was recalled since.
 #[test]
-fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
+fn a_horizon_in_an_older_file_stays_recalled() {
     goes_well([on(
         A,
         [
@@ -201,9 +201,9 @@ fn an_older_file_knows_of_a_horizon_that_was_taken_back() {
     )]);
 }
 
-/// The same while somebody publishes it.
+/// The clock is accepted while a session publishes a horizon.
 #[test]
-fn a_horizon_that_is_taken_back_while_it_is_published() {
+fn a_horizon_that_is_recalled_while_it_is_published_is_not_returned() {
     at_each_point(|stop| {
         goes_well([
             on(A, [PASS, make(0), make(1), Event::Step { by: 60 * SECOND }]),
@@ -217,9 +217,10 @@ fn a_horizon_that_is_taken_back_while_it_is_published() {
     });
 }
 
-/// An old primary accepts its clock, and later goes on with the new one's data and its own file: the new one's horizons do not bind it.
+/// An old primary's clock is accepted. Later it starts from the new primary's data with its own file. The new primary's horizons do
+/// not bind it.
 #[test]
-fn an_acceptance_that_another_primary_did_not_know() {
+fn a_server_that_accepted_its_clock_more_often_ignores_horizons_of_another_one() {
     let ask = Event::Ask { slot: 0, stop: None };
     goes_well([
         on(B, [follow(SECOND_NODE), Event::Promote]),
@@ -229,9 +230,9 @@ fn an_acceptance_that_another_primary_did_not_know() {
     ]);
 }
 
-/// The clock is accepted, the file is restored from before, and a horizon is asked for: it is that from before, and binds again.
+/// The clock is accepted, the file is restored from before, and a horizon is asked for. The earlier horizon is back, and binds.
 #[test]
-fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
+fn a_horizon_in_a_restored_file_binds_again() {
     let ask = Event::Ask { slot: 1, stop: None };
     goes_well([
         on(A, [Event::Step { by: 1000 }, ask, Event::Step { by: -7 * SECOND / 2 }, Event::SaveFile]),
@@ -239,9 +240,9 @@ fn a_restored_file_does_not_know_that_a_horizon_was_taken_back() {
     ]);
 }
 
-/// A new primary announces in one database what the old one did with its clock ahead, and learns in another that it was taken back.
+/// In one database, a new primary announces the horizon of the old one, whose clock was ahead. In another it learns of the recall.
 #[test]
-fn a_new_primary_that_learns_of_a_recall() {
+fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
     let ask = |slot| Event::Ask { slot, stop: None };
     goes_well([
         on(A, [Event::Step { by: 60 * SECOND }, ask(0)]),

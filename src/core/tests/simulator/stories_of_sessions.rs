@@ -1,4 +1,4 @@
-//! Stories of sessions that stop, exit and are continued.
+//! Stories of sessions that stop, exit and have successors.
 
 use crate::layouts::SECOND;
 use crate::operator::Ending;
@@ -7,19 +7,20 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// The clock goes back after flake_start_above has returned: no session goes on below that.
+/// The clock goes back after flake_start_above has returned. No session continues below its argument.
 #[test]
 fn sessions_that_were_connected_start_above_too() {
     let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
     goes_well([on(A, [make(0), above, Event::Step { by: -3 * SECOND }]), on(A, again(0, true))]);
-    // In a transaction that began before, it may; but not in the next.
+    // A transaction that began before may continue below it, but the next one may not.
     let begin = [Event::Begin { slot: 0 }, make(0), above, make(0), Event::End { slot: 0, commits: true, stop: None }];
     goes_well([on(A, begin), on(A, [Event::Step { by: -SECOND }]), on(A, again(0, false))]);
 }
 
-/// A session is stopped anywhere while it makes an ID, and flake_start_above is called: it returns when that is made, or none is.
+/// A session is stopped anywhere while it makes an ID, and flake_start_above is called. The call returns after the ID is made or
+/// given up.
 #[test]
-fn a_session_that_makes_an_id_while_others_start_above() {
+fn start_above_waits_for_a_session_that_is_making_an_id() {
     at_each_point(|stop| {
         let makes = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let above = Event::StartAbove { slot: 1, ahead: 2 * SECOND, stop: None };
@@ -31,16 +32,16 @@ fn a_session_that_makes_an_id_while_others_start_above() {
     });
 }
 
-/// A session exits, and the clock goes back: the next one in its slot goes on after its last ID.
+/// A session exits, and the clock goes back. The slot's next owner continues after the last ID.
 #[test]
 fn a_session_that_exits_is_continued() {
     let exit = Event::Exit { slot: 0, stop: None };
     goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
 }
 
-/// A session goes on in another database, in the tick in which its slot's last owner has ended: that is in the page there.
+/// A session continues in another database, in the tick in which the slot's last owner has stopped. The page there has that tick.
 #[test]
-fn a_session_that_is_continued_in_another_database() {
+fn a_tick_that_is_continued_in_another_database_is_in_its_page() {
     let some = Event::Make { slot: 0, kind: 0, count: 5, waits: false, stop: None };
     goes_well([
         on(A, [wait(0)]),
@@ -56,9 +57,9 @@ fn a_session_that_is_continued_in_another_database() {
     ]);
 }
 
-/// A session is terminated anywhere while it asks for time, and the clock goes back: its slot has given up what was granted.
+/// A session is terminated anywhere while it asks for time, and the clock goes back. Its slot has given up the granted time.
 #[test]
-fn a_session_that_is_terminated_in_the_middle_of_an_id() {
+fn a_session_that_is_terminated_in_the_middle_of_an_id_gives_up_its_time() {
     at_each_point(|stop| {
         let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         let end = [asks, Event::Kill { slot: 0 }];
@@ -71,9 +72,9 @@ fn a_session_that_is_terminated_in_the_middle_of_an_id() {
     });
 }
 
-/// Of what the exit note and later buffered records had written, a crash of the machine keeps any sectors.
+/// The machine crashes. Any sectors of an exit note, and of records that were written later and not flushed, may be on disk.
 #[test]
-fn a_disk_that_tears() {
+fn a_torn_exit_note_gives_nothing_back() {
     let crash = |round: u64| {
         let sectors = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round << 7;
         Event::Stop { ending: Ending::Reboot(sectors) }
@@ -89,22 +90,22 @@ fn a_disk_that_tears() {
     });
 }
 
-/// A session is stopped anywhere while it exits, and another one makes IDs: what the exit note gives back is not used.
+/// A session is stopped anywhere while it exits, and another one makes IDs. The exit note does not give back what that one uses.
 #[test]
-fn an_exit_note_beside_another_session() {
+fn an_exit_note_gives_back_nothing_that_another_session_uses() {
     at_each_point(|stop| {
         let exit = Event::Exit { slot: 0, stop: Some(stop) };
         let go_on = Event::GoOn { slot: 0, stop: None };
         let pass = Event::Pass { by: SECOND / 2 };
         let one = goes_well([on(A, [make(0), exit, pass, make(1), go_on, CRASH, START]), on(A, again(0, false))]);
-        // Two exit at once, and a third one comes.
+        // Two sessions exit at once, and a third one begins.
         let other = Event::Exit { slot: 1, stop: Some(stop / 2) };
         let last = Event::GoOn { slot: 1, stop: None };
         let two = goes_well([
             on(A, [make(0), make(1), exit, other, go_on, pass, make(0), last, CRASH, START]),
             on(A, again(0, false)),
         ]);
-        // The last one to exit finds what the one has left that has got further and is stopped for good.
+        // The last session to exit finds the progress of an earlier one, which got further and was stopped for good.
         let earlier = [make(1), pass, make(0)];
         let further = goes_well([
             on(A, [pass]),

@@ -1,4 +1,4 @@
-//! A story: what happens to the servers, one event after the other, and how it is told.
+//! A story: a list of events, each on one server, and how it is printed.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub struct Story {
     pub events: Vec<(usize, Event)>,
 }
 
-/// An event of a server, or of its session of a slot, which may stop at one of its points.
+/// An event of a server, or of its session in a slot, which may stop at one of its points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
     Make { slot: usize, kind: usize, count: usize, waits: bool, stop: Option<u16> },
@@ -53,7 +53,7 @@ pub enum Event {
     Follow { source: usize, node: (u32, u32), keeps_file: bool },
 }
 
-/// Which sessions have to have come to their ends before an event.
+/// Which sessions must have finished before an event.
 pub enum Needs {
     Nothing,
     Session(usize),
@@ -94,7 +94,7 @@ impl Event {
     }
 }
 
-/// Says how a clock was set.
+/// Describes how a clock was set.
 fn stepped(by: i64) -> String {
     if by < 0 { format!("is set back by {}", seconds(-by)) } else { format!("is set ahead by {}", seconds(by)) }
 }
@@ -104,7 +104,7 @@ pub fn seconds(micros: i64) -> String {
 }
 
 impl Play {
-    /// Something happens.
+    /// Lets an event happen.
     pub fn event(self: &Arc<Self>, at: usize, event: Event) {
         match event {
             Event::Make { slot, kind, count, waits, stop } => drop(self.make((at, slot), (kind, count), waits, stop)),
@@ -119,7 +119,7 @@ impl Play {
                 self.world().machines[at].database[slot] = database;
             }
             Event::Exit { slot, stop } => self.exit(at, slot, stop),
-            // One that does nothing exits as it would by itself.
+            // An idle session that is killed exits as usual.
             Event::Kill { slot } => self.exit(at, slot, None),
             Event::Begin { slot } => self.begin_transaction(at, slot),
             Event::End { slot, commits, stop } => self.commit_or_roll_back(at, slot, commits, stop),

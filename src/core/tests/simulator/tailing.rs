@@ -14,7 +14,7 @@ use crate::procs::Look;
 use crate::session::Session;
 
 impl Play {
-    /// A session begins a transaction that reads by one snapshot.
+    /// A session begins a transaction whose statements share one snapshot.
     pub fn look(&self, at: usize, slot: usize) {
         if !self.can_read(at, slot) || !self.is_outside(at, slot) {
             return;
@@ -30,12 +30,12 @@ impl Play {
         tell!(world, "server {}: session {slot} takes the snapshot that its transaction reads by", world.name(at));
     }
 
-    /// Whether a session is in no transaction.
+    /// Whether a session is outside of a transaction.
     pub fn is_outside(&self, at: usize, slot: usize) -> bool {
         self.world().machines[at].sessions[slot].as_ref().is_none_or(|session| session.transaction.is_none())
     }
 
-    /// A session's transaction writes something that has no ID.
+    /// A session's transaction writes something without an ID.
     pub fn write(self: &Arc<Self>, at: usize, slot: usize) {
         if self.can_operate(at, slot) && !self.is_outside(at, slot) {
             self.act((at, slot), None, |host, session| {
@@ -47,7 +47,7 @@ impl Play {
         }
     }
 
-    /// A transaction has a number once it writes.
+    /// Assigns an ID to the transaction, because it writes.
     pub fn number(&self, host: &Hosted, session: &mut Session) {
         let Some(transaction) = &mut session.transaction else { return };
         if transaction.xid.is_none() && !transaction.is_read_only {
@@ -57,7 +57,7 @@ impl Play {
         }
     }
 
-    /// A horizon is asked for, and returned if the session comes to an answer.
+    /// Asks for a horizon. Returns it if the session gets that far.
     pub fn ask(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) -> Option<i64> {
         if !self.can_read(at, slot) {
             return None;
@@ -93,7 +93,7 @@ impl Play {
         world.machines[host.at].look(host.slot, own, order, false)
     }
 
-    /// The horizon is published for standbys.
+    /// Publishes a horizon for standbys.
     pub fn publish(self: &Arc<Self>, at: usize, slot: usize, stop: Option<u16>) {
         if !self.can_operate(at, slot) {
             return;
@@ -108,7 +108,7 @@ impl Play {
         tell!(world, "server {}: session {slot} publishes the horizon: {result:?}", world.name(at));
     }
 
-    /// It reads by a snapshot of its own, whatever the transaction reads by.
+    /// Publishing takes a snapshot of its own, whatever snapshot the transaction uses.
     fn publish_in(&self, host: &mut Hosted, session: &mut Session) -> Result<i64, Trouble> {
         loop {
             host.step("is about to publish");
@@ -133,7 +133,7 @@ impl Play {
         host.step("has its snapshot on a standby");
         let has_looked_in = host.has_looked_in;
         let horizon = published::replayed(look, || host.page())?.ok_or(Trouble::NothingPublished)?;
-        // The server takes in nothing else of the page.
+        // The server reads nothing else from the page.
         host.has_looked_in = has_looked_in;
         let (who, time) = ((host.at, host.slot), self.time());
         self.world().returned_replayed(who, database, (horizon, replayed), time);
@@ -172,7 +172,7 @@ impl Play {
         Ok(horizon)
     }
 
-    /// A session counts as one that uses the ledger.
+    /// Counts the session as a user of the ledger.
     pub fn join(&self, host: &mut Hosted, session: &mut Session) -> Result<(), Trouble> {
         if !session.has_joined {
             protocol::join(host)?;
@@ -182,7 +182,7 @@ impl Play {
         Ok(())
     }
 
-    /// A session inserts a row with an ID that it has not made, whose tick is a microsecond, so long ago.
+    /// A session inserts a row with an ID of another session, whose tick of a microsecond was some time ago.
     pub fn cover(self: &Arc<Self>, at: usize, slot: usize, ago: i64, stop: Option<u16>) {
         if !self.can_operate(at, slot) {
             return;
@@ -221,15 +221,15 @@ impl Play {
         self.number(host, session);
     }
 
-    /// A session commits one transaction after the other, each with an ID.
+    /// A session commits many transactions in a row, each with an ID.
     pub fn churn(self: &Arc<Self>, at: usize, slot: usize, count: usize) {
         for _ in 0..count {
             self.make((at, slot), (MICROSECOND, 1), false, None);
-            // Transactions whose bounds are nearer than a millisecond are remembered as one.
+            // Transactions whose bounds are less than a millisecond apart are remembered as one.
             self.pass(1500);
         }
     }
 }
 
-/// The kind whose ticks are that long.
+/// The kind whose tick is a microsecond.
 pub const MICROSECOND: usize = 3;

@@ -1,4 +1,4 @@
-//! The log of a server, which standbys replay, and the pages that travel with it.
+//! The WAL of a server, which standbys replay, and the pages that it carries.
 
 use std::sync::Arc;
 
@@ -7,40 +7,40 @@ use flake_core::ledger::marks::Marks;
 
 pub const DATABASES: usize = 2;
 
-/// The extension in a database: none where it does not exist.
+/// The page of the extension in a database; None if the extension does not exist.
 pub type Extension = Option<Arc<Page>>;
 
-/// A record.
+/// A WAL record.
 #[derive(Clone)]
 pub enum Record {
-    /// A transaction that has committed, and its rows.
+    /// The commit of a transaction, and its rows.
     Commit(u64, Option<usize>),
-    /// One that was prepared, and the instant that it carries.
+    /// A prepared transaction, and the instant that its lock carries.
     Prepare { xid: u64, row: usize, database: usize, bound: i64 },
-    /// One that is rolled back.
+    /// The rollback of a prepared transaction.
     Abort(u64),
-    /// The server has started: of the transactions before this number, only prepared ones run.
+    /// The start of the server: of the transactions before this ID, only prepared ones are running.
     Start(u64),
-    /// A database is created, with this number.
+    /// The creation of a database, which gets this number.
     Database(usize, usize),
-    /// The extension of a database is this from now on.
+    /// The page of a database from now on.
     Extension(usize, Extension),
 }
 
-/// A server's log from its beginning on.
+/// The WAL of a server from its beginning on.
 #[derive(Clone, Default)]
 pub struct Wal {
     pub records: Vec<(i64, Record)>,
-    /// So many of them are on disk.
+    /// How many of the records are on disk.
     pub flushed: usize,
-    /// The extension of each database by them, and the number of the record that says so.
+    /// The page of each database after these records, and the record that it is from.
     pub databases: [(Extension, usize); DATABASES],
-    /// The numbers of the databases, which do not come again as OIDs do.
+    /// The numbers of the databases. Unlike OIDs, they are never used again.
     pub numbers: [usize; DATABASES],
 }
 
 impl Wal {
-    /// Writes a record; returns its number.
+    /// Writes a record. Returns its number.
     pub fn write(&mut self, time: i64, record: Record) -> usize {
         match &record {
             Record::Extension(database, extension) => {
@@ -53,13 +53,13 @@ impl Wal {
         self.records.len()
     }
 
-    /// How often a clock was accepted, as the page of a database says.
+    /// How often the clock was accepted, according to the page of a database.
     pub fn acceptances_in(&self, database: usize) -> u32 {
         let bytes = self.databases[database].0.as_ref().and_then(|page| page.bytes.as_ref());
         bytes.and_then(|bytes| Marks::decode(bytes).ok()).map_or(0, |(marks, _)| marks.bound.recalls)
     }
 
-    /// The same by all pages.
+    /// How often the clock was accepted, according to all pages.
     pub fn acceptances(&self) -> u32 {
         (0..DATABASES).map(|database| self.acceptances_in(database)).max().unwrap_or_default()
     }
@@ -68,7 +68,7 @@ impl Wal {
         self.flushed = self.flushed.max(upto.min(self.records.len()));
     }
 
-    /// The server has crashed: what was not flushed is lost.
+    /// Lets the server crash: records that were not flushed are lost.
     pub fn crash(&mut self) {
         self.records.truncate(self.flushed);
         for database in 0..DATABASES {

@@ -1,0 +1,249 @@
+"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers
+that they move between. FLAKE_LEASE_SECONDS is how long that is tried. By default it is short: a minute of the servers' time
+passes at once after each start."""
+
+import collections
+import contextlib
+import os
+import random
+import signal
+import threading
+import time
+
+from clients import EXPECTED, Made
+from conftest import signalled
+from lease_programs import LANGUAGES, Programs, lacks, leasing_server
+from lessees import Lessee, Printed, general, overlapping
+from waiting import Background, wait_until
+
+SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "40"))
+IS_LONG = SECONDS > 300
+# Of each language, and sessions.
+PROCESSES = 8 if IS_LONG else 2
+# The program in Python acts on these signals.
+SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
+# How long it takes at most until a server that has started or was promoted leases again.
+START = 80
+# How long a clock that was set counts, and how much an old primary may have done that its standby does not know.
+SET, LAG = 3, 1.9
+
+
+class Deployment:
+    """Clients of all languages, sessions, the primary that they ask, and what happens to them."""
+
+    def __init__(self, make, programs, languages, directory):
+        self.make, self.programs, self.languages, self.directory = make, programs, languages, directory
+        self.server = leasing_server(make, nodes=4)
+        self.choose, self.lessees, self.running, self.seen = random.Random(57), [], [], collections.Counter()
+        self.clocks, self.offset, self.is_set = threading.Lock(), 0, True
+        self.refused = collections.Counter()
+        # The clients find a server in one of two places, so that some ask an old primary while others ask a new one.
+        self.places = [directory / name for name in "ab"]
+        self.point(self.server)
+
+    def point(self, server, *places):
+        for place in places or self.places:
+            new = place.with_suffix(".new")
+            new.symlink_to(server.dir)
+            new.replace(place)
+
+    def start(self, language):
+        number = len(self.lessees)
+        environment = self.server.client_environment | {"PGHOST": str(self.places[number % 2])}
+        self.lessees.append(Lessee(language, self.programs[language], environment, self.directory / f"output_{number}"))
+        self.running.append(self.lessees[-1])
+
+    # Events of clients.
+
+    def trouble(self):
+        while not self.load.ends.is_set():
+            self.event()
+            self.load.ends.wait(0.3)
+
+    def event(self):
+        choose, lessee = self.choose, self.choose.choice(self.running)
+        kind = choose.choice(["stop", "stop", "fork", "kill", "client's clock", "server's clock"])
+        self.seen[kind] += 1
+        if kind == "stop":
+            lessee.signal(signal.SIGSTOP)
+            self.load.ends.wait(choose.choice([0.1, 3, 12, 70 if IS_LONG else 12]))
+            lessee.signal(signal.SIGCONT)
+        elif kind in SIGNALS:
+            choose.choice([lessee for lessee in self.running if lessee.language == "python"]).signal(SIGNALS[kind])
+        elif kind == "kill":
+            lessee.signal(signal.SIGKILL)
+            lessee.end()
+            self.running.remove(lessee)
+            self.start(lessee.language)
+        else:
+            with self.clocks:
+                if self.is_set:
+                    self.server.set_clock(f"{self.offset + choose.choice([-5, -1, 0, 1, 5]):+}")
+
+    def session(self, made):
+        since = None
+        while not self.load.ends.is_set():
+            server = self.server
+            try:
+                with server.connect() as db:
+                    while not self.load.ends.is_set() and server is self.server:
+                        made.add(db.execute("SELECT flake_next('twitter')::text FROM generate_series(1, 10)").fetchall())
+                        since = None
+                        time.sleep(0.02)
+            except EXPECTED as error:
+                cause = f"a session: {general(str(error).splitlines()[0])}"
+                since = since if since and since[0] == cause else (cause, time.monotonic())
+                self.refused[cause] = max(self.refused[cause], time.monotonic() - since[1])
+            time.sleep(0.02)
+
+    # Events of servers.
+
+    @contextlib.contextmanager
+    def right_clocks(self):
+        """Nobody sets clocks from then on until a new primary has leased. Without them, more than two seconds are not covered."""
+        with self.clocks:
+            self.is_set = False
+            self.server.set_clock(f"{self.offset:+}")
+        time.sleep(SET)
+        yield
+        with self.clocks:
+            self.is_set = True
+
+    def kill(self, server):
+        signalled(server.freeze(), signal.SIGKILL)
+        (server.dir / "data" / "postmaster.pid").unlink()
+
+    def made(self, **options):
+        return self.make(**options, clock=f"{self.offset:+}", steady=True)
+
+    def goes_on(self, server):
+        """With the data of the one before. Until it leases again, it is not known what earlier leases hold."""
+        self.server = server
+        if IS_LONG:
+            self.point(server)
+            self.load.ends.wait(START)
+            return
+        for seconds in 0, START, 3:
+            self.offset += seconds
+            server.set_clock(f"{self.offset:+}")
+            server.let_pass(seconds)
+            server.sql("SELECT flake_lease('twitter')")
+        self.point(server)
+
+    def restart(self):
+        self.server.restart(mode=self.choose.choice(["fast", "immediate"]))
+        self.goes_on(self.server)
+
+    def loses_two_seconds(self):
+        """Clocks may be wrong then, also for a standby of the same number."""
+        old, standby = self.server, self.made(standby_of=self.server)
+        with self.right_clocks():
+            cut = time.monotonic()
+            standby.stop_receiving()
+            time.sleep(1)
+            old.freeze()
+            if time.monotonic() - cut < LAG:
+                self.offset -= 5
+                standby.set_clock(f"{self.offset:+}")
+                self.seen["failover to a clock that is behind"] += 1
+            standby.promote()
+            self.kill(old)
+            self.goes_on(standby)
+
+    def loses_more(self):
+        old, standby = self.server, self.made(standby_of=self.server)
+        standby.restart("flake.node_id=2")
+        with self.right_clocks():
+            standby.stop_receiving()
+            time.sleep(10 if IS_LONG else 4)
+            self.kill(old)
+            standby.promote()
+            self.goes_on(standby)
+
+    def both_lease(self):
+        """The old primary leases for a second more, and some clients ask it."""
+        old, standby = self.server, self.made(standby_of=self.server)
+        standby.restart("flake.node_id=3")
+        with self.right_clocks():
+            standby.stop_receiving()
+            time.sleep(10 if IS_LONG else 4)
+            standby.sql("SELECT pg_promote(false)")
+            self.point(standby, self.places[1])
+            time.sleep(1)
+            self.kill(old)
+            wait_until(lambda: not standby.value("SELECT pg_is_in_recovery()"))
+            self.goes_on(standby)
+
+    def is_restored(self):
+        """To a point in time."""
+        old, restored = self.server, self.made(copy_of=self.server)
+        with self.right_clocks():
+            old.sql("SELECT pg_create_restore_point('here')")
+            old.sql("SELECT pg_switch_wal()")
+            time.sleep(10 if IS_LONG else 4)
+            self.kill(old)
+            restored.write("recovery.signal")
+            command = f"restore_command=cp {old.dir}/data/pg_wal/%f %p"
+            restored.launch(command, "recovery_target_name=here", "recovery_target_action=promote")
+            wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
+            self.goes_on(restored)
+
+    def snapshot_beside(self):
+        """The files of an instant start beside the primary, which leases for a second more."""
+        old = self.server
+        with self.right_clocks():
+            stopped = old.freeze()
+            copied = self.made(snapshot_of=old)
+            signalled(stopped, signal.SIGCONT)
+            time.sleep(10 if IS_LONG else 4)
+            with Background(lambda: copied.launch("flake.node_id=2")):
+                time.sleep(1)
+                self.kill(old)
+            self.goes_on(copied)
+
+    def run(self, made):
+        for language in self.languages:
+            for _ in range(PROCESSES):
+                self.start(language)
+        self.load = Background(*[lambda: self.session(made)] * PROCESSES, self.trouble, self.trouble)
+        events = [
+            self.restart, self.loses_two_seconds, self.loses_more, self.both_lease, self.is_restored, self.snapshot_beside,
+        ]  # fmt: skip
+        try:
+            with self.load:
+                for event in events:
+                    next_one = time.monotonic() + SECONDS / len(events)
+                    time.sleep(3 if not IS_LONG else 15)
+                    event()
+                    self.seen[event.__name__] += 1
+                    time.sleep(max(0, next_one - time.monotonic()))
+        finally:
+            for lessee in self.running:
+                lessee.end()
+
+
+def test_no_id_comes_twice_or_from_outside_of_a_lease(own_servers, tmp_path):
+    languages = [language for language in LANGUAGES if not lacks(language)]
+    made, deployment = Made(["twitter"]), Deployment(own_servers, Programs(tmp_path / "programs"), languages, tmp_path)
+    deployment.run(made)
+    wait_until(lambda: not any(file.stat().st_mtime > time.time() - 0.5 for file in tmp_path.glob("output_*")))
+    printed = {file: Printed(file) for file in tmp_path.glob("output_*")}
+    windows = [window for process in printed.values() for window in process.windows]
+    ids = [one for process in printed.values() for one in process.ids]
+    print(f"{len(printed)} processes, {len(windows)} leases, {len(ids)} IDs, {len(made)} of sessions")
+    print("events:", dict(deployment.seen))
+    none = sum((process.none for process in printed.values()), collections.Counter())
+    for cause, count in none.most_common():
+        longest = max(process.longest[cause] for process in printed.values())
+        print(f"{count} times, at most {longest:.0f} s: {cause}")
+    for cause, longest in deployment.refused.items():
+        print(f"at most {longest:.0f} s, {cause}")
+    assert [outside for process in printed.values() if (outside := process.outside())] == []
+    assert overlapping(windows) == []
+    assert len(ids) == len(set(ids))
+    assert made.ids["twitter"].isdisjoint(map(str, ids))
+    for language in languages:
+        own = sum(len(printed[lessee.output].ids) for lessee in deployment.lessees if lessee.language == language)
+        print(f"{language}: {own} IDs")
+        assert own > PROCESSES * 10 * SECONDS, language
+    assert len(made) > 1000
