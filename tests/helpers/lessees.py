@@ -71,7 +71,7 @@ class Printed:
 def general(cause):
     """A reason without the numbers of one case, and without what a language puts before it."""
     cause = re.sub(r"^.*(ERROR: |FATAL: |psql: |Exception: |Error: |worker number: )", "", cause)
-    return re.sub(r"[\d.]+(m?s\b|m)?", "N", re.sub(r'"[^"]*"', '"…"', cause)).strip()[:60]
+    return re.sub(r"([\d.]+( ?m?s\b|m(?=\d))?)+", "N", re.sub(r'"[^"]*"', '"…"', cause)).strip()[:60]
 
 
 def overlapping(windows):

@@ -61,7 +61,8 @@ def without_names(output):
     return re.sub(r"\b(my shop|public)\.", "", output.replace('"', "").lower())
 
 
-PLAIN = Session()
+# The other sessions run the same code in a harder place.
+PLAIN = pytest.param(Session(), marks=pytest.mark.matrix)
 OTHERS = [Session("America/New_York"), pytest.param(Session("Australia/Lord_Howe"), marks=pytest.mark.matrix)]
 every_session = pytest.mark.parametrize("session", [PLAIN, *OTHERS], ids=str)
 other_sessions = pytest.mark.parametrize("session", OTHERS, ids=str)

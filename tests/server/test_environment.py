@@ -162,6 +162,16 @@ def test_a_pg_config_without_a_server_gets_one(tmp_path):
     assert "postgresql-server-dev-15 postgresql-15" in ran.stdout + ran.stderr
 
 
+def test_a_build_that_fails_installs_nothing(tmp_path):
+    """An earlier library does not come beside the scripts of this version."""
+    (tmp_path / "cargo").write_text(f'#!/bin/sh\n[ "$1" != build ] || exit 101\nexec "{shutil.which("cargo")}" "$@"\n')
+    (tmp_path / "cargo").chmod(0o755)
+    changed = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "FLAKE_STAGE": str(tmp_path / "stage"), "FLAKE_BUILT": ""}
+    ran = subprocess.run(["scripts/build"], cwd=ROOT, env=os.environ | changed, check=False, capture_output=True, text=True)
+    assert ran.returncode != 0 and "flake: the build failed" in ran.stderr
+    assert not (tmp_path / "stage").exists()
+
+
 def test_help_names_every_target():
     targets = {line.split()[1] for line in make("help").splitlines()}
     assert targets >= {"all", "setup", "install", "run", "test", "test-matrix", "bench", "lint"}

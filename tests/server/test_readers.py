@@ -114,6 +114,13 @@ def test_references_that_are_too_small_are_named(db, kind, is_small):
     assert (ok, named in detail) == (not is_small, is_small)
 
 
+def test_each_column_of_a_reference_is_looked_at(db):
+    db.execute("""
+        ALTER TABLE orders ADD UNIQUE (item, id);
+        CREATE TABLE lines (item text, order_id int, FOREIGN KEY (item, order_id) REFERENCES orders (item, id))""")
+    assert "The type of column order_id of table lines is too small for the IDs of snowflake" in layouts(db)[1]
+
+
 def test_the_key_of_partitions_is_checked(db):
     db.execute("CREATE TABLE p (id bigint DEFAULT flake_next('si')) PARTITION BY RANGE (flake_timestamp(id))")
     assert layouts(db)[1] == "The default of column id of table p makes IDs of si, but table p reads them by twitter."

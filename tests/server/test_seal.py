@@ -166,6 +166,18 @@ def test_only_usage_allows_sealing_and_opening(server, keys):
         assert refused(db, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
 
 
+def test_usage_is_lost_also_while_another_key_is_used(server, keys):
+    keys.execute("SELECT flake_create_key('ord'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
+    try:
+        with server.connect(user="sealer") as sealer:
+            sealer.execute("SELECT flake_seal(42, 'usr'), flake_seal(42, 'ord')")
+            keys.execute("REVOKE USAGE ON FOREIGN SERVER usr FROM staff")
+            sealer.execute("SELECT flake_seal(42, 'ord')")
+            assert refused(sealer, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
+    finally:
+        keys.execute("DROP SERVER ord CASCADE")
+
+
 def test_views_ask_the_caller_and_definers_functions_the_definer(server, keys):
     keys.execute("""CREATE VIEW sealed AS SELECT flake_seal(1, 'usr'); GRANT SELECT ON sealed TO PUBLIC;
                     CREATE FUNCTION definer() RETURNS text SECURITY DEFINER LANGUAGE sql AS $$ SELECT flake_seal(1, 'usr') $$""")

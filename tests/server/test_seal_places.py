@@ -51,6 +51,9 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
     with server.connect(**there) as db:
         error = pytest.raises(psycopg.Error, db.execute, SEALED).value
         assert error.sqlstate == "55000" and "flake_import_key" in error.diag.message_hint
+        # A new secret would hide that.
+        rotated = pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 4000000000000000000)").value
+        assert (rotated.sqlstate, rotated.diag.message_hint) == (error.sqlstate, error.diag.message_hint)
         check = "SELECT ok, hint FROM flake_check() WHERE name = 'keys'"
         assert db.execute(check).fetchone() == (False, error.diag.message_hint)
         # The secrets are imported again, in any order.

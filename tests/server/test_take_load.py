@@ -82,7 +82,9 @@ def test_each_row_is_taken_once_and_in_order(own_servers, layout):
     assert all(lag.total_seconds() > 0 for _, lag in server.sql(pasted(LAG, layout)))
 
 
-@pytest.mark.parametrize("by", ["PARTITION BY LIST (event)", ""], ids=["partitions", "children"])
+@pytest.mark.parametrize("by", [
+    pytest.param("PARTITION BY LIST (event)", id="partitions"), pytest.param("", id="children", marks=pytest.mark.matrix),
+])  # fmt: skip
 def test_partitions_that_come_meanwhile_are_read(own_servers, by):
     """Each partition comes with rows in a transaction of its own, while others are read."""
     server = own_servers("max_locks_per_transaction=4000")
