@@ -30,8 +30,8 @@ impl Partitions {
         Self { table, lacked: HashSet::new() }
     }
 
-    /// Returns whether a plan has all partitions. If not, the next plan has them, because the planner reads the catalog again and waits
-    /// for their locks.
+    /// Returns whether a plan has all partitions. If not, the next plan has them, because the planner reads the catalog again and
+    /// waits for their locks.
     pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
         let table = [(pg_sys::OIDOID, self.table.into())];
         if queries.execute::<0>(HAS_ANY, &table).1 == 0 {
