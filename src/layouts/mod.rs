@@ -12,7 +12,7 @@ use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
-/// How many layouts are at hand, so that a query that names a few of them finds each by one or two comparisons.
+/// How many layouts a session keeps at hand. A query that names a few of them finds each by one or two comparisons.
 const NEAR: usize = 8;
 
 thread_local! {

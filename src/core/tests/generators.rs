@@ -288,7 +288,7 @@ fn ticks_of_centuries_have_steps_too() {
     assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
 }
 
-/// By the arithmetic of XXH3, the second layout has the hash of the first.
+/// The second layout was computed so that XXH3 gives it the hash of the first one.
 #[test]
 fn no_definition_has_the_key_of_another_layout() {
     let layout = |epoch, tick| {

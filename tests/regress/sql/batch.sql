@@ -2,7 +2,7 @@
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE flake_timestamp(id) BETWEEN now() - interval '1 ms' AND clock_timestamp())
 FROM flake_batch('twitter', 100000) id;
 
--- In a layout whose sequence restarts they increase, also beside other calls.
+-- If the layout's sequence restarts, the IDs increase, even beside other calls.
 SELECT count(*) AS disorder
 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM flake_batch('snowflake', 50000) WITH ORDINALITY b(id, n)) s
 WHERE id <= before;
