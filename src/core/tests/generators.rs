@@ -373,10 +373,7 @@ fn a_generator_continues_for_layouts_of_the_same_bits() {
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;
     let short = Layout::new("short", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
-    assert!(
-        short.same_bits(twitter) && (&short).key() == twitter.key(),
-        "the short layout must share generators with twitter"
-    );
+    assert!(short.same_bits(twitter) && (&short).key() == twitter.key(), "both must share their generators");
     let end = short.start_of(short.last_tick()) + 1000;
     let (_, mut generator) = of_slot(twitter, 0, 122, end - 3000, 0);
     issued(generator.next(end - 1, || 0));
