@@ -93,7 +93,7 @@ def test_a_prepared_statement_asks_at_each_execution(server, db, plans):
 
 
 def test_parallel_workers_do_not_ask_for_a_horizon(db):
-    """PostgreSQL prevents it, unless another function is wrongly declared parallel safe."""
+    """PostgreSQL prevents such plans, unless another function is wrongly declared parallel safe."""
     db.execute(PARALLEL)
     query = "SELECT count(*) FROM wide WHERE {} IS NOT NULL"
     assert one(db, query.format("flake_horizon()")) == 10000

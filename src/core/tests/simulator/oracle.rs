@@ -132,7 +132,7 @@ impl Oracle {
     }
 }
 
-/// Returns what is wrong if one of these shares a tick with a new ID or lease of the same worker, and one of the two is a lease.
+/// Returns the failure if a lease and an ID, or two leases, share a tick of the same worker. One of the two is `new`.
 fn overlap<'a>(
     known: (&[Branch], &[(usize, usize, usize)]),
     forgiven: &mut [u64],

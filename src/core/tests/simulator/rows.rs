@@ -31,7 +31,7 @@ pub struct Horizon {
     /// When it was returned, in real time, and in which database.
     pub time: i64,
     pub database: usize,
-    /// The number under which alone it binds a new primary, because it had not come across.
+    /// If the horizon's record had not arrived at a new primary: the only node number under which the horizon binds that primary.
     pub only_as: Option<(u32, u32)>,
     /// The place of its snapshot in the order of snapshots and commits.
     order: u64,
