@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Puts one slip after the other into a copy of the tree, and runs the tests that have to notice it.
+"""Puts one slip after another into a copy of the tree, and runs the tests that must notice it.
 
-`mutants.py [NAME…]`: all of tests/mutants/*.toml, or those that are named. It prints which test noticed and how long that took,
-and fails if a named test does not notice, if a slip does not compile, or if a test fails without any. `scripts/test mutants` says
-where PostgreSQL is. `mutants.py --check` builds nothing: it looks whether each text and each test is there.
+`mutants.py [NAME…]` runs all slips of tests/mutants/*.toml, or the named ones. It prints which test noticed a slip and how long
+that took. It fails if a named test does not notice, if a slip does not compile, or if a test fails without a slip.
+`scripts/test mutants` says where PostgreSQL is. `mutants.py --check` builds nothing, and checks that each slip's text and tests
+exist.
 """
 
 import contextlib
@@ -22,9 +23,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 COPY = ROOT / "target" / "mutants" / "tree"
 # On a busy machine, a server can be too slow for the danger to arise.
 ATTEMPTS_IN_SERVERS = 3
-# A test that has not ended after so many seconds never does.
+# Seconds after which a test counts as hanging.
 PATIENCE = 300
-# That a test of many cases fails is enough: the smallest of them is not looked for. The simulator's budget is always the same.
+# It suffices that a test with many cases fails, so its smallest failing case is not looked for. The simulator's budget is
+# fixed.
 OF_CORE = {
     "PROPTEST_MAX_SHRINK_ITERS": "0",
     "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1",
@@ -35,7 +37,7 @@ OF_CORE = {
 
 
 class DoesNotCompileError(Exception):
-    """The end of what the compiler says."""
+    """The end of the compiler's output."""
 
 
 @functools.cache
@@ -50,7 +52,8 @@ def tests_of(slip):
 
 @functools.cache
 def rows():
-    """All slips, in the order of the files: a table for each file of the tree, with a row for each slip in it."""
+    """Returns all slips, in the order of the files. A file has a table for each file of the tree, with a row for each slip in
+    it."""
     return [
         {"name": name, "file": file, "text": slip["from"], "replacement": slip["to"], "noticed_by": tests_of(slip)}
         for table in map(tomllib.loads, tables())
@@ -60,7 +63,7 @@ def rows():
 
 
 def faults():
-    """Faults of the tables, found without building anything."""
+    """Finds faults of the tables without building anything."""
     names = [row["name"] for row in rows()]
     yield from (f"{name}: there are several of this name" for name in sorted({name for name in names if names.count(name) > 1}))
     described = re.findall(r"(?m)^# .*\n(\w+)(?:\.from)? = ", "\n".join(tables()))
@@ -82,7 +85,8 @@ def is_of_core(test):
 
 
 def path_of(test):
-    """A test of the core is named by its program, one of servers by its file, below tests/server if that has no directory."""
+    """Returns the file of a test. A test of the core is named by its program; a test of servers by its file, below tests/server
+    by default."""
     file = test.split("::")[0]
     if is_of_core(test):
         return pathlib.Path("src/core/tests") / file
@@ -97,7 +101,7 @@ def exists(test):
 
 
 def update_copy():
-    """Files that stay the same are not touched, so that cargo builds again what has changed."""
+    """Copies changed files only, so that cargo rebuilds only what has changed."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True,
@@ -116,7 +120,7 @@ def update_copy():
 
 @contextlib.contextmanager
 def slip(row):
-    """The copy with the replacement in place of the text."""
+    """Replaces the slip's text in the copy."""
     file = COPY / row["file"]
     right = file.read_text()
     if right.count(row["text"]) != 1:
@@ -129,7 +133,7 @@ def slip(row):
 
 
 def compiled(command, **environment):
-    """The output of a command of the compiler, in the copy."""
+    """Runs a command of the compiler in the copy, and returns its output."""
     done = subprocess.run(
         command, check=False, cwd=COPY, env=os.environ | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
@@ -139,12 +143,12 @@ def compiled(command, **environment):
 
 
 def build(tests):
-    """Builds what the tests need; returns the core's test programs by their names."""
+    """Builds what the tests need. Returns the core's test programs by name."""
     profile = os.environ.get("FLAKE_PROFILE", "quick")
     programs = {}
     of_core = dict.fromkeys(test.split("::")[0] for test in tests if is_of_core(test))
     for name in of_core:
-        # The one that plays all orders of the memory model takes another build of the core.
+        # The loom tests need another build of the core.
         flags = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": "target/loom"} if name == "loom" else {}
         what = ["--locked", "--profile", profile, "-p", "flake-core", f"--test={name}"]
         messages = compiled(["cargo", "test", "--quiet", "--no-run", "--message-format=json", *what], **flags).splitlines()
@@ -161,7 +165,7 @@ def build(tests):
 
 
 def build_libraries(profile, tests):
-    """The libraries that these tests put in place of the installed one, as far as slips need them."""
+    """Builds the libraries that these tests install, as far as the slips need them."""
     if any(test.startswith("libraries/test_stalls.py") for test in tests):
         build_library("stalls", profile, "stalls")
     if any(test.startswith("libraries/test_replaced.py") for test in tests):
@@ -179,7 +183,7 @@ def build_library(name, profile, features=""):
 
 
 def failure(test, programs):
-    """The end of what a test prints that fails; a test that does not run ends this program."""
+    """Runs a test. Returns the end of its output if it fails. If it does not run at all, this program ends."""
     if is_of_core(test):
         program, name = test.split("::", 1)
         command, environment = [programs[program], "--exact", name], OF_CORE
@@ -212,7 +216,7 @@ def notices(test, programs):
 
 
 def check_right_code(tests):
-    """Without a slip, every test passes."""
+    """Checks that every test passes without a slip."""
     programs = build(tests)
     for test in tests:
         if printed := failure(test, programs):
@@ -220,7 +224,7 @@ def check_right_code(tests):
 
 
 def try_out(row):
-    """Prints what notices this slip; returns what is wrong with its row, if so."""
+    """Prints which tests notice this slip. Returns the fault of its row, if there is one."""
     name, began = row["name"], time.monotonic()
     try:
         with slip(row):
@@ -240,7 +244,7 @@ def main(names):
         sys.exit("\n".join(wrong))
     if unknown := set(names) - {row["name"] for row in rows()}:
         sys.exit(f"tests/mutants has no {', '.join(unknown)}")
-    # In this order most builds are of the core alone.
+    # In this order, most builds are of the core alone.
     chosen = [row for row in rows() if not names or row["name"] in names]
     chosen.sort(key=lambda row: not all(map(is_of_core, row["noticed_by"])))
     update_copy()

@@ -1,4 +1,4 @@
-"""A database of its own for each test, and the programs that are clients of it."""
+"""A database for each test, and the programs that are its clients."""
 
 import itertools
 import os
@@ -16,13 +16,13 @@ from loopback import port_of
 
 EXAMPLES = ROOT / "examples"
 PROBES = ROOT / "tests/clients/probes"
-# Where scripts/setup puts them.
+# scripts/setup installs the clients here.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 numbers = itertools.count()
 
 
 class Database:
-    """`ran` is what a program prints; `inserts` are the statements that came to the server."""
+    """`ran` is the output of programs, and `inserts` are the INSERT statements that the server received."""
 
     def __init__(self, server, directory, extension=True):
         self.server, self.name, self.directory = server, f"clients_{next(numbers)}", directory
@@ -41,7 +41,7 @@ class Database:
         return self.server.client_environment | {"PGDATABASE": self.name}
 
     def run(self, *command, directory, succeeds=True, **environment):
-        """Returns the output of a program, with its errors."""
+        """Runs a program, and returns its output and errors."""
         done = subprocess.run(
             command, cwd=directory, env=self.environment | environment, check=False, text=True, timeout=300,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -60,7 +60,7 @@ class Database:
 
     @property
     def node_directory(self):
-        """Where modules of ECMAScript find the clients: a copy."""
+        """Returns the directory where ECMAScript modules find the clients; it is a copy."""
         if not shutil.which("node") or not (CLIENTS / "node_modules").is_dir():
             pytest.skip("node or its clients are not there and could not be installed")
         copy = self.directory / "node"
@@ -76,7 +76,7 @@ class Database:
         return self.run("node", *command, directory=directory, **options)
 
     def drizzle_kit(self, *command):
-        """It succeeds, whatever goes wrong."""
+        """Runs drizzle-kit, which exits with success even if it fails."""
         return self.node("node_modules/drizzle-kit/bin.cjs", *command)
 
     def rust(self, program, *arguments):
@@ -87,7 +87,7 @@ class Database:
         return self.run(str(built), *arguments, directory=ROOT, DATABASE_URL=f"postgres://postgres@{host}/{self.name}")
 
     def debian(self, program, *arguments):
-        """A program in one of the languages whose clients come from Debian."""
+        """Runs a program in a language whose clients come from Debian."""
         if not os.environ.get("FLAKE_DEBIAN_CLIENTS"):
             pytest.skip("FLAKE_DEBIAN_CLIENTS is not set")
         java = ["java", "-cp", "/usr/share/java/postgresql.jar"]
@@ -101,7 +101,7 @@ class Database:
             return self.run(*command, directory=ROOT, JDBC_URL=url)
 
     def inserts(self, table):
-        """How many statements have inserted into a table."""
+        """Returns how many statements have inserted into a table."""
         pattern = rf'^{self.name} LOG:  (statement|execute [^:]*): insert into "?{table}"?[ (]'
         return len(re.findall(pattern, (self.server.dir / "server.log").read_text(), re.M | re.I))
 
@@ -113,7 +113,7 @@ def database(server_of_clients, tmp_path):
 
 @pytest.fixture
 def empty_database(server_of_clients, tmp_path):
-    """Without the extension."""
+    """A database without the extension."""
     return Database(server_of_clients, tmp_path, extension=False)
 
 

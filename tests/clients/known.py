@@ -1,4 +1,4 @@
-"""The clients that the tests know, and what each makes of IDs as it is and set up as docs/how-to/clients.md says."""
+"""The clients that the tests know, and how each handles IDs, by default and when it is set up as docs/how-to/clients.md shows."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from database import EXAMPLES, PROBES
 
-# The greatest and the least, above 2^53 on both sides, and small ones.
+# IDs around 2^53, the greatest and the least, and small ones.
 MANY = 10000
 IDS = [2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 2123943899640725505, 1, 0, -1]
 TABLES = """
@@ -48,8 +48,8 @@ def debian(probe):
 
 
 class Client:
-    """`lines` is whether docs/how-to/clients.md has some that set it up; an ORM inserts many objects at once. `fails` is
-    what does not work in spite of them."""
+    """A client. `lines` says whether docs/how-to/clients.md shows lines that set it up. An ORM also inserts many objects at
+    once. `fails` is what does not work even when it is set up."""
 
     def __init__(self, name, version, start, *, lines=False, is_orm=False, fails=()):
         self.name, self.version, self.start, self.lines, self.is_orm, self.fails = name, version, start, lines, is_orm, fails
@@ -60,7 +60,7 @@ class Client:
         return json.loads(self.start(database, mode, *map(str, IDS)).splitlines()[-1])
 
     def works(self, database, mode):
-        """The names of the places where its report is right, the names of all places, and the error."""
+        """Returns the names of the places where its report is right, the names of all places, and the error."""
         report, texts = self.report(database, mode), list(map(str, IDS))
         made = database.sql("SELECT id::text FROM made")[0][0]
         right = {

@@ -11,12 +11,12 @@ from conftest import ROOT
 from database import CLIENTS
 
 EXAMPLES, PROGRAMS = ROOT / "examples/lease", ROOT / "tests/clients/lease"
-# Nanoseconds of an ID at most. Machines of tests are busy, so the best of many times counts.
+# The most nanoseconds for an ID. The best of many runs counts, because test machines are busy.
 LANGUAGES = {"python": 1000, "typescript": 1000, "java": 150, "go": 60, "rust": 60}
 
 
 def lacks(language):
-    """A reason where the language is not installed."""
+    """Returns the reason why a language cannot be used here, if there is one."""
     programs = {"typescript": CLIENTS / "node_modules/typescript/bin/tsc", "java": "javac", "go": "go", "rust": "rustc"}
     return None if shutil.which(programs.get(language, sys.executable)) else f"{language} is not there"
 
@@ -39,7 +39,7 @@ class Programs:
         subprocess.run(list(map(str, command)), check=True, cwd=cwd, env=environment)
 
     def copied(self, name, *files):
-        """In a directory of their own: for each file, where it goes."""
+        """Copies files into a directory of their own."""
         for file, place in files:
             target = self.directory / name / place
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class Programs:
 
 
 def leasing_server(make, *settings, nodes=2):
-    """A server that has been up for long, and has leased before."""
+    """A server that started long enough ago to grant leases, and has granted some."""
     pool = f"flake.node_count={nodes}", "flake.node_id=0", "flake.lease_node=1"
     server = make(*pool, "max_connections=100", *settings, clock="+0", steady=True)
     for seconds in 0, 65, 3:

@@ -53,7 +53,7 @@ def test_the_example_for_django_runs(empty_database):
 )
 def test_the_examples_for_node_run(database, program, expected):
     check(database.node(program), *expected)
-    # One more, of a single object.
+    # TypeORM needs another statement for the single object.
     assert database.inserts("orders") == {"rounded.mjs": 0, "with_typeorm.mjs": 2}.get(program, 1)
 
 

@@ -1,7 +1,8 @@
-"""The clients of leases in examples/lease: what they make of tests/vectors/lease.csv, how long an ID takes, and what an
-application does with it. Events that happen to them are in test_lessees.py."""
+"""The lease clients in examples/lease: they compute tests/vectors/lease.csv, make an ID quickly, and serve an application. The
+file test_lessees.py has the faults of clients and servers."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from conftest import ROOT
 from database import Database
 from lease_programs import EXAMPLES, LANGUAGES, Programs, leasing_server
 from loopback import port_of
+from waiting import wait_until
 
 sys.path.insert(0, str(ROOT / "tests/clients/lease"))
 
@@ -73,6 +75,32 @@ def test_a_clock_is_set_while_a_renewal_is_on_its_way(monkeypatch):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert asked[:3] == [None, 1, None]
+
+
+# The first answer is a lease of 0.6 seconds, the second one an error.
+PSQL = """#!/bin/sh
+echo "$*" >>"${0%/*}/asked"
+if [ "$(grep -c lease "${0%/*}/asked")" = 2 ]; then echo lost >&2; exit 1; fi
+now=$(($(date +%s%N) / 1000))
+echo "7|$((now / 1000))|$((now / 1000 + 600))|22|28672|4096|0|1000|$now|$((now + 600000))|0"
+"""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_client_asks_for_a_new_lease_after_an_error(programs, language, tmp_path):
+    """The renewal that it asked for may have been granted, and is granted once."""
+    psql, asked = tmp_path / "psql", tmp_path / "asked"
+    psql.write_text(PSQL)
+    psql.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "OUTPUT": str(tmp_path / "output")}
+    options = {"env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    with subprocess.Popen([*programs[language], "load"], **options) as client:
+        try:
+            wait_until(lambda: asked.exists() and asked.read_text().count("\n") > 2)
+        finally:
+            client.kill()
+    arguments = re.findall(r"flake_lease\('twitter', (\w+), (\w+)\)", asked.read_text(), re.I)
+    assert [worker.upper() for worker, _ in arguments[:3]] == ["NULL", "7", "NULL"]
 
 
 def use_go(database, directory):

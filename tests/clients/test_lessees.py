@@ -1,6 +1,6 @@
-"""No ID comes twice or from outside of a lease, whatever happens to the clients of leases in all languages, and to the servers
-that they move between. FLAKE_LEASE_SECONDS is how long that is tried. By default it is short: a minute of the servers' time
-passes at once after each start."""
+"""Clients of leases in all languages never make an ID twice or outside of a lease, whatever happens to them and to their
+servers. FLAKE_LEASE_SECONDS is how long the test runs. By default it is short: a minute of the servers' time passes at once
+after each start."""
 
 import collections
 import contextlib
@@ -18,18 +18,18 @@ from waiting import Background, wait_until
 
 SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "40"))
 IS_LONG = SECONDS > 300
-# Of each language, and sessions.
+# How many clients of each language, and how many sessions.
 PROCESSES = 8 if IS_LONG else 2
 # The program in Python acts on these signals.
 SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
-# How long it takes at most until a server that has started or was promoted leases again.
+# After how many seconds at most a server grants leases again after a start or a promotion.
 START = 80
-# How long a clock that was set counts, and how much an old primary may have done that its standby does not know.
+# For how long a step of the clock matters, and by how much a standby may lag behind an old primary. In seconds.
 SET, LAG = 3, 1.9
 
 
 class Deployment:
-    """Clients of all languages, sessions, the primary that they ask, and what happens to them."""
+    """Clients of all languages, sessions, the primary that they ask, and the events."""
 
     def __init__(self, make, programs, languages, directory):
         self.make, self.programs, self.languages, self.directory = make, programs, languages, directory
@@ -100,7 +100,8 @@ class Deployment:
 
     @contextlib.contextmanager
     def right_clocks(self):
-        """Nobody sets clocks from then on until a new primary has leased. Without them, more than two seconds are not covered."""
+        """Keeps clocks right until a new primary has granted leases. Only with right clocks are more than two lost seconds
+        covered."""
         with self.clocks:
             self.is_set = False
             self.server.set_clock(f"{self.offset:+}")
@@ -117,7 +118,7 @@ class Deployment:
         return self.make(**options, clock=f"{self.offset:+}", steady=True)
 
     def goes_on(self, server):
-        """With the data of the one before. Until it leases again, it is not known what earlier leases hold."""
+        """Another server continues with the data. Until it grants leases, the time of earlier leases is unknown."""
         self.server = server
         if IS_LONG:
             self.point(server)
@@ -135,7 +136,7 @@ class Deployment:
         self.goes_on(self.server)
 
     def loses_two_seconds(self):
-        """Clocks may be wrong then, also for a standby of the same number."""
+        """A failover loses less than two seconds. Clocks may be wrong, and the standby may have the same number."""
         old, standby = self.server, self.made(standby_of=self.server)
         with self.right_clocks():
             cut = time.monotonic()
@@ -161,7 +162,7 @@ class Deployment:
             self.goes_on(standby)
 
     def both_lease(self):
-        """The old primary leases for a second more, and some clients ask it."""
+        """The old primary grants leases for a second more, and some clients ask it."""
         old, standby = self.server, self.made(standby_of=self.server)
         standby.restart("flake.node_id=3")
         with self.right_clocks():
@@ -175,7 +176,7 @@ class Deployment:
             self.goes_on(standby)
 
     def is_restored(self):
-        """To a point in time."""
+        """The primary is restored to a point in time."""
         old, restored = self.server, self.made(copy_of=self.server)
         with self.right_clocks():
             old.sql("SELECT pg_create_restore_point('here')")
@@ -189,7 +190,7 @@ class Deployment:
             self.goes_on(restored)
 
     def snapshot_beside(self):
-        """The files of an instant start beside the primary, which leases for a second more."""
+        """A snapshot of the files starts beside the primary, which grants leases for a second more."""
         old = self.server
         with self.right_clocks():
             stopped = old.freeze()

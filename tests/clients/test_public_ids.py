@@ -1,4 +1,4 @@
-"""The lines for frameworks in docs/how-to/public-ids.md: each shows a row by its public ID, and finds none by anything else."""
+"""The code for frameworks in docs/how-to/public-ids.md: it finds a row by its public ID, and finds no row by anything else."""
 
 import json
 

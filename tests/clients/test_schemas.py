@@ -1,4 +1,4 @@
-"""Tools that look at schemas see no change that is none, and lose no default."""
+"""Tools that compare schemas report no change that is not one, and lose no default."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ DEFAULTS = """
 
 
 def test_alembic_writes_the_defaults_and_then_nothing(empty_database):
-    """It writes the defaults of a new table, and has nothing to add when the table is there."""
+    """Alembic writes the defaults of a new table, and has nothing to add when the table exists."""
     alembic = ["-m", "alembic"]
     empty_database.python("sqlalchemy", *alembic, "upgrade", "head")
     defaults = [("events", "sno_next()"), ("orders", "flake_next('twitter'::text)")]
@@ -38,12 +38,12 @@ def test_alembic_writes_the_defaults_and_then_nothing(empty_database):
 
 
 def as_written(migration):
-    """With the quotes that Alembic prints."""
+    """Writes the default with the quotes that Alembic prints."""
     return re.sub(r'"(\w+)"', r"'\1'", migration.read_text())
 
 
 def test_alembic_reports_a_default_that_is_written_in_another_way(empty_database):
-    """Alembic reports it again and again, as it asks the server whether two calls are equal."""
+    """Alembic reports it each time, because it asks the server whether the two calls are equal."""
     copy = shutil.copytree(EXAMPLES / "sqlalchemy", empty_database.directory / "sqlalchemy")
     models = (copy / "models.py").read_text()
     (copy / "models.py").write_text(models.replace("flake_next('twitter'::text)", "flake_next('twitter')"))
@@ -58,13 +58,13 @@ def test_inspectdb_shows_the_defaults(empty_database):
     assert empty_database.sql(DEFAULTS, tables) == [(table, "flake_next('twitter'::text)") for table in tables]
     assert empty_database.python("django", *django, "makemigrations", "--check", "--dry-run") == "No changes detected\n"
     assert empty_database.python("django", *django, "migrate", "--check") == ""
-    # docs/how-to/clients.md says that it prints this, which one has to replace.
+    # docs/how-to/clients.md shows this output, which the user must replace.
     printed = empty_database.python("django", *django, "inspectdb", "shop_order")
     assert "    id = models.BigIntegerField(primary_key=True)\n" in printed
 
 
 def test_existing_django_models_keep_their_keys(empty_database):
-    """Their rows keep their keys and refer to each other, and new ones get theirs from flake."""
+    """Existing rows keep their keys and refer to each other, and new rows get keys from flake."""
     django = ["-m", "django", "migrate", "--verbosity", "0", "shop"]
     empty_database.python("django", *django, "0001")
     empty_database.sql("INSERT INTO shop_customer (name) VALUES ('Ada'), ('Bob')")
@@ -92,7 +92,7 @@ def test_drizzle_kit_finds_nothing_to_change(empty_database):
 
 
 def test_drizzle_kit_would_drop_an_extension_in_its_schema(database):
-    """It wants to drop the objects of the extension, which PostgreSQL refuses."""
+    """drizzle-kit wants to drop the objects of the extension, which PostgreSQL refuses."""
     schema = database.node_directory / "schema.mjs"
     schema.write_text(schema.read_text().replace("flake.flake_next", "flake_next"))
     pushed = printed(database, "push", "--verbose", "--force")
@@ -115,13 +115,13 @@ TYPEORM = """
 
 @pytest.mark.parametrize("key, changes", [
     ("default: () => \"flake_next('twitter')\"", []),
-    # The page warns of the others.
+    # The page warns of the other results.
     ("default: () => \"flake_next('twitter'::text)\"", ["SET DEFAULT flake_next('twitter'::text)"]),
     ('generated: "increment"', ["CREATE SEQUENCE", "SET DEFAULT nextval", "DROP DEFAULT"]),
     ("", ["DROP DEFAULT"]),
 ])  # fmt: skip
 def test_typeorm_finds_what_the_page_says(database, key, changes):
-    """Statements by which it would change a table that has the default."""
+    """TypeORM would change a table that has the default by these statements."""
     database.sql("CREATE TABLE orders (id bigint NOT NULL DEFAULT flake_next('twitter'), item text NOT NULL)")
     database.sql('ALTER TABLE orders ADD CONSTRAINT "PK_710e2d4957aa5878dfe94e4ac2f" PRIMARY KEY (id)')
     program = database.node_directory / "synchronize.mjs"
@@ -131,7 +131,7 @@ def test_typeorm_finds_what_the_page_says(database, key, changes):
 
 
 def test_active_records_schema_has_the_default(database):
-    """Its schema has the default."""
+    """The schema that Active Record dumps has the default."""
     database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
     program = database.directory / "dump.rb"
     program.write_text("""
@@ -144,7 +144,7 @@ def test_active_records_schema_has_the_default(database):
 
 
 def test_pg_dump_of_a_table_has_the_default(database, empty_database):
-    """Its default comes along; the extension has to be there."""
+    """The dump has the default, and the extension must exist where it is restored."""
     database.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), item text)")
     database.sql("INSERT INTO orders (item) VALUES ('tea')")
     dump = database.server.run("pg_dump", "-d", database.name, "-t", "orders").stdout

@@ -1,4 +1,5 @@
-"""The pitfalls of 64 bits, in each client as it is and as docs/how-to/clients.md sets it up, and the table of that page."""
+"""The pitfalls of 64 bits in each client, by default and when it is set up as docs/how-to/clients.md shows, and the table of
+that page."""
 
 import csv
 import io
@@ -22,11 +23,11 @@ PLACES = ["columns", "arrays", "arrays with NULL", "JSON read", "JSON written", 
 
 @every_client
 def test_each_value_in_each_place_works_as_the_table_says(database, another, client):
-    """Everything that does not work is known; the table says it."""
+    """Each failure is known and in the table."""
     plain, all, error = client.works(database, "plain")
     assert set(all) <= set(PLACES)
     set_up, _, _ = client.works(another, "set-up")
-    # Without lines, the other way of psycopg is its binary format.
+    # psycopg needs no lines; its second mode is its binary format.
     assert plain < set_up if client.lines else plain == set_up
     parts = plain, set_up - plain, set(all) - set_up
     assert parts[2] == set(client.fails)
@@ -52,14 +53,14 @@ def another(database, tmp_path):
 
 @pytest.mark.parametrize("client", [client for client in CLIENTS if client.is_orm], ids=lambda client: client.name)
 def test_many_objects_at_once_take_few_statements(database, another, client):
-    """Ten thousand take no more statements than with an identity column, and each object has the key of its row."""
+    """Ten thousand objects take no more statements than with an identity column, and each object has the key of its row."""
     assert client.report(database, "set-up")["many"] == client.report(another, "identity")["many"] == MANY
     assert 0 < database.inserts("many") <= another.inserts("many") <= MANY / 1000
 
 
 @every_client
 def test_texts_in_urls_and_csv_files_are_read_again(database, client):
-    """Texts that a program has put into a URL or a CSV file are read again."""
+    """A program can put IDs into a URL or a CSV file, and read them again."""
     texts = [row[0] for row in client.report(database, "set-up")["kept"]]
     url = "/orders?" + urllib.parse.urlencode({"id": texts}, doseq=True)
     parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(url).query)["id"]
@@ -76,7 +77,7 @@ def test_texts_in_urls_and_csv_files_are_read_again(database, client):
 
 
 def test_a_wide_key_is_a_text_in_node(database):
-    """As docs/how-to/convert.md says: widening alone makes a text of a number."""
+    """docs/how-to/convert.md says so: widening alone turns a number into a text."""
     program = database.node_directory / "wide.mjs"
     program.write_text("""
         import pg from "pg";

@@ -16,7 +16,7 @@ PAGE = ROOT / "docs/how-to/high-availability.md"
 
 
 class Engine:
-    """Some members in a directory, and what watches over them."""
+    """The members of a cluster in one directory, and the programs that watch them."""
 
     NEEDS = ()
     EXTENSION = "plpgsql"
@@ -64,22 +64,22 @@ class Engine:
         return run(*command, environment=self.members[0].environment)
 
     def is_whole(self, primary):
-        """All are well, for the engine and in fact."""
+        """Returns whether all members are well, both for the engine and in fact."""
         return self.holds(primary, self.sees_all_well, self.has_standbys)
 
     def is_ready(self, primary):
-        """And another one may take over."""
+        """Returns whether the cluster is whole and another member may take over."""
         return self.holds(primary, self.sees_all_well, self.has_standbys, self.may_lose)
 
     def holds(self, primary, *conditions):
-        """They may not answer yet."""
+        """Returns whether all conditions hold on a member; a member that does not answer fails them."""
         try:
             return all(condition(primary) for condition in conditions)
         except (psycopg.Error, OSError, Failed):
             return False
 
     def has_standbys(self, primary):
-        """Whether all others follow the primary."""
+        """Returns whether all other members follow the primary."""
         follow = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
         return primary.value(follow) == len(self.members) - 1
 
@@ -87,8 +87,8 @@ class Engine:
         return True
 
     def go_on(self, old):
-        """After the old primary stood still, and another one was promoted."""
+        """Continues an old primary that stood still, after another one was promoted."""
         old.go_on()
 
     def mend(self):
-        """As operators do after a primary stood still."""
+        """Repairs the cluster as an operator would after a primary stood still."""

@@ -1,4 +1,4 @@
-"""The events that befall a cluster under load, whichever engine runs it."""
+"""The events of a cluster under load, whichever engine runs it."""
 
 import contextlib
 import os
@@ -10,13 +10,13 @@ from service import TABLE, Service
 from waiting import wait_until
 
 TIMES = int(os.environ.get("FLAKE_ENGINE_TIMES", "1"))
-# How far the clock of whoever is promoted is behind, in seconds: little, and more than it takes engines to promote it.
+# By how many seconds the clock of the promoted member is behind: a little, and more than the engine takes for the promotion.
 BEHIND, FAR_BEHIND = 5, 30
 
 
 @contextlib.contextmanager
 def told(engine):
-    """Says what the agents have seen where a test fails."""
+    """If a test fails, prints what the agents have logged."""
     try:
         yield
     except BaseException:
@@ -26,17 +26,17 @@ def told(engine):
 
 
 class Scene:
-    """A cluster, its clients, and what has befallen it."""
+    """A cluster, its clients, and the events so far."""
 
     def __init__(self, engine, service):
         self.engine, self.service, self.events = engine, service, []
 
     def await_cluster(self, is_well):
-        """And clients are served."""
+        """Waits until the cluster is ready and clients are served."""
         wait_until(lambda: (primary := self.service.primary) and is_well(primary) and self.service.first_batch(primary, 0), LIMIT)
 
     def befall(self, name, happens, comes_back, behind=BEHIND):
-        """Something ends the primary; another one takes over; the old one comes back."""
+        """Ends the primary, waits until another one has taken over, and lets the old one come back."""
         service = self.service
         self.await_cluster(self.engine.is_ready)
         for member in self.engine.members:
@@ -59,7 +59,7 @@ class Scene:
     def stopped(self):
         def stand_still(old):
             old.stand_still()
-            # Clients that wait for it do not make IDs elsewhere.
+            # Clients that wait for the old primary would not make IDs elsewhere.
             self.service.renew()
 
         self.befall("stopped", stand_still, self.goes_on)
@@ -69,14 +69,14 @@ class Scene:
         self.befall("switchover", self.engine.switch_over, self.rewound_if_need_be)
 
     def rewound_if_need_be(self, event, comes_back=lambda: None):
-        """By the engine."""
+        """Waits until the engine has rewound the old primary, if that is needed."""
         before = len(event.old.log())
         comes_back()
         self.await_cluster(self.engine.is_whole)
         return "rewound" if "pg_rewind" in event.old.log()[before:] else "as it was"
 
     def restarted(self, event):
-        """Its agent is started again."""
+        """Restarts the old primary's agent."""
         event.old.await_end()
         return self.rewound_if_need_be(event, lambda: self.engine.start(event.old))
 
@@ -84,14 +84,14 @@ class Scene:
         return self.rewound_if_need_be(event, lambda: self.engine.go_on(event.old))
 
     def copied(self, event):
-        """It begins anew, from the new primary."""
+        """Lets the old primary begin again as a copy of the new one."""
         event.old.await_end()
         self.engine.start_anew(event.old)
         self.await_cluster(self.engine.is_whole)
         return "copied"
 
     def judge(self, title):
-        """Prints what has happened, and says whether an ID was made twice."""
+        """Prints the events, and fails if an ID was made twice."""
         primary = self.service.primary
         judge = Judge(self.service, self.events)
         judge.look("ids", primary.sql("SELECT token, id FROM kept"))
@@ -103,7 +103,7 @@ class Scene:
 
 
 def play(engine, title):
-    """All events, as often as is asked for."""
+    """Plays all events, as often as requested."""
     with told(engine):
         engine.primary().sql(f"CREATE EXTENSION flake; {TABLE}")
         with Service(engine.members) as service:

@@ -1,4 +1,4 @@
-"""Data of every kind that depends on flake, and whether it is whole: what copies, restores and upgrades are tried on."""
+"""Data of every kind that depends on flake, for tests of copies, restores and upgrades, and checks that it is whole."""
 
 import clients
 from clients import Made
@@ -45,7 +45,7 @@ TABLES = """
     CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
     CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1)"""
 
-# An index of every kind, on a table of its own, and a condition that asks it for a sno and its bigint.
+# An index of every kind, each on its own table, and a condition that uses it to find a sno and a bigint.
 INDEXES = {
     "by_btree": ("INDEX {} ON {} (id)", "id >= '{}'"),
     "by_uniqueness": ("UNIQUE INDEX {} ON {} (id DESC) INCLUDE (ours)", "id = '{}'"),
@@ -62,7 +62,7 @@ INDEXES = {
 }
 TABLE = "CREATE TABLE {0}s (id sno DEFAULT sno_next(2), ours bigint DEFAULT flake_next('ours')); CREATE {1}"
 
-# The objects of the extension and of its layouts, with comments and what roles other than the owner may do.
+# The objects of the extension and of its layouts, with comments and with the privileges of roles other than the owner.
 CATALOG = """
     WITH objects AS (
         SELECT classid, objid FROM pg_depend WHERE deptype = 'e' AND refclassid = 'pg_extension'::regclass
@@ -79,13 +79,13 @@ CATALOG = """
     FROM objects LEFT JOIN access AS a (class, object, acl, owner) ON (class, object) = (classid, objid) ORDER BY 1"""
 RELATIONS = "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'v', 'm') AND relnamespace = 'public'::regnamespace"
 CONTENT = "SELECT count(*), md5(string_agg(r::text, ' ' ORDER BY r::text)) FROM {} r"
-# How many IDs a session can have depends on the server's max_connections and the like.
+# How many IDs a session can make depends on max_connections and similar settings.
 LAYOUT = "to_jsonb(l) - 'session_ids_per_second'"
 WITHOUT_INDEXES = "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off"
 
 
 def server_with_everything(servers, *settings):
-    """A server whose clock stands at 0, and what it has made."""
+    """A server whose clock stands at 0, and the IDs that it has made."""
     server, made = server_at_0(servers, *settings), Made(KINDS)
     server.sql("DROP TABLE kept")
     fill(server)
@@ -103,14 +103,14 @@ def fill(server, **options):
 
 
 def insert_everywhere(db):
-    """Rows with the defaults of every table, which its own indexes keep from being equal."""
+    """Inserts rows with the defaults of every table. Unique indexes fail if an ID repeats."""
     for table in ["kept", "years", "times", "hashed", *(f"{name}s" for name in INDEXES)]:
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     db.execute("REFRESH MATERIALIZED VIEW latest")
 
 
 def seen(db, catalog=True):
-    """The content that has to be the same in a copy; some copies leave out what belongs to the extension."""
+    """Returns the content that a copy must have. Some copies leave out the objects of the extension."""
     relations = [name for name, in db.execute(RELATIONS).fetchall() if not name.startswith("flake_")]
     content = {name: db.execute(CONTENT.format(name)).fetchone() for name in relations}
     layouts = db.execute(f"SELECT {LAYOUT} FROM flake_layouts l WHERE source = 'custom' ORDER BY name").fetchall()
@@ -119,7 +119,7 @@ def seen(db, catalog=True):
 
 
 def use_indexes(db):
-    """Each index is used, and finds what a scan of its table finds."""
+    """Checks that each index is used, and that it finds the same rows as a scan of its table."""
     for name, (_, condition) in INDEXES.items():
         query = f"SELECT count(*) FROM {name}s WHERE {condition.format(*middle(db, name))}"
         with db.transaction():
@@ -137,7 +137,7 @@ def middle(db, name):
 
 
 def assert_whole(server, before, catalog=True, **options):
-    """A copy has what its original had before, and its indexes answer."""
+    """Checks that a copy has the content that its original had, and that its indexes work."""
     with server.connect(**options) as db:
         content, layouts, objects = seen(db, catalog)
         assert before[0].items() <= content.items()
@@ -148,10 +148,10 @@ def assert_whole(server, before, catalog=True, **options):
 
 
 def assert_well(server, **options):
-    """At the current time, rows can be inserted everywhere, and nothing needs attention."""
+    """Checks that rows can be inserted everywhere at the current time, and that flake_check finds nothing."""
     with server.connect(**options) as db:
         insert_everywhere(db)
         use_indexes(db)
-        # base64id has four sequence bits: a session's share of it is always less than flake_check asks for.
+        # base64id has four sequence bits, so a session's share of it is always smaller than flake_check recommends.
         wrong = [row for row in db.execute("SELECT * FROM flake_check() WHERE ok IS FALSE").fetchall() if row[0] != "shares"]
         assert wrong == [], wrong

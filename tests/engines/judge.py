@@ -1,4 +1,4 @@
-"""The effects of events on a cluster's clients: who was made to wait how long, and whether an ID was made twice."""
+"""The effects of events on a cluster's clients: how long they had to wait, and whether an ID was made twice."""
 
 import time
 
@@ -7,7 +7,7 @@ TICK = 22
 
 
 class Event:
-    """Something that befalls a cluster under load."""
+    """An event of a cluster under load."""
 
     def __init__(self, name, service):
         self.name, self.old, self.began = name, service.primary, time.monotonic()
@@ -17,7 +17,7 @@ class Event:
         self.ids = self.duplicates = self.ticks = self.exempt_duplicates = self.exempt_ticks = 0
 
     def is_promoted(self, service):
-        """Another member is the primary."""
+        """Records that another member is the primary."""
         promoted = service.promoted.copy()
         new = service.primary
         if new is None or new is self.old or promoted.get(new.name, 0) <= self.began:
@@ -26,7 +26,7 @@ class Event:
         return True
 
     def is_measured(self, service):
-        """The new primary's clients have had an ID."""
+        """Returns whether the new primary's clients have received an ID."""
         first = service.first_batch(self.new, self.promoted)
         if first is None:
             return False
@@ -39,24 +39,25 @@ class Event:
 
 
 def an_old_primary_for_too_long(one, other):
-    """Not covered: a primary that still makes IDs two seconds after another one of its number was promoted."""
+    """Not covered: IDs of a primary more than two seconds after another member with its number was promoted."""
     old, new = sorted([one, other], key=lambda batch: batch.reign)
     return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
 
 
 def has_parted(batch, events):
-    """Whether a primary made these IDs after another one was promoted in its place."""
+    """Returns whether a primary made these IDs after another one was promoted in its place."""
     return any(batch.member is event.old and batch.reign < event.promoted < batch.ended for event in events)
 
 
 def a_rewound_server(one, other, events):
-    """Not covered: what a server made after its WAL had parted, once pg_rewind has replaced its file and its clock is behind."""
+    """Not covered: IDs that a server made after its WAL had parted, if pg_rewind has replaced its file and its clock is
+    behind."""
     old, new = sorted([one, other], key=lambda batch: batch.reign)
     return old.member is new.member and old.reign < new.reign and has_parted(old, events)
 
 
 class Judge:
-    """Looks for IDs that were made twice among all that were returned and all rows."""
+    """Looks for duplicates among all returned IDs and all rows."""
 
     def __init__(self, service, events):
         self.batches, self.events = service.batches, events
@@ -69,7 +70,7 @@ class Judge:
         return next((event for event in reversed(self.events) if event.began <= instant), self.events[0])
 
     def look(self, kind, rows):
-        """At the IDs of a kind: a field of batches."""
+        """Checks the IDs of one kind, which is a field of batches."""
         made, stored = {}, set()
         for token, batch in self.batches.items():
             for value in getattr(batch, kind):
@@ -83,7 +84,8 @@ class Judge:
             stored.add(value)
 
     def look_at_ticks(self):
-        """Where two primaries of one number use the same tick, they make the same IDs as soon as they come to the same slot."""
+        """Checks ticks. If two primaries with one number use the same tick, they make the same IDs as soon as sessions get the
+        same slot."""
         used = {}
         for token, batch in self.batches.items():
             for tick in {id >> TICK for id in batch.ids}:
@@ -106,7 +108,7 @@ HEAD = [
 
 
 def table(title, events):
-    """The effects of each event, and of all of a kind together."""
+    """Prints the effects of each event, and of all events of a kind together."""
     kinds = {}
     for event in events:
         kinds.setdefault((event.name, event.behind, event.back[0]), []).append(event)
@@ -119,7 +121,7 @@ def table(title, events):
 
 
 def line(name, events):
-    """Sums, and the shortest and the longest of all times."""
+    """Returns sums, and the shortest and the longest of all times."""
     states = sorted({state for event in events for state in event.refused})
     refused = ", ".join(f"{state} {span(event.refused.get(state, 0) for event in events)}" for state in states)
     sums = (str(sum(getattr(event, what) for event in events)) for what in ["ids", "duplicates", "ticks"])

@@ -1,4 +1,4 @@
-"""A server that an engine runs, and the engine's agent beside it."""
+"""A server that an engine runs, and the engine's agent for it."""
 
 import os
 import signal
@@ -9,12 +9,12 @@ from conftest import Server
 from programs import Program, children, give, run, send
 from waiting import wait_until
 
-# Engines wait for some timeouts of theirs.
+# Engines may wait for long timeouts of their own.
 LIMIT = 600
 
 
 class Member(Server):
-    """Its data directory and its socket are in `dir`, everything else in `base`."""
+    """A member. Its data directory and its socket are in `dir`, and everything else is in `base`."""
 
     def __init__(self, base, name, port, programs):
         self.base, self.dir, self.name, self.port = base / name, base / name, name, port
@@ -34,11 +34,11 @@ class Member(Server):
         return self.dir / "data"
 
     def start(self, *command):
-        """The agent, which starts the server."""
+        """Starts the agent, which starts the server."""
         self.agents.append(Program(self.base / "agent.log", *command, environment=self.environment))
 
     def run_agent(self, *command):
-        """A command of the engine that ends."""
+        """Runs a command of the engine, and waits for its end."""
         return run(*command, environment=self.environment)
 
     def log(self):
@@ -51,7 +51,7 @@ class Member(Server):
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def kill(self):
-        """The agent and the postmaster, whose other processes notice."""
+        """Kills the agent and the postmaster. The other processes exit when they notice."""
         noticing = set(children(self.postmaster()))
         send([pid for pid in self.processes() if pid not in noticing], signal.SIGKILL)
 
@@ -69,11 +69,12 @@ class Member(Server):
             agent.end()
 
     def clock(self):
-        """How far it is from the time of day."""
+        """Returns by how much its clock differs from the time of day."""
         return float((self.base / "clock").read_text())
 
     def role(self):
-        """Whether clients may write, or None where it does not answer: pg_auto_failover lets them some time after a promotion."""
+        """Returns whether clients may write, or None if it does not answer. pg_auto_failover lets them some time after a
+        promotion."""
         try:
             with self.connect(connect_timeout=2) as db:
                 return "primary" if db.execute("SHOW transaction_read_only").fetchone()[0] == "off" else "standby"

@@ -14,14 +14,14 @@ from waiting import wait_until
 
 
 def merged(one, other):
-    """The settings of both; where they differ, the other one counts."""
+    """Merges two dictionaries of settings. The second one takes precedence."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one | {key: merged(one[key], value) if key in one else value for key, value in other.items()}
     return other
 
 
 class Patroni(Engine):
-    """Three members, and one etcd. Numbers of their own go with synchronous replication."""
+    """Three members and an etcd. A cluster with numbers of its own uses synchronous replication."""
 
     NEEDS = ("patroni", "patronictl", "etcd", "etcdctl")
     MEMBERS = 3
@@ -51,7 +51,7 @@ class Patroni(Engine):
         return port
 
     def configure(self, member, number):
-        """As the page says, with addresses of this test and shorter times."""
+        """Writes the configuration of the page, with addresses of this test and shorter times."""
         whole, own = map(yaml.safe_load, recipe(PAGE, "Patroni", "yaml"))
         member.rest = f"127.0.0.1:{self.ports.pop()}"
         here = {
@@ -83,7 +83,7 @@ class Patroni(Engine):
         return self.run("patronictl", *command)
 
     def well_for(self, primary):
-        """The members that it sees, with their roles."""
+        """Returns the members that Patroni sees, with their roles."""
         with urllib.request.urlopen(f"http://{primary.rest}/cluster", timeout=10) as answer:
             seen = json.load(answer)["members"]
         return [(one["name"], one["role"]) for one in seen if one["state"] in ("running", "streaming")]
@@ -93,11 +93,12 @@ class Patroni(Engine):
         return len(well) == len(self.members) and [name for name, role in well if role == "leader"] == [primary.name]
 
     def may_lose(self, primary):
-        """Nobody but the synchronous standby takes over."""
+        """Returns whether the cluster may lose its primary: only the synchronous standby takes over."""
         return not self.own_numbers or any(role == "sync_standby" for _, role in self.well_for(primary))
 
     def go_on(self, old):
-        """It may take its lock back. A server that knows of the other timeline cannot always follow it then, and is copied."""
+        """Continues the old primary, which may take its lock back. A server that knows the other timeline cannot always follow
+        it then, and is copied again."""
         old.go_on()
         wait_until(lambda: sorted(str(member.role()) for member in self.members) == ["primary", "standby", "standby"], LIMIT)
         if old.role() == "primary":
@@ -106,12 +107,13 @@ class Patroni(Engine):
                     self.operate(0, member.name)
 
     def mend(self):
-        """A primary that took its lock back cannot say who the synchronous standby is while the other one's word is there."""
+        """Repairs the cluster. A primary that has taken its lock back cannot name the synchronous standby while the other one's
+        entry exists."""
         if self.own_numbers:
             self.operate(1)
 
     def operate(self, number, name="orders-2"):
-        """As the page says."""
+        """Runs the page's commands for an operator."""
         self.run("timeout", LIMIT, "sh", "-c", recipe(PAGE, "Patroni", "bash")[number].replace("orders-2", name))
 
     def switch_over(self, old):

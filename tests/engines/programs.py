@@ -1,4 +1,4 @@
-"""Programs that engines run: started as the user of servers, and PostgreSQL's with the extension and a clock."""
+"""Runs engines' programs as the user of servers, and PostgreSQL's programs with the extension and a clock of their own."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ import sys
 from conftest import ROOT, bindir, pg_config
 
 REAPER = pathlib.Path(__file__).with_name("reaper.py")
-# Servers get the library, addresses that no other machine sees, and a clock of their own. It is right whenever one starts, as
-# Patroni compares it with its own then.
+# Servers get the library, addresses that only this machine can reach, and a clock of their own. The clock is right at the start
+# of a server, because Patroni compares it with its own then.
 POSTGRES = """#!/bin/sh
 set_clock() {{ echo +0 >"$FLAKE_CLOCK.new" && mv "$FLAKE_CLOCK.new" "$FLAKE_CLOCK"; }}
 stage="-c extension_destdir={stage} -c dynamic_library_path={stage}{libraries}:{libraries}"
@@ -28,18 +28,18 @@ esac
 
 
 def user():
-    """As whom servers run: this user, or postgres."""
+    """The user that servers run as: the current user, or postgres."""
     return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
 
 
 def give(path):
-    """To the user that servers run as."""
+    """Changes the owner of a file to that user."""
     if os.getuid() == 0:
         shutil.chown(path, "postgres", "postgres")
 
 
 def install(directory):
-    """PostgreSQL's programs, where servers find the extension."""
+    """Installs PostgreSQL's programs where servers find the extension."""
     stage, programs = directory / "stage", directory / "bin"
     quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
     subprocess.run([ROOT / "scripts" / "install"], check=True, env=os.environ | {"DESTDIR": str(stage)}, **quiet)
@@ -55,7 +55,7 @@ def install(directory):
 
 
 def free_ports(count):
-    """Below those that the system gives to clients."""
+    """Returns ports below the range that the system gives to clients."""
     with contextlib.ExitStack() as taken:
         ports = []
         while len(ports) < count:
@@ -67,7 +67,7 @@ def free_ports(count):
 
 
 class Failed(Exception):
-    """The output of a program that has failed."""
+    """A program has failed; its output is the message."""
 
 
 class Program:
@@ -84,14 +84,14 @@ class Program:
         self.pid = int(self.reaper.stdout.readline())
 
     def processes(self):
-        """All that live, the parents first."""
+        """Returns all living processes of the program, parents first."""
         found = [self.reaper.pid]
         for pid in found:
             found += children(pid)
         return found[1:]
 
     def end(self):
-        """Kills it and all that it has started."""
+        """Kills the program and everything that it has started."""
         while processes := self.processes():
             send(processes, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -114,7 +114,7 @@ def send(processes, number):
 
 
 def run(*command, environment):
-    """A program that ends."""
+    """Runs a program until it ends."""
     output = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run([*map(str, command)], check=False, env=environment, cwd="/", **output, **user())
     if done.returncode:

@@ -1,5 +1,5 @@
-"""Starts a program, says its number, and waits for all that it leaves behind: nobody else may do so in time, and engines take a
-server that has ended for one that runs."""
+"""Starts a program, prints its process ID, and reaps everything that it leaves behind. Otherwise nobody would do that in time,
+and engines would take an ended server for a running one."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ if __name__ == "__main__":
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if not child:
-        # Its output goes where the errors go.
+        # Its output goes to standard error.
         os.dup2(2, 1)
         os.execvp(sys.argv[1], sys.argv[1:])
     print(child, flush=True)

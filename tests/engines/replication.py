@@ -1,4 +1,4 @@
-"""Servers that replicate logically, by the settings and commands of docs/how-to/logical-replication.md."""
+"""Servers with logical replication, by the settings and commands of docs/how-to/logical-replication.md."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ ON, = recipe("Logical replication", "bash")
 
 
 def settings(heading, number=0, **own):
-    """The settings of a block; some of them are another server's."""
+    """Returns the settings of a block. Some of them are for another server."""
     block = dict(re.findall(r"^(\S+) = '?(.*?)'?$", recipe(heading, "conf")[number], re.M))
     assert own.keys() <= {name.replace(".", "_") for name in block}
     return [f"{name}={own.get(name.replace('.', '_'), value)}" for name, value in block.items()]
@@ -25,7 +25,7 @@ def connected(server):
 
 
 def execute(server, *commands, **variables):
-    """Commands of the page, by the programs of a server's version."""
+    """Runs commands of the page with the programs of a server's version."""
     path = f"{bindir(server.pg_config)}:{os.environ['PATH']}"
     for command in commands:
         pages.run(server, ON + command, PATH=path, **variables)

@@ -1,4 +1,4 @@
-"""A cluster as applications see it: who is the primary, and clients that insert rows there, whatever happens."""
+"""A cluster as applications see it: which member is the primary, and clients that insert rows there, whatever happens."""
 
 import contextlib
 import itertools
@@ -14,7 +14,7 @@ CLIENTS = 6
 
 
 class Batch(typing.NamedTuple):
-    """The IDs that one statement returned, whatever came of its transaction; none where it failed."""
+    """The IDs that one statement returned, whether or not its transaction committed; None if the statement failed."""
 
     member: object
     reign: float  # when its member became the primary
@@ -31,7 +31,7 @@ class Refusal(typing.NamedTuple):
 
 
 class Service:
-    """Watches the members and lets clients load the primary until the end of a `with`."""
+    """Watches the members, and lets clients load the primary until the end of a `with`."""
 
     def __init__(self, members):
         self.members = {member.name: member for member in members}
@@ -42,7 +42,7 @@ class Service:
 
     @property
     def primary(self):
-        """The member that became the primary last, as load balancers see it."""
+        """Returns the member that became the primary last, as a load balancer sees it."""
         promoted = self.promoted.copy()
         return self.members[max(promoted, key=promoted.get)] if promoted else None
 
@@ -70,7 +70,7 @@ class Service:
                 self.promoted.pop(member.name, None)
 
     def renew(self):
-        """New clients come; the others end with their connections, on which they may have to wait."""
+        """Starts new clients. The old ones end with their connections, on which they may have to wait."""
         self.generation += 1
         for _ in range(CLIENTS):
             self.begin(self.load, self.generation)
@@ -78,7 +78,7 @@ class Service:
     def load(self, generation):
         while not self.ends.wait(0.05) and self.generation == generation:
             primary = self.primary
-            # IDs that were returned count, even if the rest is lost or refused.
+            # IDs that were returned count, even if everything else of the statement is lost or refused.
             if primary is not None:
                 reign = self.promoted.get(primary.name)
                 with contextlib.suppress(psycopg.Error, OSError), primary.connect(autocommit=False, connect_timeout=2) as db:
@@ -101,11 +101,11 @@ class Service:
             db.rollback()
 
     def first_batch(self, member, since):
-        """The first IDs that a member has returned since an instant."""
+        """Returns the first IDs that a member has returned since an instant."""
         made = (batch for batch in list(self.batches.values()) if batch.ids and batch.member is member and batch.began >= since)
         return min(made, key=lambda batch: batch.ended, default=None)
 
     def last_batch(self, member, until):
-        """The last IDs that a member returned until an instant."""
+        """Returns the last IDs that a member returned until an instant."""
         made = (batch for batch in list(self.batches.values()) if batch.ids and batch.member is member and batch.ended < until)
         return max(made, key=lambda batch: batch.ended, default=None)

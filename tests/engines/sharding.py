@@ -1,4 +1,4 @@
-"""Servers that share the rows of tables, by the configuration and the SQL of docs/how-to/shard.md."""
+"""Servers that share the rows of tables, with the configuration and the SQL of docs/how-to/shard.md."""
 
 import re
 
@@ -11,26 +11,26 @@ PAGE = ROOT / "docs" / "how-to" / "shard.md"
 
 
 def need(extension):
-    """Skips what needs an extension that the PostgreSQL at hand does not have."""
+    """Skips a test if PostgreSQL does not have an extension that it needs."""
     if not (pg_config("--sharedir") / "extension" / f"{extension}.control").exists():
         pytest.skip(f"no {extension} for {pg_config('--version')}; PG_CONFIG names another PostgreSQL")
 
 
 def configured(*headings):
-    """The settings that the page gives below these headings."""
+    """Returns the settings that the page shows below these headings."""
     blocks = [block for heading in headings for block in pages.recipe(PAGE, heading, "conf")]
     return dict(re.findall(r"^(\S+) = '?(.*?)'?$", "\n".join(blocks), re.M))
 
 
 def numbered(make, numbers, *headings, **settings):
-    """A server for each number, as the page configures them."""
+    """Starts a server for each number, configured as the page shows."""
     common = configured("Shard tables", *headings) | settings
     each = [common | {"flake.node_id": number} for number in numbers]
     return [make(*(f"{name}={value}" for name, value in one.items()), extension=False) for one in each]
 
 
 class Section(pages.Section):
-    """A section of the page; the hosts in it are directories of servers' sockets."""
+    """A section of the page. Its hosts are the socket directories of servers."""
 
     def __init__(self, heading, hosts):
         super().__init__(PAGE, heading)

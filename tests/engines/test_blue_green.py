@@ -1,5 +1,5 @@
-"""An upgrade from PostgreSQL 15 to 18 without a stop, by logical replication: clients write all the time, go to the new server,
-back, and to the new one again. Commands and settings come from docs/how-to/logical-replication.md."""
+"""An upgrade from PostgreSQL 15 to 18 without downtime, by logical replication. Clients write all the time; they switch to the
+new server, back, and to the new one again. Commands and settings come from docs/how-to/logical-replication.md."""
 
 import time
 
@@ -15,7 +15,7 @@ HEADING = "Upgrade without a stop"
 COPY, LEAVE, ABOVE, COME, END = recipe(HEADING, "bash")
 SUBSCRIBER, = recipe("A standby becomes the new server", "bash")
 CLIENTS = 8
-# How long writes may be refused, in seconds: until the rows are there; with one number, until the mark is over, too.
+# For how many seconds writes may be refused: until the rows have arrived, and with one number also until the mark has passed.
 OWN, ONE = LIMITS = {"own number": 2, "one number": 5}
 
 
@@ -23,7 +23,7 @@ class Pair:
     """The server before the upgrade, and the one after it."""
 
     def __init__(self, own_servers, kind, behind=0, **table):
-        # With one number they have the default, as most have who upgrade one server.
+        # With one number, both servers have the default settings, as most have that are upgraded alone.
         numbers = [settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2)]
         self.kind = kind
         self.old = own_servers(*numbers[0], clock="+0", pg_config=pg_config("15"))
@@ -40,23 +40,23 @@ class Pair:
 
 
 def check(server, row):
-    """Whether flake_check finds nothing wrong there, and what it says."""
+    """Returns whether flake_check finds nothing wrong there, and what it prints."""
     return server.sql('SELECT ok, detail FROM flake_check() WHERE name = %s', row)[0]
 
 
 def await_rows(of):
-    """Waits until the other server has all that this one has committed by now."""
+    """Waits until the other server has everything that this one has committed so far."""
     upto = of.value("SELECT pg_logical_emit_message(true, 'test', '')::text")
     wait_until(lambda: of.value("SELECT confirmed_flush_lsn > %s::pg_lsn FROM pg_replication_slots", upto))
 
 
 def used(clients, server):
-    """The ticks in which IDs were made there, each with the number of the node that they name."""
+    """Returns the ticks in which IDs were made there, each with its node."""
     count = server.value("SELECT node_count FROM flake_stats")
     return {((id >> 12 & 1023) * count >> 10, id >> 22) for batch in clients.of(server) for id in batch.ids}
 
 
-# With a number of its own, the new server's clock may show what it likes.
+# If the new server has a number of its own, its clock may be wrong.
 @pytest.mark.parametrize("kind, behind", [(OWN, 5), (ONE, 1)], ids=LIMITS)
 def test_an_upgrade_there_and_back_loses_no_row_and_makes_no_id_twice(own_servers, kind, behind):
     pair = Pair(own_servers, kind, behind)
@@ -74,14 +74,14 @@ def test_an_upgrade_there_and_back_loses_no_row_and_makes_no_id_twice(own_server
     assert clients.twice() == 0
     clients.assert_whole(pair.old, pair.new)
     assert used(clients, pair.old).isdisjoint(used(clients, pair.new))
-    # A machine that is busy can take longer now and then.
+    # A busy machine may take longer at times.
     assert len(refused) == 3 and min(refused) < LIMITS[kind]
     pair.run(END)
     assert check(pair.old, "node number")[0] and check(pair.new, "node number")[0]
 
 
 def test_rows_that_come_late_are_waited_for(own_servers):
-    """Nobody comes to the new server before them."""
+    """No client may use the new server before the rows have arrived."""
     pair = Pair(own_servers, OWN)
     pair.run(COPY)
     pair.old.sql("INSERT INTO orders (token) VALUES (1)")
@@ -97,7 +97,7 @@ def test_rows_that_come_late_are_waited_for(own_servers):
 
 
 def test_a_sequence_repeats_keys(own_servers):
-    """The control: a sequence begins anew on the new server, and repeats keys."""
+    """The control: a sequence starts again on the new server, and repeats keys."""
     pair = Pair(own_servers, OWN, id="bigserial")
     pair.old.sql("GRANT USAGE ON orders_id_seq TO app")
     with pytest.raises(psycopg.errors.UniqueViolation), writers.Writers(*[[pair.old, pair.new]] * CLIENTS) as clients:
@@ -108,7 +108,7 @@ def test_a_sequence_repeats_keys(own_servers):
 
 
 def test_with_one_number_clients_wait_for_a_clock_that_is_far_behind(own_servers):
-    """With one number nobody comes to the new server before it is safe, and it says so."""
+    """With one number, no client may use the new server before it is safe, and the server says so."""
     pair = Pair(own_servers, ONE, behind=20)
     with writers.Writers([pair.old, pair.new]) as clients:
         clients.wait_for_all(pair.old)
@@ -133,7 +133,7 @@ def test_with_one_number_clients_wait_for_a_clock_that_is_far_behind(own_servers
 
 @pytest.mark.parametrize("kind", LIMITS)
 def test_a_standby_becomes_the_new_server_and_makes_no_id_twice(own_servers, kind):
-    """It knows what the old server had used by then, and not what it uses later."""
+    """The new server knows what the old one had used by then, but not what the old one uses later."""
     program = pg_config("18")
     old_number, new_number = (settings(HEADING, number) if kind == OWN else ["wal_level=logical"] for number in range(2))
     old = own_servers(*old_number, clock="+100", pg_config=program)

@@ -1,4 +1,4 @@
-"""Citus: which node makes IDs, filters by time on shards, nodes that come, and nodes that have the same number."""
+"""Citus: which node makes IDs, filters by time on shards, new nodes, and nodes with the same number."""
 
 import collections
 import re
@@ -11,7 +11,7 @@ from pages import recipe
 from sharding import PAGE, Section, need, numbered
 from waiting import Background, wait_until
 
-# The columns that rows are written with, beside the ID.
+# The columns that rows are written with, in addition to the ID.
 TABLES = {"orders": "tenant, item", "events": "item", "items": "item"}
 LAYOUT = """SELECT flake_create_layout('ours', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')"""
 LAYOUTS = "SELECT count(*) FROM flake_layouts WHERE source = 'custom'"
@@ -19,7 +19,7 @@ NUMBERS = recipe(PAGE, "Citus")[-1]
 
 
 def started(make, numbers):
-    """Nodes with these numbers, which connect to themselves by their sockets, too."""
+    """Starts nodes with these numbers. They also connect to themselves through their sockets."""
     nodes = numbered(make, numbers, "Citus", **{"citus.shard_count": 8})
     for node in nodes:
         node.reload(f"citus.local_hostname={node.dir}")
@@ -27,7 +27,7 @@ def started(make, numbers):
 
 
 def set_up(make, numbers):
-    """Nodes with these numbers, the coordinator first, with the tables of the page."""
+    """Starts nodes with these numbers, the coordinator first, with the tables of the page."""
     need("citus")
     nodes = started(make, numbers)
     with Section("Citus", nodes) as section:
@@ -57,7 +57,7 @@ def rows(table, count):
 
 
 def made_by(node, table):
-    """The numbers of the nodes that have made the IDs of a table. Each ID is there once."""
+    """Returns the numbers of the nodes that have made a table's IDs. Each ID must exist once."""
     found = node.sql(f"SELECT flake_node(id), count(*), count(DISTINCT id) FROM {table} GROUP BY 1")
     assert all(count == ids for _, count, ids in found)
     return {number for number, *_ in found}
@@ -86,7 +86,7 @@ def test_the_node_of_the_client_makes_the_ids_of_rows(nodes, table):
         assert {each.value(f"SELECT count(*) FROM {table}") for each in nodes} == {152}
 
 
-# How a statement is executed, and who makes its IDs: the nodes with the selected rows, the client's node, or nobody.
+# How a statement is executed, and which node makes its IDs: the nodes with the selected rows, the client's node, or none.
 SELECTS = {
     "INSERT INTO copies SELECT * FROM orders": (r"Task Count: 8\n(.*\n)*? +-> +Insert on", "nobody"),
     "INSERT INTO copies (tenant, item) SELECT tenant, item FROM orders": ("method: repartition", "those with rows"),
@@ -128,7 +128,8 @@ FILTERS = [
 
 @pytest.fixture(scope="module")
 def filled(nodes):
-    """The tables with rows of two instants, the later one of a few, and an index on what has none; that instant."""
+    """Fills the tables with rows of two instants, few of the later one, and indexes what has no index. Returns the later
+    instant."""
     coordinator = nodes[0]
     emptied(nodes, *TABLES)
     for table, columns in TABLES.items():
@@ -156,13 +157,14 @@ def test_shards_look_up_a_time(nodes, filled, table, filter):
 
 def test_a_filter_by_time_of_a_join_is_a_range_on_shards(nodes, filled):
     query = f"SELECT o.item FROM orders o JOIN orders p USING (tenant) WHERE flake_timestamp(o.id) >= '{filled}' AND p.id = o.id"
-    # The one of the other table follows from it.
+    # PostgreSQL derives the condition on the other table from this one.
     assert len(re.findall(r"Index Cond: .*\b[op]\.id >= '\d+'", plan(nodes[0], query))) >= 8
     assert len(nodes[0].sql(query)) == 50
 
 
 def test_a_new_node_makes_ids_of_its_own(servers, nodes):
-    """While rows are written through all others, it takes over shards; each row is there once, and it makes IDs of its own."""
+    """A new node takes over shards while rows are written through all others. Each row exists once, and the node makes IDs of
+    its own."""
     coordinator = nodes[0]
     emptied(nodes, *TABLES)
     coordinator.sql(LAYOUT)
@@ -219,7 +221,7 @@ def joined(coordinator, worker):
 
 
 def test_flake_created_before_citus_works_as_the_page_says(own_servers):
-    """As the page says. Where the error is gone, the page and sql/flake.sql can do without."""
+    """The page says how. Once this error is gone, the page and sql/flake.sql can do without."""
     need("citus")
     coordinator, _ = nodes = started(own_servers, [0, 1])
     coordinator.sql("CREATE EXTENSION flake")
@@ -256,14 +258,15 @@ def test_roles_create_the_extension_and_layouts_on_all_nodes(own_servers):
 
 
 def test_nodes_with_one_number_make_the_same_ids_and_are_found(own_servers):
-    """Both make the same IDs. The page's query shows it, and a primary key that begins with another column does not."""
+    """Both make the same IDs. The page's query shows that; a primary key that begins with another column does not."""
     coordinator, *_ = set_up(own_servers, [0, 1, 1])
     assert coordinator.sql(NUMBERS) == [("This server is node 0 of 8.", 1), ("This server is node 1 of 8.", 2)]
     coordinator.sql("INSERT INTO orders (tenant, item) SELECT n, 'tea' FROM generate_series(1, 50000) n")
     twice = []
 
     def some_are():
-        """In a few milliseconds in which both make IDs, which a busy machine does not let them do each time."""
+        """Returns whether some IDs are equal within a few milliseconds. On a busy machine, the two nodes may not make IDs at
+        the same time."""
         coordinator.sql("INSERT INTO orders (tenant, item) SELECT tenant, 'more' FROM orders WHERE item = 'tea'")
         twice.append(coordinator.value("SELECT count(*) - count(DISTINCT id) FROM orders"))
         return twice[-1] > 0

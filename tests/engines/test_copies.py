@@ -1,8 +1,8 @@
-"""Copies of a server's files and of databases in it: they are whole, and make none of the original's IDs again, whatever the
-clock says.
+"""Copies of a server's files and of databases: they are whole, and make none of the original's IDs again, whatever the clock
+shows.
 
-IDs that the original makes after the copy was taken are unknown to the copy. Beside the original it has a number of its own; in
-its place flake_start_above tells it.
+A copy does not know the IDs that the original makes after the copy was taken. So a copy beside the original has a number of its
+own, and a copy in its place is given them by flake_start_above.
 """
 
 import signal
@@ -17,7 +17,7 @@ from standing_clock import at, insert, pass_through, running
 from test_restored import recover
 from waiting import Background, wait_until
 
-# When the original makes IDs that a copy of 60 does not know.
+# When the original makes IDs that a copy taken at 60 does not know.
 AFTERWARDS = [120, 180]
 
 
@@ -55,7 +55,7 @@ def files_during_a_backup(own_servers, server, made):
 
 
 def files_of_an_instant(own_servers, server, made):
-    """As a snapshot of a file system has them, while rows are written."""
+    """Copies the files at one instant, as a snapshot of a file system does, while rows are written."""
     server.sql("CREATE TABLE written (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
 
     def write():
@@ -83,7 +83,7 @@ WAYS = pytest.mark.parametrize(
 
 @pytest.fixture
 def original(own_servers):
-    """A server whose clock is at 60, what its tables have, and the IDs that it has made at 0 and at 60."""
+    """A server whose clock is at 60, the content of its tables, and the IDs that it made at 0 and at 60."""
     server, made = everything.server_with_everything(own_servers, "flake.node_count=2")
     insert(server, made)
     server.set_clock(at(60))
@@ -112,7 +112,7 @@ def test_a_copy_in_the_originals_place_makes_none_of_its_ids(own_servers, origin
     launch()
     everything.assert_whole(copied, before)
     if told:
-        # Behind what the copy knows, the function would wait for the clock.
+        # If the clock was behind the time that the copy knows, the function would wait for it.
         copied.set_clock(running(64))
         copied.sql("SELECT flake_start_above(%s, 'twitter', force => true)", max(map(int, unknown.ids["twitter"])))
     pass_through(copied, again, 0, 60, *AFTERWARDS)
@@ -131,7 +131,7 @@ def test_a_database_from_a_template_makes_none_of_its_ids(own_servers, original,
     for dbname in ["copied", "postgres"]:
         insert(server, made, dbname=dbname)
     server.restart(mode=mode, while_stopped=lambda: server.set_clock(at(0)))
-    # The second one ends after what the first one has made meanwhile.
+    # The second interval ends after the IDs that the first database has made in the meantime.
     for dbname, end in [("copied", 60), ("postgres", 3600)]:
         pass_through(server, made, 0, 60, end, dbname=dbname)
         everything.assert_well(server, dbname=dbname)

@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore: what is restored is whole, whichever way it goes, and on a server that does not know its IDs
+"""pg_dump and pg_restore: a restored database is whole, by whatever way. On a server that does not know its IDs,
 flake_start_above keeps them from being made again."""
 
 import psycopg
@@ -8,7 +8,7 @@ import everything
 from clients import Made
 from standing_clock import SETTINGS, at, insert, pass_through, running
 
-# Returns the statements that make the layouts of the original again.
+# Returns the statements that recreate the layouts of the original.
 LAYOUTS = """
     SELECT format('SELECT flake_create_layout(%L, %L)', srvname, option_value)
     FROM pg_foreign_server, pg_options_to_table(srvoptions) WHERE option_name = 'definition'"""
@@ -31,7 +31,7 @@ def in_parallel(original, server, path):
 
 
 def by_sections(original, server, path):
-    """Each for itself, as one does to load the data before the indexes are made."""
+    """Restores each section alone, as one does to load the data before the indexes are built."""
     dump(original, path, "-Fd", "-j4")
     for section in ["pre-data", "data", "post-data"]:
         restore(server, path, f"--section={section}", "-j4")
@@ -43,14 +43,14 @@ def dumped_by_sections(original, server, path):
 
 
 def with_the_extension_elsewhere(original, server, path):
-    """A dump names the functions with the schema that they are in; afterwards the extension can be moved."""
+    """A dump names the functions with their schema. After the restore, the extension can be moved."""
     original.sql("CREATE SCHEMA ids; ALTER EXTENSION flake SET SCHEMA ids")
     restore(server, dump(original, path, "-Fd", "-j4"), "-j4")
     server.sql("ALTER EXTENSION flake SET SCHEMA public")
 
 
 def without_the_extension(original, server, path):
-    """A dump of some schemas or tables has neither the extension nor the layouts, which have to be there first."""
+    """A dump of some schemas or tables contains neither the extension nor the layouts, which must exist before."""
     dump(original, path, "-Fd", "-j4", "--schema=public")
     server.sql("CREATE EXTENSION flake")
     for statement, in original.sql(LAYOUTS):
@@ -60,12 +60,12 @@ def without_the_extension(original, server, path):
 
 @pytest.fixture
 def original(own_servers):
-    """A server that has made IDs at 60, what its tables have, and those IDs."""
+    """A server that has made IDs at 60, the content of its tables, and those IDs."""
     server, made = everything.server_with_everything(own_servers)
     server.set_clock(at(60))
     insert(server, made)
     with server.connect() as db:
-        # As a dump is restored.
+        # A restore does this too.
         db.execute("REFRESH MATERIALIZED VIEW latest")
         return server, everything.seen(db), made
 
@@ -91,7 +91,7 @@ def test_a_dump_restored_elsewhere_is_whole_and_makes_no_id_twice(original, empt
 
 
 def test_without_start_above_a_restored_server_would_repeat_ids(original, empty, tmp_path):
-    """Without flake_start_above, where the clock comes to when the original's IDs were made."""
+    """Without flake_start_above, IDs repeat when the clock comes to the time of the original's IDs."""
     server, _, made = original
     in_parallel(server, empty, tmp_path / "dump")
     empty.set_clock(at(60))

@@ -1,4 +1,4 @@
-"""The faults that the judge of the tests of engines finds, and what it forgives."""
+"""The faults that the judge of the engines' tests finds, and the cases that it forgives."""
 
 import types
 
@@ -10,7 +10,7 @@ OLD, NEW, OWN = (types.SimpleNamespace(name=name, number=number) for name, numbe
 
 
 def found(*batches, rows=()):
-    """IDs twice, ticks twice, and both of those that are forgiven."""
+    """Counts duplicate IDs, duplicate ticks, and both of these that are forgiven."""
     event = Event("killed", types.SimpleNamespace(primary=OLD))
     event.began, event.promoted = BEGAN, PROMOTED
     judge = Judge(types.SimpleNamespace(batches=dict(enumerate(batches))), [event])

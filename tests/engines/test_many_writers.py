@@ -1,5 +1,5 @@
-"""Three servers that all write to one table and replicate it to each other, by the settings and commands of
-docs/how-to/logical-replication.md; one of them is cut off for a while. FLAKE_TEST_SECONDS says for how long they write."""
+"""Three servers that all write to one table and replicate it to each other, with the settings and commands of
+docs/how-to/logical-replication.md. One of them is cut off for a while. FLAKE_TEST_SECONDS says for how long they write."""
 
 import itertools
 import os
@@ -34,7 +34,7 @@ class Builtin:
 
 
 class Pglogical:
-    """Subscriptions of the extension that Debian has."""
+    """Subscriptions of pglogical, which Debian packages."""
 
     HEADING, VERSION, EXTENSION = "Many writers with pglogical", "15", "pglogical"
     CUT = "SELECT pglogical.alter_subscription_disable('from_{}_to_{}', true)"
@@ -45,14 +45,14 @@ class Pglogical:
 
 
 def known(program, settings):
-    """Without the one that older minor releases do not know."""
+    """Leaves out a setting that older minor releases do not know."""
     command = [conftest.bindir(program) / "postgres", "--describe-config"]
     newer, described = "output_plugin_libraries", subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [setting for setting in settings if not setting.startswith(newer) or newer in described]
 
 
 def connect(engine, servers):
-    """The first command once for each server, the second one for each pair."""
+    """Runs the first command once for each server, and the second one for each pair."""
     once, for_each_other = recipe(engine.HEADING, "bash")
     for number, server in enumerate(servers):
         execute(server, once, NODE=connected(server), TO=str(number))
@@ -61,7 +61,7 @@ def connect(engine, servers):
 
 
 def cut_off(statement, servers):
-    """The last server from all others, or the reverse."""
+    """Cuts the last server off from all others, or reconnects it."""
     *others, last = servers
     for number, other in enumerate(others):
         last.sql(statement.format(number, len(others)))
@@ -69,7 +69,7 @@ def cut_off(statement, servers):
 
 
 def is_in_order_of_time(batches):
-    """Whether all that was asked for after an ID was there has no earlier tick."""
+    """Returns whether no ID that was requested after another one existed has an earlier tick."""
     ended, latest = iter(sorted(batches, key=lambda batch: batch.ended)), 0
     one = next(ended)
     for batch in sorted(batches, key=lambda batch: batch.began):

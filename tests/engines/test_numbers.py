@@ -1,4 +1,4 @@
-"""Servers that take their numbers from where docs/how-to/high-availability.md says, by the configuration that is there."""
+"""Servers that get their numbers in the ways that docs/how-to/high-availability.md shows, with the configuration of the page."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ def read(yaml_text):
 
 
 def node_of(server):
-    """The numbers in force, and the one in an ID."""
+    """Returns the number in force, and the number in an ID."""
     worker = server.value("SELECT (flake_decode(flake_next('twitter'))).worker")
     number, count = server.sql("SELECT node_id, node_count FROM flake_stats")[0]
     return number, count, worker * count // 1024
@@ -29,7 +29,7 @@ def node_of(server):
 
 @contextlib.contextmanager
 def started_by(server, *command, **environment):
-    """A server that was stopped and is started by a command."""
+    """Starts a stopped server by a command."""
     server.stop()
     environment |= {"PGDATA": server.dir / "data", "PATH": f"{server.base}:{bindir()}:{os.environ['PATH']}"}
     with subprocess.Popen(command, env=environment, cwd="/", stderr=subprocess.DEVNULL, **user()):
@@ -62,7 +62,7 @@ def test_a_number_can_come_from_a_stateful_set(own_servers):
 def test_all_instances_of_a_cluster_can_have_one_number(own_servers):
     manifest = read(*recipe(PAGE, "CloudNativePG", "yaml"))
     parameters = manifest["spec"]["postgresql"]["parameters"]
-    # The operator takes texts only.
+    # The operator accepts texts only.
     assert all(isinstance(value, str) for value in parameters.values())
     settings = [f"{name}={value}" for name, value in parameters.items()]
     primary = own_servers(*settings)

@@ -12,7 +12,7 @@ COUNTS = "SELECT count(*), count(DISTINCT a), count(DISTINCT b), count(DISTINCT 
 
 @pytest.mark.parametrize("mode", ["transaction", "statement"])
 def test_clients_that_share_sessions_get_no_id_twice(own_servers, mode):
-    """They change hands after every transaction, so one session makes IDs for all clients in turn."""
+    """Sessions change hands after every transaction, so each session makes IDs for all clients in turn."""
     server = own_servers()
     server.sql(MADE)
     with bouncer(server, mode, CLIENTS, SESSIONS) as directory:
@@ -23,7 +23,7 @@ def test_clients_that_share_sessions_get_no_id_twice(own_servers, mode):
 
 @pytest.mark.parametrize("preloaded", [False, True])
 def test_transactions_with_a_session_each_get_no_id_twice(own_servers, preloaded):
-    """As behind a pool that does not keep any: slots change hands under load."""
+    """Each transaction has a new session, as behind a pool that keeps none. So slots change hands under load."""
     server = own_servers(*["shared_preload_libraries=flake"] if preloaded else [])
     server.sql(MADE)
     script = f"INSERT INTO pooled {MAKE % 5};\n"

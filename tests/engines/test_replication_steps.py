@@ -1,4 +1,4 @@
-"""The blocks of docs/how-to/logical-replication.md, where each command fails once: no later command runs after that."""
+"""The blocks of docs/how-to/logical-replication.md. Each command fails once, and then no later command may run."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 from replication import HEADINGS, ON, PAGE, recipe
 
 BLOCKS = [(heading, number) for heading in HEADINGS for number in range(len(recipe(heading, "bash")))]
-# Programs that only say that they were called, and that all is well; the call with this number fails.
+# Programs that record their calls and succeed; only the call with this number fails.
 PROGRAM = """#!/bin/bash
 echo "$(tr '\\n' ' ' <<<"$0 $*")" >>"$CALLS"
 if [ "$(wc -l <"$CALLS")" = "$FAILING" ]; then exit 1; fi
@@ -17,7 +17,7 @@ if [[ $* = *count* ]]; then echo 0; else echo t; fi
 
 
 def calls(directory, block, failing):
-    """Whether a block comes to its end if that call fails, and what it has called by then."""
+    """Returns whether a block runs to its end if that call fails, and what it has called by then."""
     log = directory / f"calls-{failing}"
     log.touch()
     environment = {"PATH": f"{directory}:/usr/bin:/bin", "CALLS": str(log), "FAILING": str(failing)}
@@ -28,7 +28,7 @@ def calls(directory, block, failing):
 
 @pytest.mark.parametrize("heading, number", BLOCKS)
 def test_a_block_stops_at_its_first_error(tmp_path, heading, number):
-    """Or asks again, where it waits for something."""
+    """A command that waits for something is repeated instead."""
     for name in ["psql", "pg_dump", "pg_ctl", "pg_createsubscriber"]:
         (tmp_path / name).write_text(PROGRAM)
         (tmp_path / name).chmod(0o755)

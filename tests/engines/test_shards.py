@@ -11,13 +11,13 @@ IDS = "SELECT id FROM orders"
 
 
 def test_every_section_of_the_page_is_executed():
-    """Here or in test_citus.py."""
+    """Each section is executed here or in test_citus.py."""
     sources = "".join(pathlib.Path(__file__).with_name(name).read_text() for name in ("test_shards.py", "test_citus.py"))
     assert set(re.findall("^## (.*)$", PAGE.read_text(), re.M)) == set(re.findall(r'Section\("(.*?)"', sources))
 
 
 def all_ids(shards):
-    """The IDs of the rows of all shards, which have to differ."""
+    """Returns the IDs of all shards' rows, which must be different."""
     ids = [id for shard in shards for id, in shard.sql(IDS)]
     assert len(set(ids)) == len(ids)
     return ids
@@ -28,13 +28,13 @@ def nodes_of(server, ids):
 
 
 def insert(server):
-    """As clients of this server do: one row, several, and many."""
+    """Inserts one row, several, and many, as clients of this server do."""
     server.sql("INSERT INTO orders (tenant, item) VALUES (1, 'one')")
     server.sql("INSERT INTO orders (tenant, item) VALUES (1, 'two'), (2, 'two'), (3, 'two')")
     server.sql("INSERT INTO orders (tenant, item) SELECT n, 'many' FROM generate_series(1, 10000) n")
 
 
-# Instants that the shards get, as a constant or as a parameter, and one that they do not, as the page says.
+# Instants that are sent to the shards, as a constant or a parameter, and one that is not, as the page says.
 INSTANTS = ["'2026-01-01Z'", "(SELECT now() - interval '1 hour')", "$1"]
 KEPT = "now() - interval '1 hour'"
 FILTERS = [
@@ -45,7 +45,7 @@ FILTERS = [
 
 
 def plan(server, query, *options):
-    """Of a statement with a parameter, an instant or a range, whatever its value."""
+    """Returns the plan of a statement with a parameter, an instant or a range, whatever its value."""
     value = "tstzrange '[2026-01-01Z,)'" if "$1::tstzrange" in query else "timestamptz '2026-01-01Z'"
     with server.connect(options="-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off") as db:
         db.execute(f"PREPARE planned({value.split()[0]}) AS {query}")
@@ -61,7 +61,7 @@ def sent(server, filter):
 
 
 def looks_up(shard, query):
-    """Whether a shard finds the IDs since an instant by the primary key."""
+    """Returns whether a shard uses the primary key to find the IDs since an instant."""
     return re.search(r"Index Cond: .*id >= (flake_(since|first)\(.*\$1|'\d{15})", plan(shard, query))
 
 
@@ -109,7 +109,7 @@ def test_plproxy_routes_by_the_id(own_servers):
 
 @pytest.fixture(scope="module")
 def shard(servers):
-    """A shard of four that draws until an ID belongs to it."""
+    """A shard of four that draws IDs until one belongs to it."""
     server, = numbered(servers, [2])
     with Section("Routers that hash the key", []) as section:
         section.sql(server)
@@ -127,20 +127,20 @@ def test_draws_go_where_the_hash_says(shard):
 
 
 def test_draws_are_as_many_as_shards_on_average(shard):
-    """Each ID is drawn once, and none behind the one that is taken."""
+    """Each ID is drawn once, and none after the chosen one."""
     with shard.connect() as db:
         taken = [id for id, in db.execute("SELECT next_of_shard() FROM generate_series(1, 4000)")]
         issued, = db.execute("SELECT issued FROM flake_generators").fetchone()
     assert len(set(taken)) == 4000 and taken == sorted(taken)
-    # Some 16,000, with a deviation of 220.
+    # About 16,000 are expected, with a deviation of 220.
     assert 14500 < issued < 17500
 
 
 def test_drawing_ids_ends_where_a_shard_does_not_exist(shard):
-    """Where the shard's number does not exist, nothing belongs to it."""
+    """If the number of the shard does not exist, no ID belongs to it."""
     definition = shard.value("SELECT pg_get_functiondef('next_of_shard'::regproc)")
     shard.sql(definition.replace("next_of_shard", "next_of_none").replace("4, 2, ", "2147483647, 2, "))
     with shard.connect() as db:
         assert db.execute("SELECT next_of_none()").fetchone() == (None,)
-        # The last one is drawn to see that the numbers have ended.
+        # The last number is drawn to see that there are no more.
         assert db.execute("SELECT issued FROM flake_generators").fetchone() == (128 + 1,)

@@ -1,4 +1,4 @@
-"""pg_upgrade to PostgreSQL 18 and 19, in all its modes: what depends on flake is whole, and no ID is made again."""
+"""pg_upgrade to PostgreSQL 18 and 19, in all its modes: everything that depends on flake is whole, and no ID is made again."""
 
 import functools
 import subprocess
@@ -10,12 +10,12 @@ from conftest import ROOT
 from standing_clock import at, insert, pass_through
 from test_restored import upgrade
 
-# How far a mark is ahead of the IDs below it.
+# By how many seconds a mark is ahead of the IDs below it.
 LEAD = 2
 
 
 def pg_config(version):
-    """Of a version for which flake has been built; scripts/test sees to that."""
+    """Returns the pg_config of a version that flake was built for; scripts/test builds it."""
     script = ROOT / "scripts" / "postgres"
     found = subprocess.run([script, *version.split()], check=False, capture_output=True, text=True)
     if found.returncode or not (ROOT / f"target/stage-{version.split()[0]}").is_dir():
@@ -28,8 +28,8 @@ def pg_config(version):
     "version, later", [("15 oldest", "18"), ("16", "18"), ("17", "18"), ("15 oldest", "19"), ("18", "19")]
 )
 def test_pg_upgrade_keeps_everything_and_makes_no_id_twice(own_servers, version, later, mode):
-    """The new server's clock is behind by as much as the marks are ahead, and by more. Debian's 15.20 gives each table an option
-    that no later version has, so that pg_upgrade fails for any; older minor releases do not."""
+    """The new server's clock is behind by as much as the marks are ahead, and by more. Debian's 15.20 gives each table an
+    option that no later version has, so every pg_upgrade from it fails. Older minor releases do not do that."""
     older, newer = pg_config(version), pg_config(later)
     old, made = everything.server_with_everything(functools.partial(own_servers, pg_config=older))
     if old.sql("SELECT FROM pg_attribute WHERE attoptions::text LIKE '%pg_attver%'"):

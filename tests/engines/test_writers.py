@@ -11,7 +11,7 @@ def descriptors():
 
 
 def test_refused_clients_keep_no_connection(server):
-    """However often: a process that waits by select() may have 1,024 descriptors."""
+    """This holds after any number of refusals: a process that waits by select() may have 1,024 descriptors."""
     server.sql("CREATE ROLE app NOLOGIN")
     before = descriptors()
     with writers.Writers([server], [server]) as clients:

@@ -1,4 +1,4 @@
-"""Clients that insert rows wherever they are let in, and keep what was returned to them, whatever comes of it."""
+"""Clients that insert rows on any server that accepts them, and keep all returned IDs, whatever happens."""
 
 import collections
 import dataclasses
@@ -10,7 +10,7 @@ import psycopg
 from waiting import Background, wait_until
 
 INSERT = "INSERT INTO orders (token) SELECT %s FROM generate_series(1, 20) RETURNING id, sno::text"
-# Between two batches, in seconds: a subscriber on the same machine has to keep up.
+# Seconds between two batches, so that a subscriber on the same machine can keep up.
 PAUSE = 0.03
 
 
@@ -22,7 +22,7 @@ def orders(id="bigint DEFAULT flake_next('twitter')"):
 
 @dataclasses.dataclass
 class Batch:
-    """The IDs that one statement returned, and whether its transaction was committed; nobody knows where that failed."""
+    """The IDs that one statement returned, and whether its transaction committed; None if that is unknown after a failure."""
 
     client: int
     server: object
@@ -34,8 +34,8 @@ class Batch:
 
 
 class Writers(Background):
-    """Each of them goes round its servers until one lets it in, and stays there as long as it may, or, if it is one that
-    `returns`, for one batch."""
+    """Clients. Each tries its servers in turn until one accepts it, and stays there as long as it can. A client that `returns`
+    stays for one batch only."""
 
     def __init__(self, *places, returns=lambda client: False):
         super().__init__()
@@ -45,7 +45,7 @@ class Writers(Background):
 
     def write(self, client, servers):
         for server in itertools.cycle(servers):
-            # A client that is thrown out, or finds the clock behind, tries again; a key that is there already ends the test.
+            # A client that loses its connection, or finds the clock behind, tries again. A duplicate key ends the test.
             try:
                 with server.connect(user="app", autocommit=False) as db:
                     while not self.ends.wait(PAUSE):
@@ -53,7 +53,7 @@ class Writers(Background):
                         if self.returns(client):
                             break
             except psycopg.OperationalError as error:
-                # Its text only: the error itself holds a connection that was refused, and with it a descriptor.
+                # Only the text is kept, because the error itself holds a refused connection, and with it a descriptor.
                 self.errors.append((client, str(error)))
                 self.ends.wait(PAUSE)
             if self.ends.is_set():
@@ -73,7 +73,7 @@ class Writers(Background):
         return [batch for batch in list(self.batches.values()) if batch.server is server]
 
     def wait_for_all(self, server, count=20, but=lambda client: False):
-        """Until each client, but those that are left out, has had so many batches more there."""
+        """Waits until each client, except for the given ones, has inserted this many more batches there."""
         before = collections.Counter(batch.client for batch in self.of(server))
 
         def have_all():
@@ -86,12 +86,12 @@ class Writers(Background):
         return sum(len(batch.ids) + len(batch.snos) for batch in self.batches.values())
 
     def twice(self):
-        """How many IDs were returned again."""
+        """Returns how many IDs were returned more than once."""
         kinds = [[id for batch in self.batches.values() for id in getattr(batch, kind)] for kind in ("ids", "snos")]
         return sum(len(ids) - len(set(ids)) for ids in kinds)
 
     def refused(self):
-        """How long clients could write nowhere at each change of the server, in the order of time."""
+        """Returns for how long clients could write nowhere at each switch of the server, in order."""
         gaps = []
         for client in range(len(self.threads)):
             batches = sorted((one for one in self.batches.values() if one.client == client), key=lambda one: one.ended)
@@ -100,7 +100,7 @@ class Writers(Background):
         return [max(each) for each in zip(*gaps, strict=True)]
 
     def assert_whole(self, *servers):
-        """All servers have every row that was committed, and none that was rolled back."""
+        """Checks that all servers have every row that was committed, and none that was rolled back."""
         tables = []
         for server in servers:
             rows = {}

@@ -1,6 +1,6 @@
 """Random, extreme and hostile arguments as SQL, by type: expressions of random(), so that setseed() repeats them."""
 
-# Characters that are none of any text form, by encoding of the database. In SQL_ASCII a byte may be anything.
+# Characters that no text form has, by encoding of the database. In SQL_ASCII, a byte may be anything.
 CHARACTERS = {
     "UTF8": ["'é'", "'漢'", "'😀'", "chr(1)", "chr(160)", "chr(65535)", "chr(1114111)", "'Ａ'", "'ſ'", "'K'"],
     "LATIN1": ["'é'", "'ÿ'", "chr(1)", "chr(128)", "chr(160)"],
@@ -34,12 +34,12 @@ HELPERS = """
 
 
 def one_of(*values):
-    """One of these expressions of the same type, with the same chance each."""
+    """One of these expressions of the same type, each with the same probability."""
     return f"(ARRAY[{', '.join(values)}])[1 + fuzz.below({len(values)})]"
 
 
 def either(*choices):
-    """One of these expressions. The others are not computed."""
+    """One of these expressions. The others are not evaluated."""
     cases = " ".join(f"WHEN {number} THEN {choice}" for number, choice in enumerate(choices[:-1]))
     return f"(CASE fuzz.below({len(choices)}) {cases} ELSE {choices[-1]} END)"
 
@@ -81,7 +81,7 @@ def helpers():
 
 
 def pools(encoding, layouts):
-    """An expression for each type, and for names of layouts, which mostly exist or all do, and for definitions."""
+    """An expression for each type, for names of layouts, which all exist or most of them, and for definitions."""
     texts, instants, snos, numbers = of_text(encoding), of_time(), of_sno(), of_json()
     hostile = ["''", "' '", "'TWITTER'", "'sno'", "'twitte'", "repeat('x', 63)", "repeat('x', 64)", texts]
     known = one_of(*quoted(*layouts))
@@ -137,7 +137,7 @@ def of_sno():
 
 
 def of_text(encoding):
-    """Texts of IDs, what becomes of them where a few characters change, and other ones."""
+    """Texts of IDs, the same texts with a few characters changed, and other texts."""
     valid = either(
         f"({of_sno()})::text", "abs(fuzz.bits() >> fuzz.below(64))::text", "upper(md5(random()::text))",
         "left(md5(random()::text), 16)", "translate(left(encode(fuzz.bytes(9), 'base64'), 1 + fuzz.below(12)), '+/', '-_')",

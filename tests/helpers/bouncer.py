@@ -27,8 +27,7 @@ logfile = {directory}/log
 
 @contextlib.contextmanager
 def bouncer(server, mode, clients, sessions):
-    """Lets so many clients share so many sessions, which change hands after each transaction or statement. Returns where
-    clients connect."""
+    """Lets `clients` share `sessions`, which change hands after each transaction or statement. Returns where clients connect."""
     if PROGRAM is None:
         pytest.skip("no pgbouncer")
     directory = server.base / "bouncer"
@@ -39,7 +38,7 @@ def bouncer(server, mode, clients, sessions):
     configuration.write_text(CONFIGURATION.format(
         server=server.dir, sessions=sessions, directory=directory, mode=mode, clients=clients + 10,
     ))  # fmt: skip
-    # A socket for each client.
+    # Each client needs a socket.
     command = ["sh", "-c", f"ulimit -n {4 * clients + 200}; exec \"$@\"", "sh", *as_server(PROGRAM, "-q", configuration)]
     program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
@@ -52,7 +51,7 @@ def bouncer(server, mode, clients, sessions):
 
 
 def load(server, directory, script, clients, transactions):
-    """Runs a script so many times in each client."""
+    """Runs a script in each client, `transactions` times."""
     file = server.base / "pooled.sql"
     file.write_text(script)
     command = ["-n", "-f", file, "-c", clients, "-j", 2, "-t", transactions, "-h", directory, "-p", 6432]

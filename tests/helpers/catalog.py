@@ -1,8 +1,8 @@
-"""The entries of the catalogs for the extension: two databases in which they are the same behave in the same way."""
+"""The catalog entries of the extension. If they are equal in two databases, both behave alike."""
 
 import re
 
-# Statements by which pg_dump keeps object identifiers, and its comments.
+# pg_dump's statements that keep OIDs, and its comments.
 NOISE = re.compile(r"^SELECT pg_catalog\.binary_upgrade_set_.*;$|^--.*$|^\\(un)?restrict .*$", flags=re.M)
 
 DEPENDENCIES = """
@@ -16,7 +16,7 @@ DEPENDENCIES = """
     WHERE (d.classid, d.objid) IN (TABLE member) OR (d.refclassid, d.refobjid) IN (TABLE member)"""
 
 
-# Where defaults are these, PUBLIC may do only what a script grants, and `grantee` keeps what it does not revoke.
+# With these defaults, PUBLIC may only do what a script grants, and `grantee` may do everything that a script does not revoke.
 DEFAULT_PRIVILEGES = "".join(
     f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM PUBLIC; ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO grantee;"
     for kind in ("TABLES", "FUNCTIONS", "SEQUENCES", "TYPES")
@@ -45,13 +45,13 @@ def statements(server, database):
 
 
 def catalog(server, database):
-    """All of these, the dependencies, and the privileges once more in words."""
+    """All of these statements, the dependencies, and the privileges again as text."""
     with server.connect(dbname=database) as db:
         lines = db.execute(DEPENDENCIES).fetchall() + db.execute(PRIVILEGES).fetchall()
     return statements(server, database) | {line for line, in lines}
 
 
 def differences(server, one, other):
-    """The entries that one database has and the other has not, either way."""
+    """The entries that only one of the two databases has."""
     first, second = catalog(server, one), catalog(server, other)
     return sorted([f"only {one}: {line}" for line in first - second] + [f"only {other}: {line}" for line in second - first])

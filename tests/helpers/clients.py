@@ -1,4 +1,4 @@
-"""Clients that make IDs of three kinds and keep what was returned to them, whatever happens to the server."""
+"""Clients that make three kinds of IDs, and keep all returned IDs, whatever happens to the server."""
 
 import contextlib
 import threading
@@ -8,17 +8,17 @@ import psycopg
 
 from waiting import Background, wait_until
 
-# A tick of a millisecond, one of a second with nine random bits at the end, and the type with tick-tock.
+# Kinds with a tick of a millisecond, with a tick of a second and nine random bits, and with a tick-tock bit.
 KINDS = {
     "twitter": "flake_next('twitter')::text",
     "base64id": "(flake_next('base64id') & ~511)::text",  # without the random bits, which take no part in uniqueness
     "sno": "sno_next()::text",
 }
 MAKE = f"SELECT {', '.join(KINDS.values())} FROM generate_series(1, %s)"
-# Errors that a client may get whose server is killed, or whose clock is behind.
+# Errors that a client may get if its server is killed, or if its clock is behind.
 EXPECTED = (psycopg.OperationalError, psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
-# A function that ends the session as libraries may.
+# A function that ends the session as some libraries do.
 EXIT = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -29,7 +29,7 @@ Datum libc_exit(PG_FUNCTION_ARGS) { exit(PG_GETARG_INT32(0)); }
 
 
 class Made:
-    """All IDs that were ever returned, each once."""
+    """All IDs that were ever returned, each of them once."""
 
     def __init__(self, kinds=KINDS):
         self.kinds, self.ids = kinds, {kind: set() for kind in kinds}
@@ -43,15 +43,15 @@ class Made:
                 self.ids[kind].update(column)
 
     def make(self, db, count):
-        """IDs of every kind, in one statement."""
+        """Makes IDs of every kind in one statement."""
         self.add(db.execute(MAKE, (count,)).fetchall())
 
     def common(self, others):
-        """The kinds with IDs that both have."""
+        """Returns the kinds that have IDs in common."""
         return {kind for kind, ids in self.ids.items() if ids & others.ids[kind]}
 
     def make_each(self, db, count):
-        """Makes IDs of each kind; returns the kinds whose clock is too far behind."""
+        """Makes IDs of each kind. Returns the kinds whose clock is too far behind."""
         behind = []
         for kind, call in KINDS.items():
             try:
@@ -64,13 +64,13 @@ class Made:
         return sum(map(len, self.ids.values()))
 
     def wait_for_more(self, count):
-        """Until others have made so many more of each kind."""
+        """Waits until `count` more IDs of each kind have been made."""
         before = {kind: len(ids) for kind, ids in self.ids.items()}
         wait_until(lambda: all(len(self.ids[kind]) >= before[kind] + count for kind in KINDS))
 
 
 class Load(Background):
-    """Sessions that make IDs until the end of a `with`, and come back after they were thrown out."""
+    """Sessions that make IDs until the end of a `with`, and reconnect after they were disconnected."""
 
     def __init__(self, server, made, sessions=8, batch=40):
         super().__init__()
@@ -83,7 +83,7 @@ class Load(Background):
         while not self.ends.is_set():
             try:
                 with self.server.connect() as db:
-                    # Half of them keep their session, the others take a new one now and then.
+                    # Half of the sessions stay connected, and the others reconnect from time to time.
                     while not self.ends.is_set():
                         turn += 1
                         self.made.make_each(db, self.batch)

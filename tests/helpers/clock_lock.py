@@ -1,6 +1,7 @@
-"""The lock of libfaketime, which a server's processes share, and which one that is killed may leave taken for ever.
+"""The lock of libfaketime. All processes of a server share it, and a process that is killed may leave it locked for ever.
 
-libfaketime takes it around stat() and its kin. To release it takes the right to open the memory of another process, as root.
+libfaketime takes it around stat() and similar calls. Releasing it needs the right to open the memory of another process, as
+root has.
 """
 
 import contextlib
@@ -12,12 +13,12 @@ import threading
 import time
 
 NAME = "faketime_sem"
-# How long a living process may have it, on a machine however busy.
+# How many seconds a living process may hold it, even on a busy machine.
 LONG = 5
 
 
 def release(process):
-    """Says whether the lock was taken all the time, and gives it back then."""
+    """Returns whether the lock was held all the time, and releases it then."""
     with contextlib.suppress(OSError), open(f"/proc/{process}/maps", encoding="ascii") as maps:
         for line in maps:
             if NAME in line:
@@ -45,7 +46,7 @@ def release_at(path):
 
 @contextlib.contextmanager
 def guarded(servers):
-    """Gives back the locks of servers whose clocks can be set, until the end of a `with`. `servers` may grow meanwhile."""
+    """Releases such locks of these servers until the end of a `with`. `servers` may grow in the meantime."""
     ends = threading.Event()
 
     def guard():

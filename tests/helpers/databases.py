@@ -1,4 +1,4 @@
-"""Databases of several encodings, which belong to a role that is not a superuser and has created the extension in them."""
+"""Databases in several encodings. They belong to a role without superuser that has created the extension in them."""
 
 ENCODINGS = ["UTF8", "LATIN1", "SQL_ASCII", "EUC_JP", "WIN1251"]
 

@@ -1,12 +1,12 @@
-"""The extension's error messages as its sources have them, with … for what changes, and their entries in docs/faq.md, with words
-in capitals."""
+"""The extension's error messages from its sources, with … for the parts that vary, and their entries in docs/faq.md, with words
+in capitals for these parts."""
 
 import re
 
 from conftest import ROOT
 
 FAQ = ROOT / "docs" / "faq.md"
-# Each enumeration whose texts are primary messages: those that src/error/variants.rs defines, or passes on.
+# The enumerations whose texts are primary messages: src/error/variants.rs defines them or includes them.
 ENUMERATIONS = [
     ("src/error/variants.rs", None),
     ("src/error/define.rs", None),
@@ -27,7 +27,7 @@ def messages():
 
 
 def entries():
-    """The heading of each text: of itself, or of the entry that has it in its line "Also"."""
+    """Returns the heading of each text: its own one, or the heading of the entry that has it in its line "Also"."""
     found = {}
     for entry in re.split(r"^### ", FAQ.read_text(), flags=re.M)[1:]:
         heading, _, text = entry.partition("\n")
@@ -41,12 +41,12 @@ def pattern(message, changing):
 
 
 def entry(message):
-    """The heading of its entry, if it has one."""
+    """Returns the heading of a message's entry, if it has one."""
     return next((heading for text, heading in entries().items() if re.fullmatch(pattern(message, "[A-Z]*"), text)), None)
 
 
 def of(primary):
-    """The message that a session got, as the sources have it: the most particular one that fits."""
+    """Returns the message of the sources that a session has got: the most specific one that matches."""
     fitting = [text for text in messages() if re.fullmatch(pattern(text, ".*"), primary, re.S)]
     return max(fitting, key=lambda text: len(text.replace("…", "")))
 

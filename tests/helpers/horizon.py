@@ -1,11 +1,11 @@
-"""Questions that tests ask of the horizon, by IDs."""
+"""Queries about the horizon, by IDs."""
 
 from clients import Made
 from standing_clock import at, attempts, make, running
 from waiting import wait_until
 
 OUTBOX = "CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), note text)"
-# Plans whose workers read all rows of a table, and a table for them.
+# A plan whose workers read all rows of a table, and that table.
 WORKERS = {
     "parallel_leader_participation": "off", "parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0,
 }  # fmt: skip
@@ -26,7 +26,7 @@ def insert(db):
 
 
 def insert_in_transactions(db, count):
-    """As many of them, one after another in this session."""
+    """Inserts rows in transactions of their own, one after another."""
     db.execute(f"DO $$ BEGIN FOR n IN 1..{count} LOOP INSERT INTO outbox DEFAULT VALUES; COMMIT; END LOOP; END $$")
 
 
@@ -39,19 +39,19 @@ def wait_for_next_tick(db, id, layout="twitter"):
 
 
 def holds(db, id, layout="twitter"):
-    """Whether the horizon is not above this ID although the clock is."""
+    """Returns whether the horizon stays at or below this ID although the clock is above it."""
     wait_for_next_tick(db, id, layout)
     return horizon(db, layout) <= id
 
 
 def passes(db, id, layout="twitter"):
-    """The horizon passes this ID, because no transaction holds it."""
+    """Waits until the horizon passes this ID, because no transaction holds it."""
     wait_until(lambda: horizon(db, layout) > id)
     return True
 
 
 def is_above(db, instant, id):
-    """Whether an instant, which is an expression, comes after the tick of a sno."""
+    """Returns whether an instant, given as an expression, is after the tick of a sno."""
     return one(db, f"SELECT sno_min({instant}) > %s::sno", id)
 
 
@@ -66,23 +66,23 @@ def passes_sno(db, id):
 
 
 def take_snapshot(db, level="REPEATABLE READ"):
-    """A transaction that sees what is there now until it ends."""
+    """A transaction that keeps the current snapshot until it ends."""
     db.execute(f"BEGIN ISOLATION LEVEL {level}; SELECT FROM outbox")
 
 
-# The smallest ID of each kind at an instant, in the order of the IDs.
+# The smallest ID of each kind at an instant.
 LOWEST = {"twitter": "flake_min({})", "base64id": "flake_min({}, 'base64id')", "sno": "sno_min({})"}
 TYPES = {"twitter": "bigint", "base64id": "bigint", "sno": "sno"}
 
 
 def announce(server, dbname="postgres"):
-    """A horizon, as text."""
+    """Asks for a horizon, and returns it as text."""
     with server.connect(dbname=dbname) as db:
         return one(db, "SELECT flake_horizon()::text")
 
 
 def below(server, made, announced):
-    """The kinds with IDs below the horizon."""
+    """Returns the kinds with IDs below the horizon."""
     found = {}
     for kind, ids in made.ids.items():
         low = LOWEST[kind].format(f"'{announced}'::timestamptz")
@@ -91,7 +91,7 @@ def below(server, made, announced):
 
 
 def goes_on(server, announced, *instants, dbname="postgres"):
-    """The clock comes to instants before the horizon, and to one after it. IDs made then are above the horizon."""
+    """Sets the clock to instants before the horizon, and to one after it. IDs made then must be above the horizon."""
     made = Made()
     for seconds in instants:
         server.set_clock(at(seconds))

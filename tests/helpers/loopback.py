@@ -1,4 +1,4 @@
-"""A port of this machine that leads to a server's socket, for clients that know no sockets of files."""
+"""A TCP port of this machine that leads to a server's socket, for clients that cannot use Unix sockets."""
 
 import contextlib
 import socket

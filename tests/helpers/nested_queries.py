@@ -1,5 +1,5 @@
-"""Random queries with flake's functions in each other's arguments, in views and in groups. Each has three forms: with flake's
-functions, with their functions in C that the planner knows nothing of, and with PostgreSQL's own comparisons."""
+"""Random queries with flake's functions nested in arguments, views and groups. Each query has three forms: with flake's
+functions, with the same C functions unknown to the planner, and with PostgreSQL's own comparisons."""
 
 import re
 
@@ -24,7 +24,8 @@ TABLES = """
 
 
 class Nested:
-    """A random query, whose calls are `flake_during` and `sno_during` with arguments in braces until it is written in a form."""
+    """A random query. Its calls stay `flake_during` and `sno_during` with arguments in braces until it is written in one of the
+    forms."""
 
     def __init__(self, chance):
         self.chance = chance
@@ -60,7 +61,7 @@ class Nested:
         )  # fmt: skip
 
     def make_views(self):
-        """Each is on the one before, and mentions its span more than once only if there are few."""
+        """Makes views, each on the one before. A view mentions its span more than once only if there are few views."""
         below = "ids"
         mentions = self.chance.choice([1, 1, 2])
         for level in range(self.chance.randint(1, 7 if mentions == 2 else 30)):
@@ -70,7 +71,7 @@ class Nested:
         return below
 
     def conditions(self, row):
-        """Without a row, nothing names a column."""
+        """Returns conditions. Without a row, they contain no column."""
         all = [self.call(row, self.span(row, self.depth), self.depth) for _ in range(self.width)]
         return "(" + self.chance.choice([" OR ", " AND "]).join(all) + ")"
 
@@ -89,7 +90,7 @@ class Nested:
                  "dear('[2026-01-02Z,2026-01-07Z)')", "(SELECT s.span FROM ids s ORDER BY s.n LIMIT 1)"]  # fmt: skip
         if depth <= 0:
             return self.chance.choice([*fixed, *([f"{row}span"] if row else [])])
-        # One of these places has a deep nest; the others end soon.
+        # One of these places has a deep nest, and the others end soon.
         short = min(depth - 1, 1)
         return self.pick(
             case=lambda: f"CASE WHEN {self.condition(row, depth)} THEN {self.span(row, 0)} ELSE {self.span(row, 0)} END",
@@ -117,12 +118,12 @@ class Nested:
         return f"CASE WHEN {self.condition(row, depth // 2)} THEN 'twitter' ELSE 'leaf' END"
 
     def written(self, form):
-        """The commands that make it ready, and the query."""
+        """Returns the commands that prepare the query, and the query."""
         views = [f"CREATE TEMP VIEW {write(view, form)}" for view in self.views]
         return [*(f"SET {name} = {value}" for name, value in self.settings.items()), *views], write(self.query, form)
 
 
-# A call none of whose arguments is a call that is still to be written.
+# A call whose arguments contain no unwritten call.
 INNERMOST = re.compile(r"\{(flake|sno)_during\|([^{}|]*)\|([^{}|]*)(?:\|([^{}|]*))?\}")
 
 

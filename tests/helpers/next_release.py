@@ -1,4 +1,4 @@
-"""A made-up next version, to test upgrades: its install script, and the script that upgrades to it."""
+"""A made-up next version for tests of upgrades: its install script, and the script that upgrades to it."""
 
 import os
 import re
@@ -9,22 +9,22 @@ import pytest
 from conftest import ROOT
 
 VERSION = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
-# Tests beside this one may use the same directory, where servers only find extensions that are installed.
+# Tests that run at the same time may use the same directory, and servers only find extensions that are installed.
 NEXT = f"99.{os.getpid()}"
 RELEASES = ROOT / "sql"
 
 # The versions that were released.
 RELEASED = sorted(path.stem.removeprefix("flake--") for path in RELEASES.glob("flake--*.sql") if path.name.count("--") == 1)
-# From which version to which: each release leads to this version, and this version to the next one.
+# The upgrades: each release to this version, and this version to the next one.
 UPGRADES = [*((version, VERSION) for version in RELEASED if version != VERSION), (VERSION, NEXT)]
-# Each process has another number for the next one.
+# Each process has another number for the next version.
 each_upgrade = pytest.mark.parametrize(("version", "to"), UPGRADES, ids=[f"from {version}" for version, _ in UPGRADES])
 
 NEW_FUNCTION = """CREATE FUNCTION flake_later(id bigint) RETURNS timestamptz IMMUTABLE STRICT PARALLEL SAFE
                LANGUAGE sql RETURN flake_timestamp(id, 'twitter');"""
 NEW_GRANT = "GRANT EXECUTE ON FUNCTION flake_later(bigint) TO PUBLIC;"
 
-# One change of every kind: what the script of this version says, what the next one says instead, and how an upgrade gets there.
+# One change of every kind: the text in this version's script, the text in the next one's, and the upgrade's statement.
 CHANGES = {
     "comment": (
         "IS 'returns the parts of a sno';",
@@ -67,7 +67,7 @@ CHANGES = {
                WHERE o.pid IS NOT NULL OR p.gid IS NOT NULL;""",
     ),
     "new function": ("-- Text ---", f"{NEW_FUNCTION}\n-- Text ---", NEW_FUNCTION),
-    # Without which nobody but superusers may call it, where default privileges say so.
+    # Where default privileges require it, only superusers may call the function without this.
     "its privileges": ("-- IDs of an instant ---", f"{NEW_GRANT}\n-- IDs of an instant ---", NEW_GRANT),
     "privilege": (
         "GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;",
@@ -81,7 +81,7 @@ CHANGES = {
         "CREATE OPERATOR @< (FUNCTION = sno_during, LEFTARG = sno, RIGHTARG = tstzrange);",
     ),
 }  # fmt: skip
-# As CONTRIBUTING.md says, every upgrade begins and ends with these.
+# CONTRIBUTING.md says that every upgrade begins and ends with these.
 BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
 END = "\nSELECT flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 
@@ -97,6 +97,7 @@ def script(*names):
 
 
 def provide(server, of_upgrade=tuple(CHANGES), more=""):
-    """The server finds the next version's scripts from now on. The upgrade makes all of its changes, or these; `more` follows."""
+    """Lets the server find the next version's scripts. The upgrade makes all of its changes, or the given ones, and then
+    `more`."""
     server.add_script(NEXT, script(*CHANGES))
     server.add_script(f"{VERSION}--{NEXT}", BEGINNING + "\n".join(CHANGES[name][2] for name in of_upgrade) + END + more)

@@ -1,6 +1,6 @@
-"""The blocks of code on a page of the documentation, and what they print.
+"""The blocks of code on a page of the documentation, and their output.
 
-FLAKE_ACCEPT replaces the `text` blocks that differ by what was printed; those with new errors if it is "errors".
+FLAKE_ACCEPT replaces `text` blocks that differ from the output. Blocks with new errors are replaced only if it is "errors".
 """
 
 import collections
@@ -16,12 +16,12 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
 def named(page):
-    """By its path, as an id of a test."""
+    """Names a page by its path, as the ID of a test."""
     return str(page.relative_to(ROOT))
 
 
 def blocks(page):
-    """All of them, each with its language."""
+    """Returns all blocks, each with its language."""
     return BLOCK.findall(page.read_text())
 
 
@@ -37,28 +37,28 @@ def recipe(page, heading, language="sql"):
 
 
 def normal(output):
-    """The part of an output that has to be equal whenever and wherever it is run."""
+    """Returns the part of an output that must be equal whenever and wherever it runs."""
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?([+-]\d\d)", "<time>", output)
     output = re.sub(r"\d+(\.\d+)?", "0", output)
-    # As up to PostgreSQL 18.
+    # PostgreSQL 18 and earlier print it this way.
     output = re.sub(r"^detail:  (could not choose a best candidate function\.)\n(hint:) ", r"\2  \1", output, flags=re.M | re.I)
     output = re.sub(r"-{2,}", "-", output)
     return [re.sub(r"\s+", " ", line).strip() for line in output.strip().splitlines()]
 
 
 def errors(output):
-    """How often there is which."""
+    """Counts the errors in an output."""
     return collections.Counter(line for line in normal(output) if line.startswith(("ERROR:", "FATAL:", "PANIC:")))
 
 
 def accept(page, text, output):
-    """Writes to the page what was printed, instead of a text block that differs from it."""
+    """Writes the output to the page, in place of a text block that differs."""
     lines = (line.rstrip() for line in output.strip("\n").splitlines())
     page.write_text(page.read_text().replace(f"```text\n{text}```\n", "```text\n" + "\n".join(lines) + "\n```\n", 1))
 
 
 def compare(page, sql, text, output):
-    """Compares what SQL has printed with the text block behind it; without one, errors do not belong to it."""
+    """Compares the output of SQL with the text block after it. Without a text block, an error is a failure."""
     if text is None:
         assert "ERROR" not in output, f"{sql}\n{output}"
     elif normal(output) != normal(text):
@@ -70,7 +70,8 @@ def compare(page, sql, text, output):
 
 
 class Section:
-    """The blocks below a heading, executed one after another where the page says, until the end of a `with`."""
+    """The blocks below a heading, executed in order as the test asks for them. At the end of a `with`, all must have been
+    executed."""
 
     def __init__(self, page, heading):
         self.page, self.blocks = page, section(page, heading)
@@ -87,7 +88,7 @@ class Section:
         return code
 
     def sql(self, server, *options, **variables):
-        """In a psql session of its own."""
+        """Runs the next block in a psql session of its own."""
         sql = self.next("sql")
         text = self.next("text") if self.blocks and self.blocks[0][0] == "text" else None
         options += tuple(part for name, value in variables.items() for part in ("-v", f"{name}={value}"))
@@ -95,7 +96,7 @@ class Section:
         compare(self.page, sql, text, server.run("psql", "-X", "-q", *options, input=script, stderr=subprocess.STDOUT).stdout)
 
     def bash(self, server, **environment):
-        """As the user that the server runs as, with variables that the page names."""
+        """Runs the next block as the server's user, with the variables that the page names."""
         run(server, self.next("bash"), **of(server) | environment)
 
 
@@ -113,7 +114,8 @@ def steps(block):
 
 
 def run(server, script, **environment):
-    """As if it was pasted, so what stops at an error is the script itself. Servers that are started here keep its output open."""
+    """Runs a script as if it was pasted, so only the script itself stops at an error. Servers that it starts keep its output
+    open."""
     log = server.base / "commands.log"
     with log.open("a") as output:
         command = as_server("bash", "-uxc", script)
@@ -124,7 +126,7 @@ def run(server, script, **environment):
 
 
 def createcluster(server, name, data, port):
-    """Runs pg_createcluster, and returns the directory of the configuration. A cluster that is there loses that to it."""
+    """Runs pg_createcluster, and returns the directory of the configuration. If that exists already, it is replaced."""
     etc = server.base / "etc"
     if not etc.exists():
         etc.mkdir()
@@ -146,7 +148,7 @@ def lay_out_as_debian(server):
 
 
 def emptied_debian_cluster(server, data):
-    """Makes a cluster whose data directory is empty, and that finds the extension where the server does."""
+    """Makes a cluster with an empty data directory, which finds the extension where the server does."""
     config = createcluster(server, "other", data, 5433)
     shutil.rmtree(data)
     settings = (config.parent / "main" / "postgresql.conf").read_text()

@@ -1,4 +1,4 @@
-"""The servers of these tests, for tests in other directories: scripts/test loads it as a plugin of pytest."""
+"""The servers of these tests, for tests in other directories. scripts/test loads this file as a pytest plugin."""
 
 from conftest import own_servers, pytest_runtest_protocol, server, servers
 

@@ -21,7 +21,7 @@ def array(runs):
 
 
 def row(name, epoch, tick, width, fields, ends, ordered):
-    """A layout as the file has it."""
+    """The row of a layout in the file."""
     shift, runs, workers, sequence, ticks, flag, turned = width, {}, [], [], None, None, None
     mask = fixed = 0
     for field in fields:
@@ -44,7 +44,7 @@ def row(name, epoch, tick, width, fields, ends, ordered):
     mask |= (1 << 64) - (1 << width)
     last, ordered = (None if at is None else (at - epoch) // tick for at in (ends, ordered))
     signed = mask - (1 << 64) if mask >> 63 else mask
-    # The coarsest worker first; equal ranks as they lie.
+    # The coarsest worker field comes first; fields of equal rank stay in their order.
     worker = [run for _, run in sorted(workers, key=lambda ranked: ranked[0])]
     texts = "{" + ", ".join(f'"{key}": "{array(value)}"' for key, value in runs.items()) + "}"
     place = f"{{{ticks[0]},{ticks[1]}}}"
@@ -53,13 +53,13 @@ def row(name, epoch, tick, width, fields, ends, ordered):
 
 
 def rows(server):
-    """The table."""
+    """The rows of the table."""
     lines = [f"    ({row(*layout)})" for layout in server.sql(LAYOUTS)]
     return ",\n".join(lines) + "\n"
 
 
 def check(server):
-    """Compares the table in the file."""
+    """Compares the table in the file with the layouts."""
     text, generated = FILE.read_text(), rows(server)
     if os.environ.get("FLAKE_ACCEPT"):
         FILE.write_text(ROWS.sub(lambda _: generated, text))

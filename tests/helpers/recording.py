@@ -1,7 +1,7 @@
-"""Readers that note the horizon of each statement and what it found below: when all is over, the table has the same there.
+"""Readers that record the horizon of each statement and the rows below it. At the end, the table must have the same rows there.
 
-They read in all the ways in which a statement can ask, by snapshots of all ages, while foreign keys act, and after they have
-locked the table, as it is written anew meanwhile.
+They ask in all the ways in which a statement can ask: with snapshots of any age, while foreign keys act, and after they have
+locked the table, because the table is rewritten in the meantime.
 """
 
 import bisect
@@ -13,7 +13,7 @@ import time
 
 import psycopg
 
-# Rows that foreign keys act on: each action asks for a horizon by a snapshot of its own, and makes a row of its own.
+# Rows that foreign keys act on. Each action asks for a horizon with a snapshot of its own, and inserts a row.
 FAMILIES = """
     CREATE TABLE parents (id bigint PRIMARY KEY);
     CREATE TABLE children (
@@ -28,20 +28,20 @@ FAMILIES = """
         WHEN (OLD.made < flake_horizon()) EXECUTE FUNCTION note_child()
 """
 BEGET = "WITH one AS (INSERT INTO parents VALUES ({0}) RETURNING id) SELECT FROM one; INSERT INTO children VALUES ({0}), ({0})"
-# Statements that have an action of a foreign key change a family.
+# Statements with an action of a foreign key change a family.
 ACTIONS = ["DELETE FROM parents WHERE id = {0}", "UPDATE parents SET id = -id WHERE id = {0}"]
-# How the table is written anew.
+# The ways to rewrite the table.
 REWRITES = [
     "ALTER TABLE {0} ALTER filler TYPE bigint", "ALTER TABLE {0} ALTER filler TYPE integer", "VACUUM FULL {0}",
     "CLUSTER {0} USING {0}_pkey", "REINDEX TABLE {0}",
 ]  # fmt: skip
-# The window that a statement looks at.
+# The window below the horizon that a statement reads.
 ABOVE, BELOW = "{min}(flake_horizon() - interval '2 s')", "{min}(flake_horizon())"
 WINDOW = f"id >= {ABOVE} AND id < {BELOW}"
-# Of a row, so that a window can be compared with another one.
+# The hash of a row, so that windows can be compared.
 HASH = "hashtextextended(id::text, 0)"
 FOUND = f"{ABOVE}::text, {BELOW}::text, count(*), COALESCE(bit_xor({HASH}), 0)"
-# Each says the window, how many rows there are in it, and their checksum.
+# Each returns the window, the number of rows in it, and their checksum.
 STATEMENTS = {
     "plain": f"SELECT {FOUND} FROM {{table}} WHERE {WINDOW}",
     "span": f"""SELECT {FOUND} FROM {{table}}
@@ -75,7 +75,7 @@ LEVELS = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "REPEATABLE REA
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """The functions of a table's IDs, and how an ID comes from text."""
+    """The functions of a table's IDs, and how to read an ID from text."""
 
     min: str
     during: str
@@ -110,7 +110,7 @@ def prepare(server):
 
 
 def record(server, stopped):
-    """Records what statements found, until the writers have stopped; continues when the server comes back."""
+    """Records the results of statements until the writers have stopped. Continues after the server was restarted."""
     records, family = [], random.randrange(1, 2**62)
     while not stopped.is_set():
         with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
@@ -126,7 +126,7 @@ def record_in_transaction(db, family):
     kind, acts = KINDS[table], random.random() < 0.5
     if acts:
         db.execute(BEGET.format(family))
-    # The lock comes before the snapshot, so that the table is not written anew between the two.
+    # The lock comes before the snapshot, so that the table is not rewritten between the two.
     db.execute(f"BEGIN ISOLATION LEVEL {level}; LOCK TABLE {table} IN ACCESS SHARE MODE; SELECT")
     time.sleep(random.choice([0, 0, random.random() * 0.1]))
     for number in range(random.randint(1, 3)):
@@ -140,7 +140,7 @@ def record_in_transaction(db, family):
 
 
 def write_anew(server, ends):
-    """Rewrites the tables, one after another, as long as it takes."""
+    """Rewrites the tables, one after another, until the end."""
     while not ends.wait(0.7):
         with contextlib.suppress(psycopg.OperationalError), server.connect() as db:
             db.execute("SET lock_timeout = '1s'")
@@ -148,7 +148,7 @@ def write_anew(server, ends):
 
 
 class Truth:
-    """The rows that a table has in the end."""
+    """The rows of a table at the end."""
 
     def __init__(self, server, table):
         rows = server.sql(f"SELECT id::text, {HASH} FROM {table}")

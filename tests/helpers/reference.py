@@ -1,4 +1,4 @@
-"""Pages of docs/reference with marks. Each mark says what follows it from the catalog; FLAKE_ACCEPT writes that."""
+"""Pages of docs/reference with marks. The text after a mark comes from the catalog; FLAKE_ACCEPT writes it."""
 
 import os
 import re
@@ -16,7 +16,7 @@ MEMBERS = """
     SELECT classid, objid FROM pg_depend
     WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
         AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
-# But for what operators, casts, aggregates and the type itself are made of.
+# Functions that implement operators, casts, aggregates or the type are left out.
 FUNCTIONS = f"""
     SELECT p.oid, p.* FROM pg_proc p WHERE prokind = 'f' AND ('pg_proc'::regclass::oid, p.oid) IN ({MEMBERS})
         AND NOT EXISTS (SELECT FROM pg_operator WHERE oprcode = p.oid)
@@ -27,7 +27,7 @@ FUNCTIONS = f"""
 
 
 class Catalog:
-    """Everything that the page can ask for, by the first word of a mark; the others are names."""
+    """Everything that a mark can ask for: the first word of a mark is a method, and the others are names."""
 
     def __init__(self, db, calls):
         self.db, self.errors = db, {}
@@ -35,7 +35,7 @@ class Catalog:
             self.note(call)
 
     def note(self, call):
-        """Notes the error that a function raises for a call that is wrong."""
+        """Returns the error of a wrong call of a function."""
         error = None
         try:
             self.db.execute(f"SELECT {call}")
@@ -100,7 +100,7 @@ class Catalog:
         ])  # fmt: skip
 
     def type(self):
-        """The objects of the type sno, but for its functions."""
+        """The objects of the type sno, without its functions."""
         return table(["object", "meaning"], sorted(self.rows(
             f"""SELECT replace(pg_describe_object(classid, objid, 0), 'function ', 'aggregate '), obj_description(objid, relname)
                 FROM ({MEMBERS}) m JOIN pg_class c ON c.oid = classid
@@ -120,7 +120,7 @@ def sentence(comment):
 
 
 def linked(text):
-    """A message, with its entry in the questions if it has one."""
+    """A message, with a link to its entry in the questions if it has one."""
     entry = error_texts.entry(text)
     return f"[{text}](../faq.md#{error_texts.anchor(entry)})" if entry else text
 
@@ -131,7 +131,7 @@ def table(heads, rows):
 
 
 def named():
-    """The functions that the pages have a place for, one after another."""
+    """The functions that the pages have a place for, in order."""
     marks = [mark for page in PAGES for mark in MARK.findall(page.read_text())]
     return [name for kind, names, *_ in marks if kind in ("functions", "list") for name in names.split()]
 

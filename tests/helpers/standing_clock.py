@@ -1,7 +1,7 @@
-"""Servers whose clocks stand still, so that nothing depends on how fast the machine is.
+"""Servers whose clocks stand still, so that nothing depends on the speed of the machine.
 
-All IDs of an instant lie in one tick. A server has few slots, and most of them are in use at once, so that two servers, or a
-server before and after a fault, make the same IDs unless something prevents it.
+All IDs of an instant lie in one tick. A server has few slots, and most of them are in use at once. So two servers, or a server
+before and after a fault, make the same IDs unless something prevents it.
 """
 
 import concurrent.futures
@@ -24,25 +24,25 @@ SETTINGS = [
 ]  # fmt: skip
 TABLE = f"CREATE TABLE kept ({', '.join(f'{kind} text DEFAULT {call}' for kind, call in KINDS.items())})"
 ROWS = "generate_series(1, 20)"
-# How long a session tries to make IDs that it may be refused, in seconds; it has LONG for those that it must be given. As the
-# clock stands, waiting longer changes nothing.
+# How many seconds a session tries to make IDs that may be refused. Because the clock stands, waiting longer would change
+# nothing. For IDs that it must get, it has LONG.
 PATIENCE = 0.3
-# The answer to a session that may not make IDs at an instant: an error, or nothing until it is cancelled.
+# The result for a session that may not make IDs at an instant: an error, or no answer until it is canceled.
 REFUSED = (psycopg.errors.ObjectNotInPrerequisiteState, psycopg.errors.QueryCanceled)
 
 
 def at(seconds):
-    """A clock that stands still so long after the start of 2030."""
+    """A clock that stands still, `seconds` after the start of 2030."""
     return (START + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def running(seconds):
-    """A clock that shows now what `at` shows, and runs."""
+    """A clock that shows the same now, and runs."""
     return f"{START.timestamp() + seconds - time.time():+f}"
 
 
 def let_run(server):
-    """Its clock runs from where it stands."""
+    """Lets the clock run from where it stands."""
     server.set_clock(running(server.value(f"SELECT extract(epoch FROM clock_timestamp() - timestamptz '{START}')::float")))
 
 
@@ -57,16 +57,16 @@ def server_at_0(servers, *settings, **options):
 
 @contextlib.contextmanager
 def sessions(server, **options):
-    """As many sessions as there are slots, or nearly; their processes have ended after the block."""
+    """Connects about as many sessions as there are slots. Their processes have ended after the block."""
     with contextlib.ExitStack() as opened:
         yield [opened.enter_context(server.session(**options)) for _ in range(SESSIONS)]
 
 
 @contextlib.contextmanager
 def cancelled(db, patience=PATIENCE):
-    """Cancels what has slept for longer, or has worked for longer, as a session does that waits for some microseconds of a clock
-    that stands; again and again, as it may not have begun the first time. The time for which a process waits for a processor,
-    on a busy machine, does not count."""
+    """Cancels statements of a session that has slept for `patience` seconds, or has used as much processor time, as a session
+    does that waits for microseconds of a clock that stands. It cancels repeatedly, because a statement may not have begun the
+    first time. On a busy machine, time without a processor does not count."""
     ended = threading.Event()
 
     def cancel():
@@ -89,7 +89,7 @@ def cancelled(db, patience=PATIENCE):
 
 
 def attempt(db, made, rows=ROWS, patience=PATIENCE):
-    """IDs of each kind; says which kinds it was not given."""
+    """Tries to make IDs of each kind. Returns the kinds that were refused."""
     refused = []
     for kind, call in made.kinds.items():
         with cancelled(db, patience):
@@ -103,24 +103,24 @@ def attempt(db, made, rows=ROWS, patience=PATIENCE):
 
 
 def attempts(server, made, rows=ROWS, patience=PATIENCE, **options):
-    """All sessions try to make IDs; says which kinds one of them was not given."""
+    """Tries to make IDs in all sessions. Returns the kinds that one of them was refused."""
     with sessions(server, **options) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
         refused = list(pool.map(lambda db: attempt(db, made, rows, patience), dbs))
     return {kind for kinds in refused for kind in kinds}
 
 
 def make(db, made, rows=ROWS):
-    """IDs of each kind."""
+    """Makes IDs of each kind."""
     assert attempt(db, made, rows, LONG) == []
 
 
 def make_in_all(server, made, **options):
-    """IDs of each kind, from all slots."""
+    """Makes IDs of each kind in all slots."""
     assert attempts(server, made, patience=LONG, **options) == set()
 
 
 def insert(server, made, **options):
-    """Rows with IDs of each kind, from all slots."""
+    """Inserts rows with IDs of each kind from all slots."""
     ids = ", ".join(f"{kind}::text" for kind in made.kinds)
     with sessions(server, **options) as dbs:
         for db in dbs:
@@ -129,7 +129,7 @@ def insert(server, made, **options):
 
 
 def open_ledger(server, made):
-    """IDs are asked for at the current time, whether they can be made or not."""
+    """Asks for IDs at the current time, whether they can be made or not."""
 
     def opened():
         attempts(server, made)
@@ -139,7 +139,7 @@ def open_ledger(server, made):
 
 
 def pass_through(server, made, *instants, rows=ROWS, **options):
-    """The clock comes to instants at which IDs may exist. Eight seconds after the last one all is over."""
+    """Sets the clock to instants at which IDs may exist. Eight seconds after the last one, nothing is refused any more."""
     for seconds in instants:
         server.set_clock(at(seconds))
         attempts(server, made, rows, **options)
@@ -153,8 +153,8 @@ def pass_through(server, made, *instants, rows=ROWS, **options):
 
 
 def goes_on(old, new, made, *instants):
-    """The new primary is asked for IDs, and waits for the old one, which still makes IDs at these instants. The wait lasts
-    two seconds by a clock that nobody sets, and its own clock runs meanwhile; says whether the machine was fast enough."""
+    """Asks the new primary for IDs. It waits for the old one, which still makes IDs at these instants. The wait lasts two
+    seconds by the steady clock, while the new primary's clock runs. Returns whether the machine was fast enough."""
     ids = ", ".join(f"{kind}::text" for kind in made.kinds)
     with sessions(old) as dbs, new.connect() as asking:
         let_run(new)
@@ -173,7 +173,7 @@ def goes_on(old, new, made, *instants):
 
 
 def restart_with_nothing_to_replay(primary, standby):
-    """A standby replays from the last checkpoint, and knows no commit before it."""
+    """Restarts a standby from a checkpoint after which it has no commit to replay."""
     standby.wait_for_replay(primary)
     primary.sql("CHECKPOINT")
     standby.wait_for_replay(primary)
@@ -189,7 +189,7 @@ def stop_replaying(standby):
 
 
 def fail_over(primary, standby):
-    """The standby has all that was committed, and is promoted."""
+    """Promotes the standby after it has replayed everything that was committed."""
     standby.wait_for_replay(primary)
     primary.stop("immediate")
     standby.promote()

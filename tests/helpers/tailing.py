@@ -1,4 +1,5 @@
-"""Writers that do all that transactions do with IDs, and tailers that read a table meanwhile: each row once, and in order?"""
+"""Writers that use IDs in every way that transactions can, and tailers that read the table in the meantime: each row once, and
+in order."""
 
 import contextlib
 import dataclasses
@@ -16,12 +17,12 @@ from clients import wait_for_server
 from conftest import bindir
 from waiting import Background, wait_until
 
-# How many rows a load has at least, on a machine however slow.
+# The number of rows that a load has at least, even on a slow machine.
 LEAST = 100
-# How many rows a burst has.
+# The number of rows in a burst.
 BURST = int(os.environ.get("FLAKE_TAILING_BURST", "5"))
 SLEEP = "pg_sleep(CASE WHEN random() < 0.6 THEN random() * 0.003 ELSE random() * 0.05 END)"
-# Two tables, each with its writers and its tailers: how an ID is made, its type, the smallest one now, and one below all.
+# Two tables, each with its writers and tailers: how an ID is made, its type, the smallest ID now, and one below all.
 TABLES = {
     "of_bigint": ("flake_next('twitter')", "bigint", "flake_min(flake_horizon())", 0),
     "of_sno": ("sno_next()", "sno", "sno_min(flake_horizon())", 16 * "2"),
@@ -34,7 +35,7 @@ SETUP = """
         RETURN {make};
     END $$
 """
-# The scripts that pgbench runs: how often, and what.
+# The scripts that pgbench runs, with their weights.
 SCRIPTS = {
     "plain": (40, """\\set n random(1, 5)
                      BEGIN\\;INSERT INTO {table} SELECT FROM generate_series(1, :n)\\;SELECT {sleep}\\;COMMIT;"""),
@@ -85,7 +86,7 @@ SCRIPTS = {
                                PREPARE TRANSACTION '{table} :n';
                                ROLLBACK PREPARED '{table} :n';"""),
 }  # fmt: skip
-# Long transactions in another database, which do not count.
+# Long transactions in another database, which must not hold horizons.
 ELSEWHERE = "BEGIN;\nSELECT flake_next('twitter');\nSELECT pg_sleep(1);\nCOMMIT;\n"
 
 
@@ -131,8 +132,8 @@ TAILERS = [
 ]  # fmt: skip
 
 
-# Messages that clients of pgbench may get: their session was terminated or their server restarted, the clock is behind, or
-# somebody else has ended what they had prepared.
+# Messages that clients of pgbench may get: their session was terminated, their server restarted, the clock is behind, or
+# another session has ended their prepared transaction.
 EXPECTED = re.compile(
     "terminating (connection|background worker)|server closed|shutting down|starting up|in recovery mode|not yet accepting"
     "|clock is behind|prepared transaction with identifier .* (does not exist|is busy)|after a crash|No such file"
@@ -141,7 +142,7 @@ EXPECTED = re.compile(
 
 
 def prepare(server):
-    """The tables, and another database."""
+    """Creates the tables, and another database."""
     for table, (make, kind, _, _) in TABLES.items():
         server.sql(SETUP.format(table=table, type=kind, make=make))
     recording.prepare(server)
@@ -151,8 +152,8 @@ def prepare(server):
 
 
 def tail(server, tailer, stopped):
-    """The rows in the order in which they were read, and how many were not above the last one. Reads on until all is below the
-    horizon after the writers have stopped; continues where it was when the server comes back."""
+    """Returns the rows in the order of reading, and how many were not above the row before. After the writers have stopped, it
+    reads until all rows are below the horizon. After a restart of the server, it continues where it was."""
     _, kind, low, last = TABLES[tailer.table]
     query = f"SELECT id FROM {tailer.table} WHERE id > %s::{kind} {'' if tailer.naive else f'AND id < {low}'} ORDER BY id"
     rest = f"SELECT EXISTS (SELECT FROM {tailer.table} WHERE id >= {low})"
@@ -162,7 +163,7 @@ def tail(server, tailer, stopped):
             while True:
                 ends = stopped.is_set() and (tailer.naive or db.execute(rest).fetchone() == (False,))
                 if tailer.repeatable:
-                    # The lock comes before the snapshot, as the table is written anew meanwhile.
+                    # The lock comes before the snapshot, because the table may be rewritten.
                     db.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE {tailer.table} IN ACCESS SHARE MODE; SELECT")
                     time.sleep(random.choice([0, 0, random.random() * 0.02]))
                 for _ in range(1 + tailer.repeatable):
@@ -187,7 +188,8 @@ def in_process(read, arguments, result):
 
 
 class Load(Background):
-    """Clients of pgbench that write until the end of a `with`, started anew every second, as some have been thrown out."""
+    """Clients of pgbench that write until the end of a `with`. They are restarted every second, because some lose their
+    connection."""
 
     def __init__(self, server):
         super().__init__()
@@ -220,7 +222,7 @@ class Load(Background):
             self.unexpected.update(line for line in told if not EXPECTED.search(line))
 
     def disturb(self):
-        """Terminates some sessions, and ends the prepared transactions that nobody else has ended for a while."""
+        """Terminates some sessions, and ends prepared transactions that no other session has ended."""
         with contextlib.suppress(psycopg.OperationalError), self.server.connect() as db:
             self.terminated += db.execute("""
                 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -234,7 +236,7 @@ class Load(Background):
                 db.execute(f"{random.choice(['COMMIT', 'ROLLBACK'])} PREPARED '{gid}'")
 
     def __exit__(self, *raised):
-        """Nothing is written when it returns."""
+        """After this returns, nothing is written any more."""
         super().__exit__(*raised)
         wait_for_server(self.server)
         left = "SELECT pid FROM pg_stat_activity WHERE application_name IN ('writer', 'victim')"
@@ -244,8 +246,8 @@ class Load(Background):
 
 
 def run(server, seconds, faults=(), tailers=TAILERS, recorders=RECORDERS, settle=lambda server: None):
-    """Loads the tables for so long, while the faults happen one after another; says what came of it. A fault may return the
-    server that is written from then on. `settle` waits for standbys of that. The tables are empty afterwards."""
+    """Loads the tables for some seconds while faults happen one after another. Returns the result. A fault may return another
+    server, which is written from then on. `settle` waits for its standbys. The tables are empty afterwards."""
     context = multiprocessing.get_context("fork")
     # Recorders write too, so they stop first.
     recorded, stopped = context.Event(), context.Event()

@@ -33,7 +33,7 @@ def wait_until_complete(server, table="outbox", horizon="flake_min(flake_horizon
 
 @contextlib.contextmanager
 def role(server, name="consumer"):
-    """A session of a role that has no privileges, and is gone after the block."""
+    """A session of a role without privileges, which is dropped at the end of the block."""
     server.sql(f"CREATE ROLE {name} LOGIN")
     try:
         with server.session(user=name) as db:
@@ -53,7 +53,7 @@ def refused(db, sqlstate, take=TAKE):
 
 
 class Waiting(threading.Thread):
-    """A session that executes something, and waits for a lock when this is made."""
+    """A session that executes a statement in a thread, and waits for a lock once this object exists."""
 
     def __init__(self, server, db, execute):
         super().__init__()

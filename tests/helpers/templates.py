@@ -4,13 +4,14 @@ import collections
 
 Template = collections.namedtuple("Template", "text kind states weight")
 
-# No layout has this name; an ID or a number, a text, an instant do not fit; a layout's IDs are not in the order of time.
+# Errors for an unknown layout, for an ID or number, a text or an instant out of range, and for a layout that is not in the
+# order of time.
 NAME, NUMBER, TEXT, TIME, UNORDERED = "22023", "22003", "22P02", "22008", "22023"
-# No ID is made: the layout or its share has none, its epoch has not come, or its last tick has ended.
+# Errors if no ID can be made: the layout or its share has none, the clock is before the epoch, or the last tick has ended.
 NOT_MADE = f"{NAME} 55000 {TIME} 2200H"
 NOT_MINE, LONG = "42501", "54000"
 
-# call | SQLSTATEs | weight, 10 if there is none: some take long
+# Columns: call | SQLSTATEs | weight, 10 by default. Slow calls have less.
 CALLS = [
     ("flake_timestamp({bigint}, {layout})", f"{NUMBER} {NAME}"),
     ("flake_decode({bigint}, {layout})", f"{NUMBER} {NAME}"),
@@ -79,7 +80,7 @@ CALLS = [
     ("flake_explain({sno})", ""),
 ]
 
-# Conditions that are true, or raise one of these.
+# Conditions that are true, or raise one of these errors.
 PROPERTIES = [
     ("flake_from_text(flake_to_text({bigint}, {known}), {known}) IS NOT NULL", f"{NUMBER} {TEXT}"),
     ("SELECT flake_from_text(flake_to_text(id, name), name) = id FROM (SELECT {bigint}, {known}) g(id, name)", NUMBER),
@@ -162,14 +163,14 @@ PROPERTIES = [
     ("(SELECT count(*) FROM flake_check()) >= 6", "", 0.05),
 ]  # fmt: skip
 
-# From 16 on, a text that is not a sno need not raise an error.
+# Since version 16, a text that is not a sno need not raise an error.
 SOFT = [
     ("SELECT pg_input_is_valid(t, 'sno') = (t ~ '^[2-9a-x]{16}$') FROM (SELECT {text}) g(t)", ""),
     ("""SELECT (sql_error_code IS NULL) = (t ~ '^[2-9a-x]{16}$') AND COALESCE(sql_error_code, '22P02') = '22P02'
                AND (sql_error_code IS NULL) = (detail IS NULL) FROM (SELECT {text}) g(t), pg_input_error_info(t, 'sno')""", ""),
 ]  # fmt: skip
 
-# A new layout reads and writes its IDs, and is undone.
+# Statements that create a layout, write and read its IDs, and drop it.
 STATEMENTS = [
     ("""PERFORM flake_create_layout('fuzz', {definition});
         PERFORM flake_to_text(id, 'fuzz'), flake_explain(id, 'fuzz')
@@ -181,7 +182,7 @@ STATEMENTS = [
         FROM (SELECT {text}) g(name)""", NAME, 0.5),
 ]  # fmt: skip
 
-# PostgreSQL alone can call these.
+# Functions that only PostgreSQL can call.
 UNCALLED = {
     "sno_recv", "sno_sortsupport", "sno_typanalyze", "flake_during_support", "sno_during_support",
 }  # fmt: skip

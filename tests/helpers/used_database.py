@@ -1,4 +1,4 @@
-"""A database that was used: what depends on the extension there, what it contains, and which objects the extension has."""
+"""A used database: objects that depend on the extension, their contents, and the objects of the extension."""
 
 from test_lifecycle import SCHEMA
 
@@ -34,13 +34,13 @@ MEMBERS = """
 
 
 def members(db):
-    """The objects of the extension, by their description: which object each is, and its file."""
+    """The objects of the extension, by description, with their OIDs and files."""
     return {name: (oid, file) for name, oid, file in db.execute(MEMBERS).fetchall()}
 
 
 def replaced(before, after):
-    """The objects that were made anew. flake_mark has the marks of all nodes in its file, which a server that has not looked at
-    them yet loses with it."""
+    """The objects that were replaced. If flake_mark is replaced, a server that has not read the marks of all nodes in its file
+    loses them."""
     return [
         f"{name}: {'its file was replaced' if oid == after[name][0] else 'it was dropped and created again'}"
         for name, (oid, file) in before.items() if name in after and after[name] != (oid, file)

@@ -1,4 +1,4 @@
-"""Waiting for a state, however long a machine takes to come to it, and acting when another session is in one."""
+"""Waits for a state, however long the machine takes, and acts while another session is in that state."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import re
 import threading
 import time
 
-# How long a state is waited for, in seconds.
+# How many seconds to wait for a state.
 LONG = 60
 
 
@@ -20,7 +20,7 @@ def wait_until(condition, limit=LONG):
 
 
 class Background:
-    """Threads that run until the end of a `with`, which raises what one of them has raised."""
+    """Threads that run until the end of a `with`, which raises the exception of any of them."""
 
     def __init__(self, *runs):
         self.ends, self.failures, self.threads = threading.Event(), [], []
@@ -50,7 +50,7 @@ class Background:
 
 
 def is_busy(server, db, wait_event_type="%"):
-    """Whether a session executes a statement, and waits for an event of such a type if it is given."""
+    """Returns whether a session is executing a statement, and waiting for an event of the given type."""
     look = """SELECT FROM pg_stat_activity WHERE pid = %s AND state = 'active' AND COALESCE(wait_event_type, '') LIKE %s"""
     return bool(server.sql(look, db.info.backend_pid, wait_event_type))
 
@@ -61,23 +61,23 @@ def process_of(db):
 
 
 def processor_seconds(db):
-    """The processor time of a session so far, which does not depend on what else the machine does."""
+    """The processor time of a session so far, which does not depend on other load."""
     fields = process_of(db)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def sleeps(db):
-    """Whether a session's process waits for something other than a processor."""
+    """Returns whether a session's process is waiting for something other than a processor."""
     return process_of(db)[0] == "S"
 
 
 def waits_for_the_clock(server, db):
-    """In a tick that lasts longer than some milliseconds; see below for others."""
+    """Returns whether a session waits in a tick of more than a few milliseconds. For shorter ticks, see below."""
     return is_busy(server, db, "Extension")
 
 
 def waits_in_ticks(server, db):
-    """It sleeps for many short ticks, more often than it would to send rows."""
+    """Returns whether a session waits in many short ticks: it sleeps more often than it would to send rows."""
     status = pathlib.Path(f"/proc/{db.info.backend_pid}/status")
 
     def naps():
@@ -90,7 +90,7 @@ def waits_in_ticks(server, db):
 
 @contextlib.contextmanager
 def cancelled_once(condition, server, db):
-    """Cancels the statement that is executed in the `with` once the condition holds for its session."""
+    """Cancels the statement that the `with` executes, as soon as the condition holds for its session."""
 
     def cancel():
         try:

@@ -1,4 +1,5 @@
-"""A library that replaces the one of a running server: sessions keep the one that they have loaded, new ones load the new one."""
+"""A library that replaces the library of a running server. Sessions keep the library that they have loaded, and new ones load
+the new one."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ ADMONITION = "this session makes IDs without the ledger: another version of the 
 
 
 def replace(server, name):
-    """As packages do: by a file of the same name."""
+    """Replaces the library as packages do, by a file of the same name."""
     if not (server.dir / "stage").exists():
         pytest.skip("this PostgreSQL does not find extensions that are not installed, as Debian's and 18 do")
     installed, = (server.dir / "stage").rglob("flake.so")
@@ -27,14 +28,15 @@ def replace(server, name):
 
 
 def has_the_old_one(db):
-    """Whether the file that the session has loaded is no longer there."""
+    """Returns whether the file that the session has loaded does not exist any more."""
     maps = pathlib.Path(f"/proc/{db.info.backend_pid}/maps").read_text()
     assert "/flake.so" in maps
     return "/flake.so (deleted)" in maps
 
 
 def make_later(server, dbs, made, seconds):
-    """Sessions without the ledger begin above the current instant, so there are no IDs yet."""
+    """Starts a server on which a later library is used. Sessions without the ledger begin above the current instant, so there
+    are no IDs yet."""
     assert [attempt(db, made) for db in dbs] == [list(KINDS)] * len(dbs)
     server.set_clock(at(seconds))
     for db in dbs:
@@ -42,7 +44,7 @@ def make_later(server, dbs, made, seconds):
 
 
 def test_sessions_with_another_control_block_make_no_id_twice(own_servers):
-    """Sessions of both make IDs at the same instants, and come to each other's slots."""
+    """Sessions of both libraries make IDs at the same instants, and get each other's slots."""
     server, made = server_at_0(own_servers), Made()
     make_in_all(server, made)
     with sessions(server) as dbs:
@@ -70,7 +72,7 @@ def test_sessions_with_another_control_block_make_no_id_twice(own_servers):
 
 
 def test_sessions_with_another_rule_for_shares_are_refused_until_the_restart(own_servers):
-    """It is refused until the restart, and the others keep working."""
+    """Sessions of the new library are refused until the restart, and the others keep working."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as old:
         make(old, made)
@@ -87,7 +89,7 @@ def test_sessions_with_another_rule_for_shares_are_refused_until_the_restart(own
 
 
 def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers):
-    """A custom one that was made before keeps its meaning, and an upgrade warns of it."""
+    """A custom layout that was made before keeps its meaning, and an upgrade warns of it."""
     server = own_servers()
     replace(server, "later_layouts")
     with server.connect() as db, server.connect() as other:

@@ -1,4 +1,4 @@
-"""Moments that are too short to be met by chance: sessions wait at named points of a library that was built for it."""
+"""Moments that are too short to be met by chance: sessions of a library that was built for it wait at named points."""
 
 import concurrent.futures
 import contextlib
@@ -12,7 +12,7 @@ from waiting import wait_until
 
 @contextlib.contextmanager
 def stalls(server, point):
-    """Sessions that come to this point wait there until the end of the block; it gives a function that waits for the first."""
+    """Makes sessions wait at a point until the end of the block. Yields a function that waits for the first of them."""
     file = server.dir / "data" / f"flake.stall.{point.replace(' ', '_')}"
     server.write(file.name, "")
     try:
@@ -22,7 +22,7 @@ def stalls(server, point):
 
 
 def test_no_exit_note_is_written_once_another_session_has_come(own_servers):
-    """It has counted itself out, and others make IDs; a note would give their time back after a crash."""
+    """The last session has left the count, and others make IDs. A note would give their time back after a crash."""
     server, made = server_at_0(own_servers), Made()
     replace(server, "stalls")
     with contextlib.ExitStack() as opened:
@@ -43,13 +43,13 @@ def test_no_exit_note_is_written_once_another_session_has_come(own_servers):
 
 
 def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):
-    """It is among the prepared ones before it leaves its slot, so it is seen in one of both."""
+    """A transaction is among the prepared ones before it leaves its slot, so it is seen in one place or in both."""
     server = own_servers("max_prepared_transactions=10")
     server.sql(OUTBOX)
     replace(server, "stalls")
     with server.connect() as writer, server.connect() as tailer, concurrent.futures.ThreadPoolExecutor(1) as pool:
         horizon(tailer)
-        # Something has been prepared before.
+        # Another transaction was prepared before.
         writer.execute("BEGIN")
         insert(writer)
         writer.execute("PREPARE TRANSACTION 'earlier'")
@@ -66,7 +66,7 @@ def test_a_transaction_that_is_being_prepared_holds_a_horizon(own_servers):
 
 
 def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers):
-    """The second one waits until the first one has learned of transactions that were prepared before the start."""
+    """The second session waits until the first one has learned of transactions that were prepared before the start."""
     server = own_servers("max_prepared_transactions=4")
     server.sql(OUTBOX)
     with server.connect() as db:
@@ -83,7 +83,7 @@ def test_the_second_session_to_ask_waits_until_the_first_has_learned(own_servers
             asked = [pool.submit(horizon, first)]
             has_come()
             asked.append(pool.submit(horizon, second))
-            # The second one comes to the same point and waits there, or it answers too early.
+            # The second session reaches the same point and waits there, or it has answered too early.
             with contextlib.suppress(concurrent.futures.TimeoutError):
                 asked[1].result(0.5)
         assert [answer.result() <= id for answer in asked] == [True, True]

@@ -1,4 +1,4 @@
-"""A database that is upgraded where sessions still have the library of before."""
+"""A database that is upgraded while sessions still have the earlier library."""
 
 import psycopg
 import pytest

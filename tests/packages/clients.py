@@ -1,4 +1,4 @@
-"""Clients that use a cluster while its packages are upgraded, and what they may see of that."""
+"""Clients that use a cluster while its packages are upgraded, and the errors that they may get."""
 
 import collections
 import contextlib
@@ -17,7 +17,7 @@ OTHER_LIBRARY = re.compile(r"another version of the flake library is in use\nDET
 RESTART = re.compile(
     r"([a-z ]+ failed: )?(terminating connection due to administrator command|server closed the connection unexpectedly)"
 )
-# Of each server that libpq tries.
+# The prefixes that libpq adds for each server that it tries.
 REASONS = re.compile(
     r"No such file or directory|Connection refused|server closed the connection unexpectedly|session is read-only|"
     r"server is not in hot standby mode|"
@@ -35,12 +35,12 @@ def is_of_other_library(text):
 
 
 def returns(client):
-    """Half of the clients keep their session, the others begin one for each statement."""
+    """Half of the clients keep their session, and the others begin one for each statement."""
     return client % 2 == 1
 
 
 class Readers(Background):
-    """They read a database by the time in its IDs."""
+    """Clients that read a database by the time in its IDs."""
 
     def __init__(self, database, query, count=2):
         super().__init__()
@@ -81,7 +81,7 @@ class Everybody:
         self.readers = readers
         self.writers = {database: Writers(*[[database]] * 4, returns=returns) for database in databases}
         self.phases = []
-        # How many errors of each were looked at.
+        # How many errors of each client have been checked.
         self.seen = [0] * len(self.all())
 
     def __enter__(self):
@@ -98,7 +98,7 @@ class Everybody:
         return [*self.writers.values(), self.readers]
 
     def go_on(self, but=lambda client: False):
-        """Until each has used the cluster again, but those that are left out."""
+        """Waits until each client, except for the given ones, has used the cluster again."""
         for database, writers in self.writers.items():
             writers.wait_for_all(database, 10, but)
         self.readers.wait_for_all()
@@ -108,7 +108,7 @@ class Everybody:
 
     @contextlib.contextmanager
     def phase(self, name, *documented, of=lambda client: True):
-        """In which only these errors are seen, by these clients, since the one before."""
+        """Checks the errors since the last phase: only these clients may have got these errors."""
         phase = Phase(name, time.monotonic())
         yield phase
         phase.ended = time.monotonic()
@@ -124,7 +124,7 @@ class Everybody:
         return [batch for writers in self.writers.values() for batch in writers.batches.values()]
 
     def assert_above(self, phase):
-        """IDs of after a phase are above all of before, in each database."""
+        """Checks that IDs made after a phase are above all earlier ones, in each database."""
         for kind, writers in itertools.product(["ids", "snos"], self.writers.values()):
             batches = list(writers.batches.values())
             before = [id for batch in batches if batch.ended < phase.began for id in getattr(batch, kind)]
@@ -132,13 +132,13 @@ class Everybody:
             assert before and after and max(before) < min(after), f"{kind} after: {phase.name}"
 
     def assert_unique(self):
-        """Also across databases."""
+        """Checks that no ID was made twice, across all databases."""
         for kind in ["ids", "snos"]:
             made = [id for batch in self.batches() for id in getattr(batch, kind)]
             assert len(made) == len(set(made)), f"{len(made) - len(set(made))} {kind} twice"
 
     def pause(self, phase):
-        """How long nobody could write, in seconds."""
+        """Returns for how many seconds no client could write."""
         ends = sorted(batch.ended for batch in self.batches() if phase.began < batch.ended < phase.ended)
         moments = [phase.began, *ends, phase.ended]
         return max(later - earlier for earlier, later in itertools.pairwise(moments))

@@ -1,4 +1,4 @@
-"""The servers on machines of scripts/machine: a primary and its standby, which have one /tmp, with their sockets."""
+"""The servers on machines of scripts/machine: a primary and its standby. They share /tmp, which contains their sockets."""
 
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ class Machine:
         access.write_text("local all,replication all trust\n")
 
     def _machine(self, command, *arguments):
-        """Returns its output; an error says what it was."""
+        """Runs a command and returns its output; an error includes the output."""
         done = subprocess.run(
             [ROOT / "scripts/machine", command, self.directory, *arguments],
             check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -42,7 +42,7 @@ class Machine:
         self._machine("apt", *arguments)
 
     def upgrade(self, package):
-        """To a Debian package, as people do that."""
+        """Upgrades to a Debian package as a user would."""
         shutil.copy(package, self.sockets)
         self.apt("install", f"/tmp/{package.name}")
 
@@ -50,7 +50,7 @@ class Machine:
         self.run("pg_ctlcluster", self.major, "main", action)
 
     def copy(self, primary):
-        """Becomes a standby of the primary, from a base backup."""
+        """Makes the server a standby of the primary, from a base backup."""
         self.run("rm", "-r", self.data)
         self.as_postgres("pg_basebackup", "-c", "fast", "-D", self.data, "-d", primary.conninfo)
         self.follow(primary)
@@ -66,7 +66,7 @@ class Machine:
 
 
 class Database:
-    """A database of these machines, as clients name it: where it can be written to, a standby, or any."""
+    """A database of these machines as clients name it: on the server that accepts writes, on a standby, or on any."""
 
     def __init__(self, name, *machines, attributes="read-write"):
         self.name, self.machines, self.attributes = name, machines, attributes

@@ -1,8 +1,9 @@
-"""An upgrade as operators live through it, by the steps of docs/how-to/install.md: a primary and its standby get the package of a
-made-up next version in place of this version's, and then one that needs a restart, while clients write and read. In the
-end the package is removed and purged.
+"""An upgrade as operators experience it, by the steps of docs/how-to/install.md. A primary and its standby get the package of a
+made-up next version, and then of one that needs a restart, while clients write and read. In the end the package is removed and
+purged.
 
-scripts/package-test makes the machines and the packages."""
+scripts/package-test makes the machines and the packages.
+"""
 
 import os
 import pathlib
@@ -17,10 +18,10 @@ from writers import orders
 
 MAJOR = os.environ["FLAKE_MACHINE_MAJOR"]
 MACHINES = os.environ["FLAKE_MACHINES"].split()
-# The library of the last one cannot work beside the others.
+# The last version's library cannot run beside the other ones.
 THIS, NEXT, LAST = map(pathlib.Path, os.environ["FLAKE_UPGRADE_PACKAGES"].split())
 PACKAGE = THIS.name.split("_")[0]
-# The layout of each database's table. Where no restart is needed, the extension of the first is updated at once.
+# The layout of each database's table. If no restart is needed, the extension of the first database is updated at once.
 LAYOUTS = {"early": "twitter", "late": "si"}
 READ = """
     SELECT count(*), max(flake_timestamp(id)) FROM orders WHERE flake_timestamp(id) >= now() - interval '10 s'
@@ -50,7 +51,7 @@ class Cluster:
         self.standby.copy(self.primary)
 
     def update(self, database):
-        """Returns what it warns of."""
+        """Updates the extension, and returns the warnings."""
         with database.connect() as db:
             warned = []
             db.add_notice_handler(lambda notice: warned.append(notice.message_primary))
@@ -62,7 +63,7 @@ class Cluster:
         wait_until(lambda: self.standby.sql("postgres", f"SELECT pg_last_wal_replay_lsn() >= '{last}'") == [(True,)])
 
     def assert_well(self, installed):
-        """As far as flake_check sees, and the databases have the objects of this version."""
+        """Checks that flake_check finds nothing, and that the databases have the objects of this version."""
         self.wait_for_replay()
         for machine in self.machines:
             for name in LAYOUTS:
@@ -71,7 +72,7 @@ class Cluster:
                 assert found == [(installed,)]
 
     def switch_over(self):
-        """The standby has all that the primary has written when that has stopped."""
+        """Promotes the standby after it has replayed everything that the stopped primary has written."""
         self.primary.ctl("stop")
         self.standby.ctl("promote")
         self.primary, self.standby = self.standby, self.primary
@@ -134,7 +135,7 @@ def test_packages_are_upgraded_without_a_lost_or_repeated_id():
 
 
 def leave(cluster):
-    """As docs/how-to/leave.md says."""
+    """Removes the extension as docs/how-to/leave.md says."""
     for name in LAYOUTS:
         cluster.primary.sql(name, """
             ALTER TABLE orders ALTER id DROP DEFAULT, ALTER sno DROP DEFAULT, ALTER sno TYPE text COLLATE "C" USING sno::text;

@@ -11,12 +11,12 @@ RESTS_ON = re.compile(r'rests on "([^"]+)"')
 
 
 def plain(text):
-    """Without links and line ends."""
+    """Returns the text without links and line breaks."""
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("**", "").replace("* ", "").split())
 
 
 def of_simulator():
-    """The functions outside of `impl` that say yes or no, each with the comment before it."""
+    """The functions outside of `impl` that return a bool, each with the comment before it."""
     text = (ROOT / "src/core/tests/simulator/exemptions.rs").read_text()
     functions = re.findall(r"^((?:///.*\n)*)(?:pub )?(?:const )?fn (\w+)\([^{]*-> bool \{", text, re.M)
     return {name: comment.replace("///", "") for comment, name in functions}

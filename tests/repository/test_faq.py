@@ -6,7 +6,7 @@ import pytest
 
 import error_texts
 
-# Not the extension's own texts, but met because of it.
+# Messages of PostgreSQL that users meet because of the extension.
 OF_POSTGRESQL = [
     "cannot execute flake_next() during recovery",
     "function flake_decode(unknown) is not unique",
@@ -16,7 +16,7 @@ OF_POSTGRESQL = [
     'could not find function "…" in file "…"',
     'could not access file "flake": No such file or directory',
 ]
-# Texts of errors that say all, with their DETAIL and HINT.
+# Messages that need no entry, because their DETAIL and HINT say everything.
 SELF_EXPLAINING = {
     "an argument, and DETAIL has its range or an example": [
         "count must not be negative", "number of rows must be positive", 'argument "…" must not be null',
@@ -46,7 +46,7 @@ def test_each_error_has_an_entry(message):
 
 
 def test_each_entry_is_of_an_error():
-    """Up to the questions; a text that has changed is not looked for any more."""
+    """Each entry above the questions has the text of an error. A text that has changed would not be found any more."""
     patterns = [error_texts.pattern(message, "[A-Z]*") for message in [*error_texts.messages(), *OF_POSTGRESQL]]
     texts = [text for text in error_texts.entries() if not text.endswith("?")]
     assert [text for text in texts if not any(re.fullmatch(pattern, text) for pattern in patterns)] == []
@@ -54,7 +54,7 @@ def test_each_entry_is_of_an_error():
 
 
 def test_all_messages_are_read():
-    """From every enumeration that src/error passes on."""
+    """The messages of every enumeration that src/error includes are read."""
     variants = (error_texts.ROOT / "src/error/define.rs").read_text()
     assert variants.count("#[error(transparent)]") == len(error_texts.ENUMERATIONS) - 2
     assert len(error_texts.messages()) > 60

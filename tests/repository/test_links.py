@@ -1,4 +1,4 @@
-"""Links of the pages lead somewhere in the repository, on a web page that is made of docs/ and examples/, and in packages."""
+"""Links of the pages lead somewhere: in the repository, on a web page that is made of docs/ and examples/, and in packages."""
 
 import os
 import re
@@ -16,7 +16,7 @@ INDEX = ROOT / "docs/index.md"
 
 
 def links(page):
-    """The links that are relative, but not from code."""
+    """Returns the relative links that are not in code."""
     return [target for target in LINK.findall(FENCED.sub("", page.read_text())) if not re.match(r"\w+:", target)]
 
 
@@ -25,12 +25,12 @@ def headings(page):
 
 
 def anchor(heading):
-    """As GitHub makes it."""
+    """Returns the anchor that GitHub makes."""
     return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
 
 
 def broken(page, root):
-    """The links of a page that lead nowhere below a directory."""
+    """Returns the links of a page that lead nowhere below a directory."""
     for target in links(page):
         path, fragment = urldefrag(target)
         file = (page.parent / path).resolve() if path else page
@@ -45,7 +45,7 @@ def test_links_lead_somewhere_in_the_repository(page):
 
 
 def test_links_lead_somewhere_on_a_web_page():
-    """Each page is a document of HTML, beside the other files; the address of one is the base of its links."""
+    """Each page becomes an HTML document beside the other files. Links are relative to its address."""
     pages = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
     files = {f"/{named(file)}" for top in ("docs", "examples") for file in (ROOT / top).rglob("*") if file.is_file()}
     site = {re.sub(r"\.md$", ".html", file) for file in files}
@@ -58,7 +58,7 @@ def test_links_lead_somewhere_on_a_web_page():
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_anchors_are_the_same_everywhere(page):
-    """Other makers of HTML take several hyphens together, and number what comes twice in ways of their own."""
+    """Other makers of HTML merge several hyphens, and number repeated anchors in their own ways."""
     anchors = [anchor(heading) for heading in headings(page)]
     assert len(set(anchors)) == len(anchors)
     assert [name for name in anchors if "--" in name] == []
@@ -78,7 +78,7 @@ def test_the_index_leads_to_every_page():
 
 
 def test_llms_txt_lists_every_page():
-    """The index by the convention of llmstxt.org: a title, a quotation, sections of links with notes; FLAKE_ACCEPT writes it."""
+    """The index follows llmstxt.org: a title, a quotation, and sections of links with notes. FLAKE_ACCEPT writes it."""
     index, file = INDEX.read_text(), ROOT / "llms.txt"
     title, quotation, *sections = re.split(r"\n\n(?=> |## )", index.strip())
     assert title.startswith("# ") and quotation.startswith("> ")

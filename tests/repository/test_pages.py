@@ -1,4 +1,4 @@
-"""Everything that pages and tables name is there, such as targets of make and files; sentences name their subjects."""
+"""Everything that pages and tables name exists, such as make targets and files."""
 
 import re
 import subprocess
@@ -49,13 +49,13 @@ def test_files_that_are_named_exist(page):
 
 
 def is_part(code, file):
-    """Whether the lines are there, with another indentation too."""
+    """Returns whether a page has these lines, with any indentation."""
     lines, count = file.read_text().splitlines(), len(code.splitlines())
     return any(textwrap.dedent("\n".join(lines[n : n + count])) == code.rstrip("\n") for n in range(len(lines)))
 
 
 def test_code_of_clients_is_from_the_examples():
-    """And each program of theirs is named."""
+    """Each program of the examples is named too."""
     pages = [ROOT / "docs/how-to" / name for name in ("clients.md", "json.md", "applications.md")]
     linked = {page: [(page.parent / path).resolve() for path in LINKED.findall(page.read_text())] for page in pages}
     for page in pages:

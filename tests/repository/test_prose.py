@@ -1,4 +1,4 @@
-"""The check of prose reads what it should, and each of its habits is found."""
+"""The check of prose reads the right files, and finds each of its habits."""
 
 import sys
 import tomllib

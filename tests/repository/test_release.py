@@ -1,4 +1,4 @@
-"""How scripts/release makes versions permanent, and what a build installs of them, in copies of the repository."""
+"""scripts/release makes versions permanent, in copies of the repository, and a build installs the right scripts."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ NEXT = "99.0.0"
 
 
 class Copy:
-    """The files of the repository that the scripts need, as before the first release."""
+    """A copy of the files that the scripts need, in the state before the first release."""
 
     def __init__(self, path):
         self.path, self.sql = path, path / "sql"
@@ -26,7 +26,7 @@ class Copy:
             shutil.copy(ROOT / name, path)
 
     def open_next(self):
-        """The next version, with an upgrade to it."""
+        """Opens the next version, with an upgrade to it."""
         cargo = self.path / "Cargo.toml"
         cargo.write_text(cargo.read_text().replace(f'\nversion = "{VERSION}"', f'\nversion = "{NEXT}"'))
         self.write(f"sql/flake--{VERSION}--{NEXT}.sql", "SELECT 'the upgrade';\n")
@@ -36,7 +36,7 @@ class Copy:
         (self.path / name).write_text(text)
 
     def frozen(self):
-        """The names of the scripts whose checksums are right."""
+        """Returns the names of the scripts with right checksums."""
         assert self.release("check").returncode == 0
         sums = self.sql / "SHA256SUMS"
         return {line.split()[1] for line in sums.read_text().splitlines()} if sums.exists() else set()
@@ -52,8 +52,7 @@ def copy(tmp_path):
 
 
 def test_a_built_script_takes_precedence_over_a_frozen_one(copy):
-    """Where the objects of a version have changed since it was frozen, tests run on those that it has now. The compiler is one
-    that compiles nothing."""
+    """If the objects of a version have changed since it was frozen, tests use the new ones. The compiler here does nothing."""
     copy.release("cut")
     copy.open_next()
     copy.write(f"sql/flake--{NEXT}.sql", "SELECT 'as it was';\n")
@@ -70,7 +69,7 @@ def test_a_built_script_takes_precedence_over_a_frozen_one(copy):
 
 
 def test_the_first_release_is_cut(copy):
-    """Nothing upgrades to it."""
+    """The first release has no upgrade to it."""
     assert copy.frozen() == set()
     assert copy.release("cut").returncode == 0
     assert copy.frozen() == {f"flake--{VERSION}.sql"} == {path.name for path in copy.sql.glob("flake--*.sql")}
@@ -78,7 +77,7 @@ def test_the_first_release_is_cut(copy):
 
 
 def test_the_next_release_is_cut(copy):
-    """Its install script, and the script that upgrades to it, stay from then on."""
+    """The install script and the upgrade script of the next release are permanent from then on."""
     copy.release("cut")
     copy.open_next()
     assert copy.release("cut").returncode == 0
@@ -101,7 +100,7 @@ def test_a_release_that_nothing_upgrades_to_is_refused(copy):
 
 @pytest.fixture
 def gpg(monkeypatch):
-    """gpg with a new key, in a directory of its own: the path of its agent's socket is short."""
+    """Runs gpg with a new key, in a directory of its own. Its path is short because the agent's socket is in it."""
     with tempfile.TemporaryDirectory(prefix="gpg-", dir="/tmp") as home:
         monkeypatch.setenv("GNUPGHOME", home)
 
@@ -116,7 +115,7 @@ def gpg(monkeypatch):
 
 @pytest.mark.skipif(not shutil.which("gpg"), reason="gpg, which signs releases, is not installed")
 def test_packages_are_signed(copy, tmp_path, gpg):
-    """The signature covers their checksums, and packages with other bytes are refused."""
+    """The signature covers the packages' checksums, and packages with other bytes are refused."""
     (tmp_path / "dist").mkdir()
     packages = [tmp_path / "dist" / name for name in ["flake.deb", "flake.tar.gz"]]
     for package in packages:
@@ -134,7 +133,7 @@ def test_packages_are_signed(copy, tmp_path, gpg):
 
 @pytest.mark.skipif(not shutil.which("gpg"), reason="gpg, which signs releases, is not installed")
 def test_the_tag_is_signed(tmp_path, gpg):
-    """As RELEASE.md says."""
+    """RELEASE.md says how."""
     command = re.search(r"`(git tag -s v[^`]*)`", (ROOT / "RELEASE.md").read_text())[1]
     identity = ["-c", "user.name=A maintainer", "-c", "user.email=maintainer@flake.invalid"]
 

@@ -1,4 +1,4 @@
-"""The rooms of src/ and of its core: imports go down one list, and no file imports, by way of others, itself."""
+"""The rooms of src/ and of the core: imports go down one list, and no file imports itself through others."""
 
 import re
 
@@ -7,12 +7,12 @@ import pytest
 from conftest import ROOT
 
 SRC = ROOT / "src"
-# A room may import those behind it.
+# A room may import the rooms after it.
 ROOMS = {
     SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
     SRC / "core": ["lib", "seal", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
 }
-# Crates of their own, and programs of a crate.
+# Separate crates, and programs of a crate.
 OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "fuzz"}}
 
 
@@ -34,21 +34,21 @@ def paths(tree, prefix=()):
 
 
 class Crate:
-    """The files of a crate by their module, and which of them each imports from."""
+    """The files of a crate by module, and the files that each imports from."""
 
     def __init__(self, root):
         self.root = root
         sources = {path.relative_to(root): path.read_text() for path in root.rglob("*.rs")}
         inside = {path: text for path, text in sources.items() if path.parts[0] not in OTHERS[root]}
         self.files = {module(path): re.sub(r"//.*", "", text) for path, text in inside.items()}
-        # The names that lib.rs passes on, by the files that they come from.
+        # The names that lib.rs re-exports, by the file that they come from.
         passed = re.findall(r"^pub use ([^;]*);", self.files["lib",], flags=re.M)
         self.names = {path[-1]: path[:-1] for tree in passed for path in paths(" ".join(tree.split()))}
         self.arrows = {(name, path) for name in self.files for path in self.imports(name)}
 
     def imports(self, name):
-        """The files that a file imports from, also by paths in its expressions and macros. A file does not import its own
-        children's names for itself when it only passes them on."""
+        """Returns the files that a file imports from, also by paths in its expressions and macros. Names of its own children
+        that it only re-exports do not count."""
         source = re.sub(r"^pub(\(crate\))? use .*?;", "", self.files[name], flags=re.M | re.S)
         found = [path for tree in re.findall(r"^\s*use ([^;]*);", source, flags=re.M) for path in paths(" ".join(tree.split()))]
         found += [tuple(path.split("::")) for path in re.findall(r"\b((?:crate|super|self)(?:::\w+)+)", source)]
@@ -85,7 +85,7 @@ def test_imports_go_down_the_list(crate):
 
 def test_no_files_import_each_other_in_a_circle(crate):
     remaining = set(crate.arrows)
-    # Arrows to files that import nothing any more, or from files that nothing imports, belong to no circle.
+    # An import of a file that imports nothing, or by a file that nothing imports, is not part of a circle.
     while kept := {a for a in remaining if a[1] in {name for name, _ in remaining} and a[0] in {name for _, name in remaining}}:
         if kept == remaining:
             break

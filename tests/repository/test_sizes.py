@@ -1,4 +1,4 @@
-"""Files and functions that can be read at once: at most 400 and 80 lines."""
+"""Files and functions are short enough to be read at once: at most 400 and 80 lines."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ FILES = [
     path for folder in ("src", "tests", "bench") for end in ("rs", "py") for path in sorted((ROOT / folder).rglob(f"*.{end}"))
     if "target" not in path.parts
 ]  # fmt: skip
-# Functions as rustfmt lays them out, whose last line has the indentation of the first.
+# Functions in rustfmt's layout: the last line has the indentation of the first one.
 RUST = re.compile(r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|extern \S+) )*fn (\w+)[^;]*?\{\n.*?^\1\}", re.M | re.S)
 
 

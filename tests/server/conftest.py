@@ -1,4 +1,4 @@
-"""Throwaway servers for tests. scripts/cluster makes and removes them; here they get a face in Python."""
+"""Throwaway servers for tests. scripts/cluster makes and removes them, and this file makes them usable from Python."""
 
 import contextlib
 import copy
@@ -19,7 +19,7 @@ import clock_lock
 from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The layouts that tests of load make IDs of, and those that are left out because their IDs are made like another layout's.
+# The layouts that load tests use. A layout is left out if its IDs are made like another layout's.
 LAYOUTS = ["twitter", "snowflake", "si", "si_single", "uniqueid", "base64id", "discord", "mastodon", "sonyflake", "tsid"]
 LIKE = {"instagram": "si", "sonyflake_v2": "sonyflake", "leaf": "twitter", "seata": "uniqueid", "influxdb": "twitter"}
 # How long load tests load.
@@ -27,21 +27,21 @@ SECONDS = int(os.environ.get("FLAKE_TEST_SECONDS", "2"))
 # How much memory must be free for servers to be made there, in bytes.
 ENOUGH = 8 << 30
 
-# The startup process has replayed all that has come.
+# The startup process has replayed everything that it has received.
 STARTUP_WAITS = "SELECT FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event = 'RecoveryWalStream'"
 
 
 def directory():
-    """Where servers are made: in memory, where there is enough, as each of them begins as a copy of some 40 MB."""
+    """Returns where servers are made: in memory if enough is free, because each of them starts as a copy of about 40 MB."""
     memory = pathlib.Path("/dev/shm")
     is_enough = memory.is_mount() and min(shutil.disk_usage(memory).free, available_memory()) > ENOUGH
-    # Libraries are loaded from there.
+    # Servers load libraries from there.
     is_usable = is_enough and not os.statvfs(memory).f_flag & os.ST_NOEXEC
     return os.environ.get("FLAKE_TEST_DIR") or (memory if is_usable else "/tmp")
 
 
 def available_memory():
-    """Of the machine, in bytes."""
+    """The free memory of the machine in bytes."""
     lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
@@ -56,7 +56,7 @@ def bindir(program=None):
 
 
 def as_server(*command):
-    """A command as the user that servers run as."""
+    """Returns a command that runs as the user of servers."""
     return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else list(command)
 
 
@@ -68,12 +68,13 @@ def signalled(processes, number):
 
 
 class Server:
-    """A PostgreSQL server with the extension at hand, and a clock that can be set where `clock` is given.
+    """A PostgreSQL server that has the extension, and a clock that can be set if `clock` is given.
 
-    It is new, or a standby of a running server, or one that `launch` starts: a base backup of a running server, the files of one
-    that is stopped or stands still, or what a stopped one of an older version becomes."""
+    It is a new server, a standby of a running one, or one that `launch` starts: from a base backup of a running server, from
+    the files of a stopped or frozen one, or by an upgrade of a stopped one of an older version.
+    """
 
-    # Whose sessions these are, unless a test says otherwise.
+    # The role and database of sessions, unless a test names others.
     client: typing.ClassVar = {"user": "postgres", "dbname": "postgres"}
 
     def __init__(
@@ -117,14 +118,14 @@ class Server:
         )  # fmt: skip
 
     def set_clock(self, clock):
-        """`+0` is the time of day, `-10` ten seconds before it, `@2030-01-01 00:00:00` an instant to run from,
-        `2030-01-01 00:00:00` one to stand still at."""
+        """Sets the clock: `+0` to the time of day, `-10` to ten seconds before it, `@2030-01-01 00:00:00` to an instant from
+        which it runs, and `2030-01-01 00:00:00` to an instant at which it stands still."""
         new = self.base / "clock.new"
         new.write_text(clock + "\n")
         new.replace(self.base / "clock")
 
     def let_pass(self, seconds):
-        """So much time passes by the clock that nobody sets, where the server was made with `steady`."""
+        """Lets this much time pass by the steady clock, if the server was made with `steady`."""
         file = self.base / "steady"
         passed = int(file.read_text()) if file.exists() else 0
         new = self.base / "steady.new"
@@ -150,18 +151,18 @@ class Server:
         self._cluster("promote")
 
     def stop_receiving(self):
-        """This standby gets nothing that its primary writes from here on."""
+        """Keeps this standby from receiving anything that its primary writes from now on."""
         self.sql("ALTER SYSTEM SET primary_conninfo = ''")
         self.reload()
         wait_until(lambda: not self.value("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'"))
 
     def rewind(self, primary):
         self._cluster("rewind", primary.dir)
-        # This server has to replay the WAL of pg_rewind's own queries, which a primary whose clock stands still does not flush.
+        # This server must replay the WAL of pg_rewind's own queries, which a primary whose clock stands still does not flush.
         primary.sql("CREATE TABLE rewound (); DROP TABLE rewound")
 
     def write(self, name, text=""):
-        """A file in the data directory."""
+        """Writes a file in the data directory."""
         file = self.dir / "data" / name
         file.write_text(text)
         owner = file.parent.stat()
@@ -172,7 +173,7 @@ class Server:
         inserted, flushed = primary.sql("SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()")[0]
         deadline = time.monotonic() + 60
         while not self.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", flushed):
-            # Of the last record only a part may be there, which is received and not replayed.
+            # The standby may have received only a part of the last record, which it cannot replay.
             if inserted != flushed and self.value("SELECT pg_last_wal_receive_lsn() >= %s::pg_lsn", flushed):
                 time.sleep(1)
                 wait_until(lambda: self.sql(STARTUP_WAITS))
@@ -189,12 +190,12 @@ class Server:
         return []
 
     def freeze(self):
-        """Stops all processes, the postmaster first, which makes no more then; returns them."""
+        """Stops all processes, beginning with the postmaster, so that it starts no more. Returns them."""
         signalled(self.processes()[:1], signal.SIGSTOP)
         return signalled(self.processes(), signal.SIGSTOP)
 
     def add_script(self, name, text):
-        """Gives this server a script of the extension until its end, in a place that all servers may share."""
+        """Makes the server find another script of the extension until its end. The directory may be shared by all servers."""
         known = pg_config("--sharedir", self.pg_config) / "extension"
         own = self.dir / "stage" / known.relative_to("/")
         self.scripts.append((own if own.exists() else known) / f"flake--{name}.sql")
@@ -216,14 +217,14 @@ class Server:
         return os.environ | named | {"PATH": f"{bindir(self.pg_config)}:{os.environ['PATH']}"}
 
     def of_client(self, user, dbname, options):
-        """The same server, to which clients connect like this."""
+        """Returns the same server with other settings of its clients."""
         other = copy.copy(self)
         other.client = {"user": user, "dbname": dbname, "options": options}
         return other
 
     @staticmethod
     def named(code, language="sql"):
-        """The code with the names that the tables have for its clients."""
+        """Returns the code with the names that the tables have for the clients."""
         return code
 
     def connect(self, **options):
@@ -233,37 +234,38 @@ class Server:
             try:
                 return psycopg.connect(**options)
             except psycopg.OperationalError as error:
-                # Processes of sessions that have ended may not have.
+                # The processes of sessions that have ended may still have their slots.
                 if "too many clients already" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
 
     @contextlib.contextmanager
     def session(self, **options):
-        """A connection whose server process has ended after the block: it has left its progress, and its slot is free."""
+        """A connection whose server process has ended after the block. By then it has stored its progress, and its slot is
+        free."""
         with self.connect(**options) as db:
             process = pathlib.Path(f"/proc/{db.info.backend_pid}")
             yield db
         wait_until(lambda: not process.exists())
 
     def sql(self, query, *parameters):
-        """All rows of a query in a session of its own."""
+        """Runs a query in a session of its own, and returns all rows."""
         with self.connect() as db:
             cursor = db.execute(query, parameters or None)
-            # Rows can be without columns.
+            # A row may have no column.
             return cursor.fetchall() if cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK else None
 
     def value(self, query, *parameters):
         return self.sql(query, *parameters)[0][0]
 
     def run(self, program, *arguments, **options):
-        """A program of PostgreSQL as a client of this server."""
+        """Runs a program of PostgreSQL as a client of this server."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
         command = [bindir() / program, *map(str, arguments)]
         return subprocess.run(command, check=True, env=self.client_environment, text=True, **options)
 
     def compile(self, name, source):
-        """A library of C for this server."""
+        """Compiles a C library for this server."""
         written, library = self.base / f"{name}.c", self.base / f"{name}.so"
         written.write_text(source)
         include = pg_config("--includedir-server", self.pg_config)
@@ -288,7 +290,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    """A test that hangs fails by its name: the worker that runs it ends. Without workers, tests may be meant to take hours."""
+    """Ends the worker of a test that hangs, so that the test fails by its name. Without workers, a test may be meant to take
+    hours."""
     limit = threading.Timer(1210, os._exit, [1])
     limit.daemon = True
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -299,7 +302,7 @@ def pytest_runtest_protocol(item):
 
 @contextlib.contextmanager
 def made_servers():
-    """Makes servers that end with the block. `extension` is whether they have it, or in which version."""
+    """Makes servers that end with the block. `extension` says whether they have it, or which version of it."""
     made = []
 
     def make(*settings, extension=True, **options):
@@ -312,7 +315,7 @@ def made_servers():
         try:
             yield make
         finally:
-            # Each, also where the log of one has failed assertions.
+            # All servers are ended, even if the log of one has failed assertions.
             with contextlib.ExitStack() as ends:
                 for server in made:
                     ends.callback(server.remove)
@@ -340,7 +343,7 @@ def server(servers):
 
 @pytest.fixture
 def writer(server):
-    """A transaction that a test leaves open in it is over when the next test begins."""
+    """A session in which a test may leave a transaction open; it is rolled back before the next test."""
     with server.session() as db:
         yield db
 

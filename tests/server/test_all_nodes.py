@@ -30,7 +30,7 @@ BEGIN;
 INSERT INTO outbox DEFAULT VALUES;
 ROLLBACK;
 """
-# From the page.
+# The query is on the page.
 READY = re.search(r"`(SELECT bool_and\(srsubstate.*?)`", RECIPES.read_text())[1]
 TAKE_OUT = re.search(r"`(UPDATE horizons SET .*?)`", RECIPES.read_text())[1]
 
@@ -81,7 +81,7 @@ def by_id(db, last):
 
 
 def all_rows(nodes):
-    """All nodes have the same."""
+    """All nodes must have the same rows."""
     count = "SELECT count(*), sum(id) FROM outbox"
     wait_until(lambda: len({tuple(server.sql(count)[0]) for server in nodes}) == 1, 300)
     return [id for id, in nodes[0].sql("SELECT id FROM outbox ORDER BY id")]

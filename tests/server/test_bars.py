@@ -33,7 +33,7 @@ def test_no_bar_is_exceeded(own_servers):
 
 @pytest.mark.skipif(READS_ALWAYS, reason="the processor's counter is not the system's clock, so each ID takes a reading")
 def test_the_clock_is_read_for_few_ids(own_servers):
-    """The bars leave its readings out. In this server, a reading takes a hundred times as long as an ID."""
+    """The bars do not count readings of the clock. On this server, a reading takes a hundred times as long as an ID."""
     server = own_servers(clock="+0")
     with server.connect() as db:
 

@@ -10,7 +10,7 @@ MILLION = 1_000_000
 
 
 def peak_memory(db):
-    """The most memory of its own that a session has had, in MB."""
+    """Returns the most memory of its own that a session has used, in MB."""
     pid = db.info.backend_pid
     with open(f"/proc/{pid}/status") as status:
         lines = dict(line.split(":", 1) for line in status)
@@ -45,7 +45,7 @@ def test_batches_of_many_sessions_never_share_an_id(server):
 
 
 def test_a_batch_keeps_its_layout(server):
-    """A cursor reads a batch slowly; meanwhile its layout's name comes to stand for other bits."""
+    """A cursor reads a batch slowly. In the meantime, the layout's name gets other bits."""
     with server.connect(autocommit=False) as db:
         db.execute("""SELECT flake_create_layout('slow', '{"like": "twitter", "epoch": "2024-01-01T00:00:00Z"}')""")
         db.execute("DECLARE ids CURSOR FOR SELECT flake_batch('slow', 1000)")
@@ -67,7 +67,7 @@ def test_a_batch_keeps_its_layout(server):
 
 
 def test_a_batch_waits_for_tick_after_tick(servers):
-    """A share of some 33 IDs per millisecond; nearly all of them are used."""
+    """The share has about 33 IDs per millisecond, and nearly all of them are used."""
     server = servers("flake.node_count=1024", "flake.node_id=3")
     with server.connect() as db:
 
@@ -80,12 +80,12 @@ def test_a_batch_waits_for_tick_after_tick(servers):
             assert ids / share <= ticks
             return ticks <= ids / share * 3
 
-        # A busy machine may come late to many ticks, but not in all batches.
+        # A busy machine may be late for many ticks, but not in all batches.
         wait_until(nearly_all_are_used)
 
 
 def test_a_batch_can_be_canceled_while_it_waits_and_while_it_runs(servers):
-    """With a clock that stands still, in the middle of waiting; with one that goes, in the middle of making."""
+    """A batch is canceled while it waits for a clock that stands still, and while it makes IDs by a running clock."""
     stands, goes = "2026-06-01 12:00:00", "@2026-06-01 12:00:10"
     server = servers(clock=stands)
     with server.connect() as db:

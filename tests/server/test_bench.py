@@ -1,4 +1,4 @@
-"""The benchmarks run: on few rows, all parts but the plots, the profile and the instructions, which take tools of their own."""
+"""The benchmarks run with few rows. Plots, the profile and instruction counts are left out, because they need other tools."""
 
 import contextlib
 import functools
@@ -46,7 +46,7 @@ def small(server, monkeypatch):
 
 
 def briefly(pgbench, script, clients, seconds=None, transactions=20, **options):
-    """So many transactions, where a benchmark lasts for some seconds."""
+    """Runs a number of transactions where the benchmark runs for some seconds."""
     return pgbench(script, clients, transactions=transactions, **options)
 
 
@@ -105,7 +105,7 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
 
 
 def test_the_pages_show_what_was_measured():
-    """The output of `make bench` is there, of one run, with the plots that belong to it."""
+    """The pages have the output of one run of `make bench`, with the plots of that run."""
     for page in ROOT / "README.md", ROOT / "docs/explanation/benchmarks.md":
         text = page.read_text()
         assert_no_place_is_empty(text)

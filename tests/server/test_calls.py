@@ -1,5 +1,5 @@
-"""Many calls of every function with random and hostile arguments: only errors that belong to it come back, with a DETAIL, and
-what one function writes, another one reads. FLAKE_CALLS says how many; `make soak` makes ten million."""
+"""Many calls of every function with random and hostile arguments. A call may only raise errors of its function, with a DETAIL,
+and one function reads what another one writes. FLAKE_CALLS is the number of calls; `make soak` makes ten million."""
 
 import collections
 import concurrent.futures
@@ -18,11 +18,11 @@ from templates import UNCALLED, templates_of
 from test_surface import OBJECTS
 
 CALLS = int(os.environ.get("FLAKE_CALLS", "40000"))
-# How many a statement makes.
+# How many calls a statement makes.
 BATCH = 10_000
 DIGITS = "23456789abcdefghijklmnopqrstuvwx"
 
-# Plays a template with arguments of its own for each call.
+# Runs a template, with new arguments for each call.
 PLAYER = """
     CREATE FUNCTION fuzz.play(calls int, OUT state text, OUT example text) RETURNS SETOF record LANGUAGE plpgsql AS $play$
     DECLARE {variables} result text; ok boolean; why text; more text;
@@ -65,7 +65,7 @@ class Player:
         self.db.execute("ANALYZE fuzz.ids, fuzz.snos")
 
     def make_layouts(self):
-        """Layouts with random definitions; most are refused."""
+        """Creates layouts by random definitions. Most definitions are refused."""
         self.db.execute(f"SELECT setseed({self.chance.random()})")
         definition = arguments.pools(self.encoding, ["twitter"])["definition"]
         self.db.execute(f"""
@@ -85,11 +85,11 @@ class Player:
         assert self.db.execute("SELECT fuzz.make_layouts(20)").fetchone() == (20,)
 
     def play(self, template, calls):
-        """Makes calls of a template, and counts them by what came of them."""
+        """Makes calls of a template, and counts them by their results."""
         self.db.execute(self.function(template))
         while calls > 0:
             batch = min(calls, BATCH)
-            # Planning each call anew takes long, and matters where there is something to plan.
+            # Planning each call again takes long, and matters only if there is something to plan.
             is_planned = self.chance.random() < (0.5 if " FROM fuzz." in template.text else 0.02)
             mode = "force_custom_plan" if is_planned else "force_generic_plan"
             self.db.execute(f"SET plan_cache_mode = {mode}; SELECT setseed({self.chance.uniform(-1, 1)})")
@@ -101,7 +101,7 @@ class Player:
             calls -= batch
 
     def function(self, template):
-        """A function that plays the template."""
+        """A function that runs the template."""
         names, text = [], template.text
         while place := re.search(r"\{([a-z[\]]+)\}", text):
             names.append(place.group(1))
@@ -112,7 +112,7 @@ class Player:
         draws = " ".join(f"a{n} := CASE WHEN {given} THEN {self.pools[name]} END;" for n, name in enumerate(names, 1))
         body = {
             "call": f"result := ({text})::text; ok := true;",
-            # Every argument is given, so what it says is true or false.
+            # No argument is NULL, so the condition is true or false.
             "property": f"ok := ({text}) IS TRUE;",
             "statement": f"{text}; ok := true;",
         }[template.kind]
@@ -122,7 +122,8 @@ class Player:
         return made.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
 
     def copy(self, rows):
-        """Snos through COPY in the binary format and in the text format, and sorted, are what Python makes of their bytes."""
+        """Copies snos in the binary and the text format, and sorts them. The results must agree with Python's reading of their
+        bytes."""
         snos = [self.chance.randbytes(10) for _ in range(rows)]
         snos += [sno[:8] + self.chance.randbytes(2) for sno in snos[: rows // 10]]
         stream = b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"".join(struct.pack(">hi", 1, 10) + sno for sno in snos) + b"\xff\xff"
@@ -157,7 +158,7 @@ class Player:
         self.counts["sno_recv of another length", "22P03"] += times
 
     def play_all(self):
-        """Does what there is to do."""
+        """Runs everything that it was given."""
         for template, calls in self.tasks:
             self.play(template, calls)
         copied = self.copies
@@ -168,7 +169,7 @@ class Player:
 
 
 def distribute(players, calls, chance):
-    """Gives each player something to do: all of a template that is called seldom, a part of the others."""
+    """Distributes templates among players: all calls of a rare template to one, parts of the others to each."""
     copied = calls // 10
     templates = templates_of(soft_errors=players[0].db.info.server_version >= 160000)
     whole = sum(template.weight for template in templates)

@@ -52,7 +52,7 @@ def test_a_layout_is_found_by_an_older_snapshot(server, database):
 
 @pytest.mark.parametrize("database", ["", "ENCODING LATIN1 LC_COLLATE 'C' LC_CTYPE 'C'"], indirect=True)
 def test_servers_that_are_not_layouts_do_not_hide_others(server, database):
-    """One whose VERSION is wrong, one without, one whose name is not ASCII: the others are shown and used."""
+    """One server has a wrong VERSION, one has none, and one has a name that is not ASCII. The others are shown and used."""
     with server.connect(dbname=database) as db:
         seen = notices(db)
         create(db, "mine", like="si")
@@ -76,8 +76,8 @@ def test_servers_that_are_not_layouts_do_not_hide_others(server, database):
 
 
 def test_a_custom_layout_with_a_built_in_name_is_not_used(server, database):
-    """All have been there since the first release, so a custom one was renamed or made by hand. tests/libraries has a library for
-    which all are later ones."""
+    """All built-in layouts have existed since the first release, so such a custom one was renamed or made by hand.
+    tests/libraries has a library that treats all of them as later ones."""
     with server.connect(dbname=database) as db:
         seen = notices(db)
         db.execute(by_hand("tsid", {"like": "twitter", "epoch": "2015-01-01T00:00:00Z"}))
@@ -94,7 +94,8 @@ def test_a_custom_layout_with_a_built_in_name_is_not_used(server, database):
 
 
 def test_definitions_are_stored_whole(server, database):
-    """The layout that `like` names is resolved, so that it stays as it is; and what older versions stored can be read."""
+    """The layout that `like` names is resolved, so that a definition keeps its meaning. Definitions of older versions can be
+    read."""
     with server.connect(dbname=database) as db:
         names = [name for name, in db.execute("SELECT name FROM flake_layouts").fetchall()]
         unresolved = set()
@@ -110,7 +111,7 @@ def test_definitions_are_stored_whole(server, database):
             columns = "epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, text_form"
             query = f"SELECT ROW({columns})::text FROM flake_layouts WHERE name = %s"
             assert db.execute(query, (name,)).fetchone() == db.execute(query, (f"like_{name}",)).fetchone()
-        # Its flag, and two fields of one name, cannot be written in a definition.
+        # A definition cannot have a flag, or two fields with one name.
         assert unresolved == {"uniqueid_v3"}
         db.execute(by_hand("older", {"like": "si", "text": "base62"}))
         assert db.execute("SELECT length(flake_to_text(1, 'older'))").fetchone() == (9,)
@@ -163,7 +164,7 @@ SHADOWS = """
     END $do$;
     GRANT USAGE ON SCHEMA evil TO PUBLIC"""
 
-# Statements that run a query inside, and others that come near.
+# Statements that run a query internally, and similar ones.
 SHADOWED = [
     "SELECT FROM public.flake_layouts", "SELECT FROM public.flake_layouts()", "SELECT FROM public.flake_generators",
     "SELECT FROM public.flake_stats", "SELECT FROM public.flake_check()",
@@ -193,7 +194,7 @@ def test_names_on_the_callers_search_path_are_not_called(server, database):
 
 
 def test_thousands_of_layouts_are_found_and_take_little_memory(server, database):
-    """Everything that grows with their number stays small, and each is found."""
+    """Everything that grows with the number of layouts stays small, and each layout is found."""
     with server.connect(dbname=database) as db:
         db.execute("""
             SELECT flake_create_layout('l' || n, jsonb_build_object('like', 'twitter', 'epoch',
@@ -203,7 +204,7 @@ def test_thousands_of_layouts_are_found_and_take_little_memory(server, database)
         assert len(hint) < 2000 and hint.endswith("others, which the view flake_layouts shows.")
         epochs = "SELECT count(DISTINCT flake_timestamp(0, 'l' || n)) FROM generate_series(1, 2000) n"
         assert db.execute(epochs).fetchone() == (2000,)
-        # Each has a generator of its own, however many there are; every ID is of its layout's time.
+        # Each layout has its own generator, however many there are, and every ID lies in its layout's time.
         made = """SELECT count(DISTINCT (n, id)), bool_and(abs(extract(epoch FROM flake_timestamp(id, 'l' || n) - now())) < 100)
                   FROM (SELECT n, flake_next('l' || n) AS id FROM generate_series(1, 2000) n, generate_series(1, 3) OFFSET 0) s"""
         assert db.execute(made).fetchone() == (6000, True)

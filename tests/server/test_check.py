@@ -1,4 +1,4 @@
-"""flake_check: each check in both states, for whoever asks; asking changes nothing."""
+"""flake_check: each check passes and fails, for any caller, and changes nothing."""
 
 import datetime
 
@@ -79,7 +79,7 @@ def test_it_works_in_a_database_of_another_encoding(server):
 
 
 def test_a_role_that_sees_little_gets_the_same_result(servers):
-    """Nothing that it cannot see is needed."""
+    """flake_check needs nothing that the role cannot see."""
     server = servers("wal_level=logical")
     server.sql("CREATE ROLE nobody LOGIN; CREATE TABLE secret (id bigint DEFAULT flake_next('si'))")
     server.sql("SELECT pg_create_logical_replication_slot('other', 'pgoutput')")
@@ -93,7 +93,8 @@ def test_a_role_that_sees_little_gets_the_same_result(servers):
 
 
 def test_the_default_number_is_wrong_if_other_servers_make_ids(servers):
-    """It is enough for a primary and its standbys, as docs/how-to/high-availability.md says, unless these make IDs too."""
+    """docs/how-to/high-availability.md says that the default suffices for a primary and its standbys, unless these make IDs
+    too."""
     primary = servers("wal_level=logical")
     primary.sql("CREATE ROLE nobody LOGIN")
     alone = (True, "This server is node 0 of 1, and has no logical replication slots or subscriptions.", None)
@@ -124,7 +125,7 @@ def test_settings_that_wait_for_a_restart_are_named(node_1_of_4):
     server.restart()
     server.sql("SELECT flake_next('twitter')")
     assert check(server, "settings")[:2] == (True, "The settings in the server's configuration are in force.")
-    # The settings that a restart would bring are checked too.
+    # The settings after a restart are checked too.
     server.sql("CREATE TABLE used (id bigint DEFAULT flake_next('twitter'))")
     server.reload("flake.node_count=2048")
     with server.connect() as db:
@@ -166,7 +167,7 @@ def test_a_session_whose_settings_hide_the_servers_cannot_tell(node_1_of_4, who)
             ok, detail, hint = findings(db)["settings"]
             assert not ok and detail.startswith("The client, the role or the database has set") and state in detail
             assert "ALTER ROLE" in hint
-            # Nothing is pinned by asking, so that the number is not known before.
+            # A check pins nothing, so the number stays unknown.
             assert findings(db)["node number"][0] is (None if state.startswith("no number") else True)
             assert findings(db)["shares"][0] is findings(db)["node number"][0]
         assert check(server, "settings")[0]
@@ -199,7 +200,7 @@ def test_layouts_without_a_share_for_each_session_are_named(servers):
 
 
 def test_a_used_layout_with_less_than_one_id_in_16_microseconds_is_named(servers):
-    """In a layout that is used: it counts what a session has, which the numbers of nodes and of connections decide."""
+    """The check counts the IDs of a session, which follow from the numbers of nodes and connections."""
     server = servers("max_connections=100")
     rate_of = "SELECT session_ids_per_second FROM flake_layouts WHERE name = '{}'"
     rate = rate_of.format("si")
@@ -252,7 +253,7 @@ def test_layouts_that_end_soon_are_named(servers):
         db.execute("SELECT flake_next('discord')")
         ok, detail, _ = findings(db)["end of layouts"]
         assert ok and "The order of discord by time ends in 5" in detail and "and discord in 12" in detail
-        # A generated column shows what the clients make.
+        # A generated column shows what clients make.
         for name, days in [("last", 400), ("nearly", 4 * 365), ("later", 6 * 365)]:
             epoch = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days, milliseconds=-(2**41))
             definition = f'{{"like": "twitter", "epoch": "{epoch:%Y-%m-%dT%H:%M:%SZ}"}}'
@@ -282,13 +283,13 @@ def test_time_that_a_clock_ahead_has_used_is_named(servers):
         server.sql("SELECT flake_next('twitter')")
         ok, detail, hint = findings(db)["marks"]
         assert not ok and detail.startswith("The clock was ahead, and has used the time from ") and "clock" in hint
-        # It is over once the clock has passed it.
+        # The finding ends when the clock has passed that time.
         server.set_clock("+7200")
         assert wrong(db) == []
 
 
 def test_a_last_value_that_was_set_back_is_named_until_the_next_ids(servers):
-    """Of the two, pg_upgrade takes along the greater one. The next IDs write both."""
+    """pg_upgrade keeps the greater of the two values. The next IDs write both."""
     server = servers()
     server.sql("SELECT flake_next('twitter')")
     server.sql("SELECT setval('flake_mark', 1)")
@@ -306,7 +307,7 @@ def test_a_library_of_another_version_is_named(servers):
     with server.connect() as db:
         ok, detail, hint = findings(db)["library"]
         assert not ok and "version 99" in detail and hint.startswith("Restart the server")
-        # The others need the memory.
+        # The other checks need shared memory.
         assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
     server.restart()
     assert check(server, "library")[0]

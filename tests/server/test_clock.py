@@ -17,7 +17,7 @@ def faked(servers):
 
 @pytest.fixture
 def advanced(servers):
-    """For times to come, which other tests would have to wait for."""
+    """A server for times in the future, which other tests would have to wait for."""
     return servers(clock="+0")
 
 
@@ -27,7 +27,7 @@ def ids(db, count, layout="twitter"):
 
 
 def ids_after(server, db, seconds):
-    """IDs at a clock that stands, and comes to an instant once they are waited for."""
+    """Makes IDs while the clock stands. When they are waited for, the clock is set to an instant."""
 
     def go_on():
         wait_until(lambda: waits_for_the_clock(server, db))
@@ -87,7 +87,7 @@ def test_how_long_is_waited_is_set_by_the_user(advanced):
 
 
 def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
-    """In a frozen tick a session's IDs run out."""
+    """In a frozen tick, a session uses up its share."""
     faked = advanced
     faked.set_clock("+0")
     with faked.connect() as db:
@@ -122,7 +122,7 @@ def test_only_ticks_that_were_used_up_count_as_such(server):
 
 @pytest.fixture
 def waiting_for_days(server):
-    """A session whose IDs of a layout come in a tick that begins in some days."""
+    """A session whose next tick begins in some days."""
     with server.connect() as db:
         db.execute("""SELECT flake_create_layout('of_days', '{"like": "twitter", "tick": "864000s"}')""")
         db.execute("SET flake.max_clock_wait = '20d'")
@@ -157,7 +157,7 @@ def test_a_waiting_session_can_be_terminated(server, waiting_for_days):
     ("sno_next()", "sno_timestamp(id)", "4 ms"),
 ])  # fmt: skip
 def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, tick):
-    """The clock is not read for every ID; that must not show."""
+    """The session does not read the clock for every ID, which must not show in the IDs."""
     late = server.sql(f"""
         SELECT count(*), count(*) FILTER (WHERE at + interval '{tick}' <= before), count(*) FILTER (WHERE at > after)
         FROM (SELECT before, {timestamp} AS at, after FROM (
@@ -167,7 +167,7 @@ def test_every_id_is_of_the_tick_in_which_it_was_made(server, call, timestamp, t
 
 
 def test_a_clock_before_the_epoch_is_named_in_the_error(advanced):
-    """Of a server that starts before its clock is synchronized. It says so, not that the time is out of range."""
+    """A server may start before its clock is synchronized. The error says so, instead of calling the time out of range."""
     advanced.sql("CREATE TABLE t (id bigint DEFAULT flake_next('snowflake'))")
     with advanced.connect(options="-c timezone=UTC") as db:
         rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'snowflake'"

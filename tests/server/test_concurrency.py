@@ -8,10 +8,10 @@ import pytest
 from conftest import LAYOUTS, SECONDS
 
 INSERT = "INSERT INTO made (n) SELECT nextval('n') FROM generate_series(1, 100);\n"
-# Transactions of each session, and where each of them is a session.
+# The transactions of each session, and the sessions if each has one transaction.
 LASTING, RECONNECTING = 40 * SECONDS, 8 * SECONDS
-# In each change, one whose sequence restarts, one whose does not, and one of a long tick; the core's tests say the rest.
-FEW = [name if name in ("twitter", "si", "base64id") else pytest.param(name, marks=pytest.mark.matrix) for name in LAYOUTS]
+# In each change, one whose sequence restarts and one of a long tick; the core's tests say the rest.
+FEW = [name if name in ("twitter", "base64id") else pytest.param(name, marks=pytest.mark.matrix) for name in LAYOUTS]
 RESET = ["twitter", "snowflake"]  # restart their sequence at every tick, and are in the order of time
 
 
@@ -26,7 +26,7 @@ def make_table(server, layout):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """With room for sessions that have not ended when the next ones come."""
+    """A server with spare connections, because earlier sessions may not have ended when new ones begin."""
     return servers("max_connections=200")
 
 
@@ -66,14 +66,14 @@ def test_one_node_of_1024_makes_no_id_twice(servers):
     make_table(server, "twitter")
     server.pgbench(INSERT, "-c", 32, "-j", 2, "-t", LASTING)
     check(server, "twitter", 3200 * LASTING)
-    # By the bits: worker 67 is datacenter 2, worker 3, in every session's IDs.
+    # By the bits: worker 67 is worker 3 of datacenter 2 in every session's IDs.
     places = server.sql("""
         SELECT id >> 17 & 31, id >> 12 & 31, count(DISTINCT session) FROM made GROUP BY 1, 2""")
     assert places == [(2, 3, 32)]
     one = server.sql("SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker' FROM "
                      "(SELECT flake_decode(max(id)) AS d FROM made) s")  # fmt: skip
     assert one == [(67, 2, 3)]
-    # A session has one sequence number of each step, always the same one: its numbers lie whole steps apart.
+    # A session has one sequence number of each step, and always the same one. So its numbers are whole steps apart.
     with server.connect() as db:
         share = db.execute("SELECT ids_per_tick, steps, ids_per_step FROM (SELECT flake_next('twitter')) s, flake_generators")
         steps, = {share.fetchone()} & {(steps, steps, 1) for steps in range(20, 40)}
@@ -85,7 +85,7 @@ def test_one_node_of_1024_makes_no_id_twice(servers):
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('sonyflake')", "flake_next('tsid')", "sno_next()"])
 def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
-    """To a step, which lasts some microseconds, although a tick of sonyflake lasts 10 ms."""
+    """IDs are ordered to a step of some microseconds, although a tick of sonyflake lasts 10 ms."""
     server.sql(f"""
         CREATE UNLOGGED TABLE ordered AS SELECT {call} AS id, now() AS before, now() AS after LIMIT 0""")
     with server.connect() as db:
@@ -97,7 +97,7 @@ def test_ids_of_different_sessions_are_in_the_order_of_time(server, call):
                      SELECT {call}, before FROM (SELECT clock_timestamp() AS before OFFSET 0) s OFFSET 0
                  ) s, LATERAL clock_timestamp() after;\n"""
     server.pgbench(script, "-c", 4, "-j", 2, "-t", 1000)
-    # The highest ID of those that were complete a step and 200 microseconds before another one was begun is lower.
+    # If one ID was complete a step and 200 microseconds before another one was begun, the first one must be lower.
     rows = server.sql("SELECT rank() OVER (ORDER BY id), before, after FROM ordered ORDER BY before")
     done = sorted((after, place) for place, _, after in rows)
     highest, next_done, wrong = 0, 0, 0

@@ -33,7 +33,7 @@ def insert(db, table="t"):
 
 
 def described(db, table="t"):
-    """The catalog's description of a table's columns, constraints and sequences, but for OIDs."""
+    """The catalog's description of a table's columns, constraints and sequences, without OIDs."""
     queries = [
         """SELECT c.relname, a.attname, atttypid::regtype, attnotnull, attidentity, pg_get_expr(adbin, adrelid)
            FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
@@ -77,7 +77,7 @@ def test_a_conversion_can_be_undone(db, kind, rows):
     assert described(db) == before
     assert db.execute("SELECT * FROM t WHERE id < %s ORDER BY id", (first,)).fetchall() == sorted(kept)
     assert insert(db) < first
-    # And again.
+    # The conversion can be repeated.
     assert convert(db)[0] > ids[-1]
 
 
@@ -95,7 +95,7 @@ def test_an_undone_conversion_continues_the_sequence(db, kind, last):
     insert(db)
     db.execute(undo)
     if "CACHE" in KINDS[kind]:
-        # Numbers that a session has cached are lost, as they are when it ends.
+        # Numbers that a session has cached are lost, as they are at its end.
         assert insert(db) >= insert(db, "same")
     else:
         assert [insert(db) for _ in range(3)] == [insert(db, "same") for _ in range(3)]
@@ -106,7 +106,7 @@ def test_an_undone_conversion_continues_the_sequence(db, kind, last):
     (8, True, "INCREMENT 3 CYCLE", 1), (1, True, "INCREMENT -1 CYCLE", 9), (2**63 - 1, True, "NO MAXVALUE", 2**63 - 1),
 ])  # fmt: skip
 def test_an_identity_column_continues(db, last, is_called, options, next):
-    """At its end, a sequence that does not cycle stays at its last number, and its next call fails as before."""
+    """At its end, a sequence that does not cycle stays at its last number, and its next call fails as before the conversion."""
     bounds = "" if "NO MAXVALUE" in options else "MINVALUE 1 MAXVALUE 9"
     db.execute(f"CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY ({bounds} {options}) PRIMARY KEY)")
     db.execute("SELECT setval('t_id_seq', %s, %s)", (last, is_called))
@@ -134,7 +134,7 @@ PARTITIONED = """
 
 @pytest.mark.parametrize("kind", ["serial", "identity", "identity by default"])
 def test_all_partitions_get_the_default(db, kind):
-    """All of them get the default, so that it counts for rows that are inserted there too."""
+    """All partitions get the default, because rows are also inserted into partitions directly."""
     db.execute(PARTITIONED.format(KINDS[kind]))
     [insert(db) for _ in range(10)]
     before = described(db)
@@ -169,7 +169,7 @@ def refused(db, sqlstate, detail, hint, table="t", layout="twitter"):
     assert hint in error.diag.message_hint and "force" not in error.diag.message_hint
 
 
-# what is there | SQLSTATE | DETAIL | HINT
+# Columns: statements before | SQLSTATE | DETAIL | HINT
 REFUSED = [
     ("CREATE TABLE t (id int PRIMARY KEY)", "42804", "Its key id is of type integer; IDs are of type bigint.", WIDEN),
     ("CREATE TABLE t (id smallserial PRIMARY KEY)", "42804", "of type smallint", WIDEN),
@@ -230,7 +230,7 @@ def test_keys_that_cannot_become_ids_are_refused(db, setup, expected):
 @pytest.mark.parametrize("kind, is_meant", [
     ("int", True), ("smallint", True), ("narrow", True), ("bigint", False), ("text", False)])  # fmt: skip
 def test_columns_that_look_like_references_are_named(db, kind, is_meant):
-    """PostgreSQL does not know that they refer to the key, so they do not keep it from being converted."""
+    """PostgreSQL does not know that these columns refer to the key, so they do not prevent the conversion."""
     db.execute(f"""
         CREATE DOMAIN narrow AS int4; CREATE TABLE orders (id bigserial PRIMARY KEY, order_id bigint);
         CREATE TABLE notes (order_id {kind}, "ordersId" {kind}, other_id int, orders int);
@@ -301,7 +301,7 @@ def test_a_second_conversion_changes_the_layout(db):
 
 
 def test_the_remedies_of_the_errors_help(db):
-    """flake_start_above, for keys that are a few seconds ahead."""
+    """flake_start_above helps if keys are a few seconds ahead."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (flake_max(clock_timestamp() + interval '2 s'))")
     error = pytest.raises(psycopg.Error, convert, db).value
     db.execute(error.diag.message_hint.split("run ")[1].split(" first")[0])
@@ -348,7 +348,7 @@ def test_rows_that_a_policy_hides_are_not_overlooked(server, db):
 
 
 def test_names_in_front_of_the_catalog_are_not_used(db):
-    """Nobody's own tables, functions and operators are used instead of PostgreSQL's, nor their names changed."""
+    """Tables, functions and operators of other roles are not used instead of PostgreSQL's, and their names are not changed."""
     db.execute("""CREATE TABLE t (id bigserial PRIMARY KEY); CREATE TABLE pg_class (); CREATE TABLE pg_constraint ();
         CREATE FUNCTION max(bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1/0::bigint';
         CREATE FUNCTION refuse(bigint, bigint) RETURNS boolean LANGUAGE sql AS 'SELECT 1/0 > 0';

@@ -1,4 +1,4 @@
-"""flake_convert beside other sessions: it waits for them, they wait for it, and no ID is below a key."""
+"""flake_convert beside other sessions: both wait for each other, and no ID is below a key."""
 
 import os
 
@@ -11,7 +11,7 @@ from test_convert import convert, described, insert, own_schema, refused
 from waiting import Background, is_busy, wait_until
 
 PAGE = ROOT / "docs/how-to/convert.md"
-# Rows that are given IDs of their time. A million in `make soak`.
+# How many rows get IDs of their time. `make soak` uses a million.
 ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 
 
@@ -22,7 +22,7 @@ def db(server):
 
 
 def test_it_gives_up_behind_a_long_query(server, db):
-    """Sessions that wait behind it continue after lock_timeout, and the table is as before."""
+    """After lock_timeout, sessions that wait behind the conversion continue, and the table is unchanged."""
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10)")
     db.execute("SET lock_timeout = '1s'")
     schema, = db.execute("SELECT current_schema").fetchone()
@@ -36,7 +36,7 @@ def test_it_gives_up_behind_a_long_query(server, db):
 
         with Background(conversion):
             wait_until(lambda: is_busy(server, db, "Lock"))
-            # It waits for the conversion, and no longer.
+            # The insert waits for the conversion only.
             writer.execute(f"INSERT INTO {schema}.t DEFAULT VALUES")
         assert len(converted) == 1
         reader.execute("COMMIT")
@@ -46,7 +46,7 @@ def test_it_gives_up_behind_a_long_query(server, db):
 
 
 def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
-    """It reports its finding although the lock cannot be had."""
+    """The error about the greatest key comes although the lock is not available."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (4000000000000000000)")
     schema, = db.execute("SELECT current_schema").fetchone()
     with server.connect() as reader:
@@ -55,7 +55,7 @@ def test_the_greatest_key_is_looked_for_without_the_lock(server, db):
 
 
 def test_it_finds_a_key_that_comes_while_it_waits_for_the_lock(server, db):
-    """It looks again, so that no key is above the first ID."""
+    """The conversion checks again under the lock, so that no key is above the first ID."""
     db.execute("CREATE TABLE t (id bigint PRIMARY KEY); SET lock_timeout = '30s'")
     schema, = db.execute("SELECT current_schema").fetchone()
     with server.connect() as writer:
@@ -85,7 +85,7 @@ def test_two_at_once_wait_for_each_other(server, db):
 
 
 def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db):
-    """Each row has the number of the sequence or an ID, and those that were made after the switch are all above its first ID."""
+    """Each row has a number of the sequence or an ID, and rows inserted after the switch have IDs above the first one."""
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY, was_converted boolean); CREATE TABLE first (id bigint)")
     schema, = db.execute("SELECT current_schema").fetchone()
     made = [0] * 4
@@ -112,7 +112,8 @@ def test_rows_of_concurrent_inserts_are_numbered_before_and_ids_after(server, db
 
 
 def test_existing_rows_get_ids_of_their_time(server, db):
-    """By the query of the page, twice alike, while others insert: none exists twice, and each is in the tick of its row."""
+    """The page's query runs twice with the same result, while others insert. No ID repeats, and each lies in the tick of its
+    row."""
     db.execute("CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp())")
     # Some ticks have many rows.
     at = "timestamptz '2019-01-01Z' + CASE WHEN n % 10 = 0 THEN n % 7 ELSE random() * 2e8 END * interval '1 s'"

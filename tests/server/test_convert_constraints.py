@@ -1,4 +1,4 @@
-"""flake_convert: constraints that have to allow the IDs are evaluated, by the rights of their owner."""
+"""flake_convert: constraints must allow the IDs. They are evaluated with their owner's rights."""
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ def db(server):
 
 
 def test_constraints_of_the_key_must_allow_the_ids(db):
-    """Of those that are of other columns too, nothing can be said before there is a row."""
+    """Constraints that also concern other columns cannot be evaluated before a row exists."""
     db.execute("""
         CREATE DOMAIN positive AS bigint CHECK (VALUE > 0);
         CREATE TABLE t (x int, id positive PRIMARY KEY CHECK (id <= 9007199254740991) CHECK (id > x)
@@ -23,7 +23,7 @@ def test_constraints_of_the_key_must_allow_the_ids(db):
 
 
 def test_constraints_that_call_functions_of_users_are_not_evaluated(db):
-    """They may do anything, and may need the search_path of who inserts rows."""
+    """Functions of users may do anything, and may need the search_path of the role that inserts rows."""
     db.execute("""
         CREATE TABLE limits (most bigint); INSERT INTO limits VALUES (9223372036854775807); CREATE TABLE calls ();
         CREATE FUNCTION fits(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
@@ -37,7 +37,7 @@ def test_constraints_that_call_functions_of_users_are_not_evaluated(db):
 
 
 def test_constraints_are_evaluated_with_the_rights_of_their_owner(server):
-    """A superuser who converts a table does not run what its owner has written into a constraint."""
+    """A superuser who converts a table does not run code that the table's owner has put into a constraint."""
     with own_schema(server) as db:
         schema = db.execute("SELECT current_schema").fetchone()[0]
         db.execute(f"""

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/convert.md for rows that exist, in each kind of session."""
+"""The recipes of docs/how-to/convert.md for existing rows, in each kind of session."""
 
 import re
 
@@ -14,7 +14,7 @@ FEW = "FROM generate_series(1, 10) n"
 
 
 def statement(heading, beginning):
-    """The first one below a heading that begins like this."""
+    """Returns the first statement with this beginning below a heading."""
     block = next(block for block in pages.recipe(PAGE, heading) if beginning in block)
     return re.match(r"(?:[^;$]|\$\$.*?\$\$)*", block[block.index(beginning) :], re.S)[0]
 
@@ -25,7 +25,7 @@ WITHOUT_ZONE = "created_at AT TIME ZONE 'UTC' AS at"
 
 @pytest.fixture
 def db(server, session):
-    """A session in a schema of its own, if it is not of another kind."""
+    """A session in a schema of its own, unless the kind of session provides one."""
     server = server if session.is_plain else session.of(server, extension=True)
     with server.connect() as db:
         if session.is_plain:
@@ -37,7 +37,8 @@ def db(server, session):
 @every_session
 @pytest.mark.parametrize("kind, at", [("timestamptz", "created_at AS at"), ("timestamp", WITHOUT_ZONE)])
 def test_rows_get_ids_of_their_times(db, session, kind, at):
-    """Compared as texts of UTC for each type of the column, because both zones of the session would be wrong alike."""
+    """Times are compared as UTC texts for each type of the column, because both time zones of the session could be wrong
+    alike."""
     assert WITHOUT_ZONE in PAGE.read_text()
     db.execute(f'''CREATE TABLE "Posts" (id bigserial PRIMARY KEY, created_at {kind} NOT NULL);
         INSERT INTO "Posts" (created_at) SELECT (now() AT TIME ZONE 'UTC' - n * interval '1 hour'){
@@ -53,12 +54,12 @@ def test_rows_get_ids_of_their_times(db, session, kind, at):
 
 @every_session
 def test_a_late_row_gets_a_free_id_of_its_time(db, session):
-    """It has the time of its row, and another ID where the first one is taken."""
+    """The ID lies in the tick of the row. If the first ID is taken, it is another one."""
     db.execute(session.named(f"""CREATE TABLE orders (id bigint PRIMARY KEY, item text, created_at timestamptz);
         {statement("A late row", "CREATE FUNCTION insert_late")}"""))
     ids = []
     for _ in range(3):
-        # The same chance each time, so that all but the first have to try again.
+        # The random numbers repeat, so all attempts but the first must try again.
         db.execute("SELECT setseed(0.5)")
         ids += db.execute("SELECT insert_late('salt', '2026-03-29 01:30:00.123Z')").fetchone()
     assert len(set(ids)) == 3
@@ -69,7 +70,7 @@ def test_a_late_row_gets_a_free_id_of_its_time(db, session):
 
 @every_session
 def test_keys_can_be_moved_to_a_narrower_layout(db, session):
-    """Rows of twitter get keys of si: of the same time, in the same order, and not rounded by JavaScript."""
+    """Rows of twitter get keys of si with the same times and in the same order, which JavaScript does not round."""
     db.execute("CREATE TABLE notes (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     db.execute("INSERT INTO notes SELECT FROM generate_series(1, 5000)")
     first, = db.execute("SELECT flake_next('twitter')").fetchone()
@@ -85,7 +86,7 @@ def test_keys_can_be_moved_to_a_narrower_layout(db, session):
 
 @every_session
 def test_a_key_that_a_client_rounds_finds_no_row(db, session):
-    """A program that keeps 53 bits does not delete the row that the page inserts, and the page's query shows it."""
+    """A program that keeps 53 bits does not delete the page's row, and the page's query shows such rows."""
     insert, = (block for block in pages.recipe(PAGE, "Look at these before") if "OVERRIDING" in block)
     db.execute(session.named(insert.replace("CREATE EXTENSION flake;", "")))
     look, = (block for block in pages.recipe(PAGE, "Look at these before") if "BETWEEN" in block)
@@ -97,7 +98,8 @@ def test_a_key_that_a_client_rounds_finds_no_row(db, session):
 
 @every_session
 def test_the_query_finds_columns_that_contain_keys(db, session):
-    """By their values, also among keys of other tables; none that has a foreign key or other values."""
+    """Columns are found by their values, also among keys of other tables. Columns with a foreign key or other values are not
+    found."""
     db.execute(session.named(statement("Look at these before", "CREATE FUNCTION columns_with_keys")))
     db.execute('''CREATE TABLE "Keys" ("The id" bigint PRIMARY KEY);
         INSERT INTO "Keys" SELECT 1000 + n FROM generate_series(1, 50) n;

@@ -1,4 +1,4 @@
-"""flake_cover() lets a transaction hold the horizon at an ID that another one has made, or refuses when it is too late."""
+"""flake_cover() makes a transaction hold the horizon at another transaction's ID, or raises an error if it is too late."""
 
 import psycopg
 import pytest
@@ -37,12 +37,12 @@ def test_an_id_that_is_covered_holds_it(writer, tailer):
 
 
 @pytest.mark.parametrize("call", [
-    # As if twitter had made it, which counts from another instant.
+    # Read by twitter, which counts from another instant.
     "flake_cover(flake_next('like_unix'))", "flake_cover(9223372036854775807, 'twitter')",
     "flake_cover(sno_min(now() + '1 min'))",
 ])  # fmt: skip
 def test_an_id_ahead_of_the_clock_is_refused(server, writer, tailer, call):
-    """Read by a layout that has not made it, an ID would hold a horizon that has passed it."""
+    """If an ID is read by a layout that has not made it, the horizon may have passed it already."""
     server.sql("""SELECT flake_create_layout('like_unix', '{"like": "twitter", "epoch": "1970-01-01T00:00:00Z"}')
                   WHERE NOT EXISTS (SELECT FROM flake_layouts WHERE name = 'like_unix')""")
     error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, writer.execute, f"SELECT {call}").value.diag
@@ -69,7 +69,7 @@ def test_an_id_below_a_horizon_is_refused(writer, tailer, make, kind, passes):
     assert passes(tailer, id)
     error = pytest.raises(TOO_LATE, writer.execute, f"SELECT flake_cover('{id}'::{kind})").value.diag
     assert error.message_detail and error.message_hint
-    # A transaction that has made its own IDs may not cover it either, and a new one is always there.
+    # A transaction with IDs of its own may not cover it either. A new ID can always be covered.
     writer.execute(f"BEGIN; SELECT {make}; SAVEPOINT s")
     with pytest.raises(TOO_LATE):
         writer.execute(f"SELECT flake_cover('{id}'::{kind})")
@@ -106,7 +106,7 @@ def test_an_earlier_id_than_the_transactions_own_holds_it(writer, tailer):
     own = make(writer)
     writer.execute("SELECT flake_cover(%s)", (pool[0],))
     assert holds(tailer, pool[0]) and pool[0] < own
-    # IDs above it are covered as well.
+    # Covering one ID also covers the IDs above it.
     assert one(writer, "SELECT count(flake_cover(id)) FROM unnest(%s::bigint[]) id", pool) == 10
     writer.execute("COMMIT")
     assert passes(tailer, own)
@@ -131,7 +131,7 @@ def test_a_prepared_transaction_still_holds_it(writer, tailer):
 
 
 def test_a_cursor_that_outlives_its_transaction_covers_all_its_ids(writer, tailer):
-    """WITH HOLD makes its IDs at the end of the transaction at the latest."""
+    """WITH HOLD makes all IDs of the cursor before the transaction ends."""
     writer.execute("BEGIN; DECLARE ids CURSOR WITH HOLD FOR SELECT flake_batch('twitter', 3); COMMIT")
     id = one(writer, "FETCH 1 FROM ids")
     writer.execute(f"BEGIN; INSERT INTO outbox VALUES (flake_cover({id}))")
@@ -153,14 +153,14 @@ def test_a_procedure_covers_an_id_again_after_a_commit(writer, tailer):
 
 
 def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers):
-    """The clock stands where the horizon was asked in the tick of an ID, before it, and after it."""
+    """The horizon is asked for in the tick of the ID, before it, and after it."""
     server = own_servers(clock=running(-7200))
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
     server.set_clock(at(0.3))
     with server.connect() as writer, server.connect() as tailer:
         id = one(writer, "SELECT flake_next('of_seconds')")
         server.set_clock(at(0.6))
-        # The tick is not over, so no tailer of this layout has come to it.
+        # The tick has not ended, so no consumer of this layout has passed it.
         assert horizon(tailer, "of_seconds") <= id
         writer.execute(f"BEGIN; SELECT flake_cover({id}, 'of_seconds')")
         server.set_clock(at(2.3))

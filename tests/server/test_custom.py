@@ -36,7 +36,7 @@ def test_the_next_statement_of_another_session_sees_it(two_sessions):
     assert epoch(two, "mine") == 2021
     made, = two.execute("SELECT flake_next('mine')").fetchone()
     assert made < 2**53
-    # Also while another layout was used meanwhile.
+    # This holds too if another layout was used in between.
     two.execute("SELECT flake_next('twitter'), flake_timestamp(1)")
     one.execute("SELECT flake_drop_layout('mine')")
     two.execute("SELECT flake_timestamp(1)")
@@ -93,13 +93,13 @@ def test_two_names_for_the_same_bits_never_make_the_same_id(server):
 
 
 def fields_of(db, layout, **first):
-    """The fields of a layout, below another one."""
+    """The fields of a layout with these fields above another layout's."""
     fields, = db.execute("SELECT fields FROM flake_layouts WHERE name = %s", (layout,)).fetchone()
     return [first, *fields]
 
 
 def test_layouts_that_make_the_same_numbers_share_their_state(two_sessions):
-    """A reserved bit of value 0 above the fields, or another name, does not tell IDs apart."""
+    """A reserved bit of value 0 above the fields, or another name, does not make IDs different."""
     db, _ = two_sessions
     padding = fields_of(db, "twitter", name="zero", bits=1, role="reserved", value=0)
     create(db, "padded", fields=padding, sequence="rolling")
@@ -121,7 +121,7 @@ def test_a_layout_that_may_make_the_ids_of_another_one_is_reported(two_sessions)
 
 
 def test_another_name_for_its_bits_does_not_lift_the_limits_of_a_layout(two_sessions):
-    """A layout that flake only reads, and one that has ended, beside others of the same bits."""
+    """One layout is read-only, and one has ended; other layouts have the same bits."""
     db, _ = two_sessions
     create(db, "copy", like="pgedge")
     db.execute("SELECT flake_next('copy')")
@@ -146,7 +146,7 @@ def test_a_session_does_not_wait_for_the_end_of_a_long_tick(two_sessions):
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="too far away") as error:
         db.execute("SELECT flake_next('years')")
     assert "max_clock_wait" in error.value.diag.message_detail
-    # With the setting, shorter ones are.
+    # With the setting, the session waits for shorter ticks.
     create(db, "seconds", tick="2s", epoch="2020-01-01T00:00:00Z")
     db.execute("SET flake.max_clock_wait = '3s'")
     assert db.execute("SELECT flake_next('seconds') > 0").fetchone() == (True,)

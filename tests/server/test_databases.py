@@ -1,7 +1,8 @@
-"""Promises about a server hold in each of its databases, whichever of them the server is changed in.
+"""Guarantees of a server hold in each of its databases, whichever one a command is run in.
 
 Horizons of one database and prepared transactions of another are in test_horizon.py, test_horizon_prepared.py and
-test_horizon_restarts.py; marks in test_mark.py; a standby's horizons in test_horizon_standby.py."""
+test_horizon_restarts.py; marks are in test_mark.py, and horizons of standbys in test_horizon_standby.py.
+"""
 
 import contextlib
 
@@ -13,13 +14,13 @@ from horizon import OUTBOX, horizon, insert
 from standing_clock import at, attempt, cancelled, make, server_at_0, sessions
 
 DATABASES = ["postgres", "other"]
-# From the session that changes the server, and from the other database.
+# Checks from the database of the command, and from the other one.
 either = pytest.mark.parametrize("database", DATABASES)
 
 
 @pytest.fixture
 def server(own_servers):
-    """Its clock stands still."""
+    """A server whose clock stands still."""
     server = server_at_0(own_servers)
     server.sql("CREATE DATABASE other TEMPLATE postgres")
     return server
@@ -32,7 +33,7 @@ def session_of_each(server):
 
 
 def test_databases_of_a_server_make_different_ids(server):
-    """At the same instants, and in slots that the other database's sessions have used."""
+    """IDs are made at the same instants, and in slots that sessions of the other database have used."""
     made = Made()
     for seconds in [0, 2]:
         server.set_clock(at(seconds))
@@ -77,7 +78,7 @@ def test_ids_of_all_databases_start_above(own_servers, database):
 
 @either
 def test_an_accepted_clock_counts_in_all_databases(server, database):
-    """Sessions of both continue, with IDs that neither has made, and no horizon is above them."""
+    """Sessions of both databases continue with new IDs, and no horizon is above them."""
     made = Made()
     with session_of_each(server) as dbs:
         for db in dbs.values():

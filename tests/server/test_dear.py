@@ -1,5 +1,6 @@
-"""Objects that any role can create, and others' calls read: they make these calls neither long nor large. flake_check and
-flake_drop_layout read all expressions that call flake, and flake_take the defaults of a table's relatives."""
+"""Objects that any role can create and that calls of other roles read: they must not make these calls slow or large.
+flake_check and flake_drop_layout read all expressions that call flake, and flake_take reads the defaults of a table's
+relatives."""
 
 import time
 
@@ -9,7 +10,7 @@ import pytest
 # In bytes, and in seconds.
 MOST, LONGEST = 100_000_000, 30
 FINE = "No column is read by another layout than its default names."
-# Eight bytes of a constant are some 24 of an expression's tree.
+# Eight bytes of a constant take about 24 bytes in the tree of an expression.
 LONG, SHORT_ENOUGH = 10_000_000, 320_000
 
 
@@ -21,13 +22,13 @@ def server(servers):
 
 
 def memory(db, name):
-    """Of a session, in bytes: VmRSS is what it has now, VmHWM the most that it ever had."""
+    """Memory of a session in bytes: VmRSS is the current amount, VmHWM the largest so far."""
     status = db.execute("SELECT pg_read_file('/proc/self/status')").fetchone()[0]
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(name + ":"))
 
 
 def bounded(server, act):
-    """Returns what an act returns in a session of its own, where it may take neither much memory nor long."""
+    """Runs an act in a session of its own, and checks its memory and its time."""
     with server.connect() as db:
         before, begun = memory(db, "VmRSS"), time.monotonic()
         found = act(db)
@@ -58,7 +59,7 @@ def test_long_expressions_of_others_are_not_read(server):
 
 
 def test_many_expressions_of_others_are_not_all_read(server):
-    """Each of them is short enough. Usual tables have much shorter ones, which are read before them."""
+    """Each expression is short enough. Expressions of ordinary tables are much shorter, and are read first."""
     server.sql("CREATE TABLE small (id integer DEFAULT flake_next('twitter'))")
     with server.connect(user="joe") as joe:
         make(joe, "CREATE TEMP TABLE many%s (t text DEFAULT flake_explain(1, ''twitter'') || %L)", 110, SHORT_ENOUGH)
@@ -72,7 +73,7 @@ def test_many_expressions_of_others_are_not_all_read(server):
 
 
 def test_a_default_of_a_child_is_not_called(server):
-    """Its default does not show the layout of its IDs, and is not called to find that out."""
+    """The default does not show the layout of its IDs, and is not called to find out."""
     server.sql("""
         CREATE TABLE positions (name text, source regclass, last bigint, PRIMARY KEY (name, source));
         CREATE TABLE x (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO positions VALUES ('mailer', 'x');

@@ -1,8 +1,8 @@
-"""Everything in the README and in docs/ is executed, and nothing is missing there.
+"""All code in the README and in docs/ is executed, and the pages are complete.
 
-All `sql` blocks of a page run in one psql session. Each prints what the `text` block that follows it says, except for numbers,
-times and the width of columns. An `ini` block is what a server starts with. An `sh` block contains targets of make; a `shell`
-block is for other machines.
+All `sql` blocks of a page run in one psql session. Each prints what the following `text` block shows, except for numbers, times
+and column widths. An `ini` block has settings that a server starts with. An `sh` block contains make targets; a `shell` block
+is for other machines.
 """
 
 import itertools
@@ -17,11 +17,11 @@ from conftest import LAYOUTS, LIKE, ROOT
 from pages import PAGES, blocks, compare, named, normal, recipe
 from session_kinds import other_sessions, without_names
 
-# Their sections are about several servers each; test_runbook.py and tests/engines execute them.
+# Pages with several servers in a section; test_runbook.py and tests/engines execute them.
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
-# For operators, who have rights that owners of tables do not have.
+# Pages for operators, who have rights that owners of tables lack.
 OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
-# For operators too; their examples need the settings that the page sets.
+# A page for operators, whose examples need the settings on the page.
 OF_SETTINGS = [ROOT / "docs/how-to/applications.md"]
 IN_A_SESSION = [
     page
@@ -33,7 +33,7 @@ MARK = "----- end of block -----"
 
 
 def expected_outputs(page):
-    """The SQL blocks, each with the text block behind it if there is one."""
+    """Returns the SQL blocks, each with the text block after it if there is one."""
     found = blocks(page)
     for (language, sql), (following, text) in itertools.pairwise([*found, ("", "")]):
         if language == "sql":
@@ -54,7 +54,7 @@ def test_sql_prints_what_the_pages_show(servers, page):
 
 
 def pasted(server, blocks):
-    """Outputs of the blocks, with their errors, in one session of psql."""
+    """Runs the blocks in one psql session. Returns their outputs with errors."""
     script = "".join(f"{sql}\\echo {MARK}\n" for sql in blocks)
     outputs = server.run("psql", "-X", "-q", input=script, stderr=subprocess.STDOUT).stdout.split(MARK + "\n")
     assert len(outputs) == len(blocks) + 1
@@ -64,7 +64,7 @@ def pasted(server, blocks):
 @other_sessions
 @pytest.mark.parametrize("page", IN_EVERY_SESSION, ids=named)
 def test_sql_prints_the_same_in_other_sessions(server, page, session):
-    """Blocks for owners of tables print the same there."""
+    """Blocks for owners of tables print the same in such sessions."""
     pairs = list(expected_outputs(page))
     outputs = pasted(session.of(server), [session.named(sql) for sql, _ in pairs])
     for (sql, text), output in zip(pairs, outputs, strict=True):
@@ -93,7 +93,7 @@ def test_the_settings_of_the_pages_are_accepted(servers, page):
 
 
 def ini(page):
-    """The settings of each block of them."""
+    """Returns the settings of each `ini` block."""
     found = [block for language, block in blocks(page) if language == "ini"]
     return [[line.replace(" ", "") for line in block.splitlines() if line] for block in found]
 
@@ -103,7 +103,7 @@ def quoted(text):
 
 
 def first_column(page, head):
-    """The names that the first column of a table quotes, for the table that begins with this head."""
+    """Returns the names in the first column of the table with this head."""
     rows = page[page.index(head) :].split("\n\n")[0].splitlines()
     return [name for row in rows[2:] for name in quoted(row.split("|")[1])]
 
@@ -127,7 +127,7 @@ def test_every_layout_is_documented_and_tested(server):
         if form != "decimal":
             named[f"the row {form} in docs/reference/text-forms.md"] = quoted(built_in)
             belonging[f"the row {form} in docs/reference/text-forms.md"] = {name for name, _, of, _ in layouts if of == form}
-    # The error for a form that does not exist lists all that do.
+    # The error for an unknown form lists all forms.
     misspelt = """SELECT flake_create_layout('x', '{"like": "si", "text": "none"}')"""
     refused = pytest.raises(psycopg.Error, server.sql, misspelt).value
     known = set(quoted(refused.diag.message_primary)) - {"none"}
@@ -146,7 +146,7 @@ def test_every_layout_is_documented_and_tested(server):
 
 
 def test_the_queries_for_a_report_of_a_wrong_id_run(server):
-    """By the queries of the page."""
+    """The page's queries run."""
     queries, = recipe(ROOT / "SECURITY.md", "A wrong ID")
     with server.connect() as db:
         for query in queries.removesuffix(";\n").split(";\n"):
@@ -154,7 +154,7 @@ def test_the_queries_for_a_report_of_a_wrong_id_run(server):
 
 
 def test_every_function_and_setting_is_documented(server):
-    """But for what operators, casts and the type itself are made of."""
+    """Functions that implement operators, casts and the type are left out."""
     text = "".join(page.read_text() for page in PAGES)
     names = server.sql("""
         SELECT proname FROM pg_proc JOIN pg_depend ON objid = pg_proc.oid AND deptype = 'e' AND classid = 'pg_proc'::regclass

@@ -1,4 +1,4 @@
-"""The state on disk before an ID is returned."""
+"""The files and WAL that are on disk before an ID is returned."""
 
 import concurrent.futures
 
@@ -9,7 +9,7 @@ from clients import KINDS, Made
 from horizon import announce, below
 from standing_clock import SESSIONS, at, attempts, make, make_in_all, server_at_0, sessions, wait_until
 
-# Writes down which files are flushed.
+# A library that records which files are flushed.
 FLUSHES = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ int fdatasync(int file)
 
 
 def preload(server, name, source):
-    """A library takes the place of functions, in a server that flushes."""
+    """Preloads a library that replaces functions, in a server that flushes."""
     library = server.compile(name, source)
     preloaded = server.environment["SERVER_ENV"]
     server.environment["SERVER_ENV"] = preloaded.replace("LD_PRELOAD=", f"LD_PRELOAD={library}:")
@@ -62,7 +62,7 @@ def test_each_record_that_grants_time_is_flushed(own_servers):
             assert flushes() == before + 1
 
 
-# Flushes no mark while a file is there.
+# A library that makes the flush of a mark fail while a file exists.
 FAILS = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,7 +84,7 @@ int fdatasync(int file)
 
 
 def test_an_acceptance_that_could_not_be_flushed_takes_no_horizon_back(own_servers):
-    """It is in the file, and a crash follows; but a horizon was asked for in between."""
+    """The acceptance is in the file, and a crash follows. A horizon was asked for in between."""
     server, made = server_at_0(own_servers), Made()
     preload(server, "fails", FAILS)
     server.set_clock(at(3600))
@@ -105,7 +105,7 @@ def test_an_acceptance_that_could_not_be_flushed_takes_no_horizon_back(own_serve
     assert below(server, made, announced) == set()
 
 
-# Keeps everybody from writing WAL to disk until a file is there.
+# A library that keeps all processes from flushing WAL until a file exists.
 HOLD = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -128,7 +128,7 @@ WAITS = "SELECT pid FROM pg_stat_activity WHERE pid = %s AND wait_event = 'WALWr
 
 
 def test_the_mark_of_the_database_is_on_disk_before_an_id(own_servers):
-    """Whichever session has written it, none makes an ID before."""
+    """Whichever session has written the mark, no session makes an ID before it is on disk."""
     server, made = server_at_0(own_servers), Made()
     server.sql(f"CREATE FUNCTION hold_wal() RETURNS void LANGUAGE c AS '{server.compile('hold', HOLD)}'")
     with sessions(server) as dbs, concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool, server.connect() as looking:
@@ -140,7 +140,7 @@ def test_the_mark_of_the_database_is_on_disk_before_an_id(own_servers):
         wait_until((server.dir / "data" / "held").exists)
         try:
             for db in [writer, reader]:
-                # One kind: for another one, the session would look at the page, and wait for what it has written itself.
+                # The session uses one kind only: for another one, it would read the page and wait for its own record.
                 asked.append(pool.submit(db.execute, "SELECT flake_next('twitter')"))
                 wait_until(lambda: asked[-1].done() or looking.execute(WAITS, (db.info.backend_pid,)).fetchone())  # noqa: B023
             assert not any(ask.done() for ask in asked)

@@ -1,4 +1,4 @@
-"""Queries by time on many IDs: the plan, and the rows, compared with the time inside."""
+"""Queries by time over many IDs: their plans, and their rows compared with the time in the IDs."""
 
 import itertools
 import random
@@ -11,7 +11,7 @@ from conftest import SECONDS
 
 @pytest.fixture(scope="module")
 def many(server):
-    """An ID of every 51 seconds of 197 days."""
+    """A table with an ID for every 51 seconds of 197 days."""
     with server.connect() as db:
         db.execute("""
             CREATE TABLE ids (id bigint PRIMARY KEY);
@@ -56,7 +56,7 @@ def spans(many):
 
 @pytest.fixture(scope="module")
 def dear(spans):
-    """Functions that tell when they are called, and a list of what they told; and a table of fewer IDs."""
+    """Functions that record their calls, the list of calls, and a table with fewer IDs."""
     told = []
     spans.execute("""
         CREATE TABLE near (id bigint PRIMARY KEY);
@@ -75,7 +75,7 @@ def dear(spans):
     "flake_during(id, dear_span(7)) AND flake_during(id, dear_span(8))",
 ])  # fmt: skip
 def test_an_expensive_function_is_not_called_for_each_row(spans, dear, condition):
-    """The planner estimates the number of rows by calls of its own."""
+    """The planner itself calls the function to estimate the number of rows."""
     query = f"SELECT count(*) FROM ids WHERE {condition}"
     text = plan(spans, query)
     assert "Index Cond: ((id >= flake_first(" in text and "flake_during" not in text, text
@@ -100,7 +100,7 @@ def test_a_call_without_a_column_stays_a_call(spans, dear):
 
 @pytest.mark.parametrize("span", ["dear_span(u.n)", "dear_span(7)"])
 def test_it_is_a_range_below_union_all(spans, dear, span):
-    """In each branch, a column is a constant, which the planner learns late."""
+    """In each branch a column is a constant, which the planner learns late."""
     query = f"""SELECT n, count(*) FROM (SELECT id, 7 AS n FROM near UNION ALL SELECT id, 8 FROM near) u
                 WHERE flake_during(id, {span}) GROUP BY n ORDER BY n"""
     text = plan(spans, query)
@@ -110,7 +110,7 @@ def test_it_is_a_range_below_union_all(spans, dear, span):
 
 @pytest.mark.parametrize("more", ["", " AND flake_during(n, dear_span(8))"])
 def test_it_is_a_range_below_exists(spans, dear, more):
-    """The planner plans it twice, and simplifies it a third time between."""
+    """The planner plans EXISTS twice, and simplifies it a third time in between."""
     exists = "EXISTS (SELECT FROM ids WHERE ids.id = k.id AND flake_during(ids.id, dear_span(7)))"
     query = f"""SELECT count(*) FILTER (WHERE {exists}{more})
                 FROM (SELECT id, 8::bigint AS n FROM near WHERE flake_during(id, '[2026-01-08 00:30Z,2026-01-08 02:00Z)')) k"""
@@ -130,7 +130,7 @@ def test_calls_that_a_range_would_change_stay_calls(spans, span):
 
 @pytest.mark.matrix
 def test_a_call_returns_what_the_range_does(spans):
-    """A volatile argument makes it a call."""
+    """With a volatile argument it stays a call."""
     spans.execute("CREATE FUNCTION keep(span tstzrange) RETURNS tstzrange LANGUAGE sql VOLATILE AS 'SELECT span'")
     spans.execute("CREATE TABLE few AS SELECT id FROM ids WHERE id % 997 = 0")
     spans.execute("CREATE TABLE few_snos AS SELECT id FROM snos LIMIT 999")
@@ -167,7 +167,7 @@ def test_it_returns_the_rows_whose_time_is_in_the_span(many):
         if number < len(edges):
             span = edges[number]
         else:
-            # Ends on a tick, on its last microsecond, or anywhere; spans of up to two hours.
+            # Spans end on a tick, on its last microsecond, or anywhere. They are up to two hours long.
             start = chance.randrange(-3_000_000_000, 17_000_000_000_000 + 3_000_000_000)
             start -= start % chance.choice([1, 1000, 51_000_000])
             length = chance.choice([0, 1, 999, 1000, 51_000_000, chance.randrange(7_200_000_000)])
@@ -188,7 +188,7 @@ def test_it_returns_the_rows_whose_time_is_in_the_span(many):
 
 @pytest.fixture
 def few(server):
-    """A schema with some IDs (one has no time), and with the call as it is without support of the planner."""
+    """A schema with some IDs, one of them without a time, and with the function without its planner support."""
     with server.connect() as db:
         db.execute("""
             CREATE SCHEMA few;
@@ -205,14 +205,14 @@ def few(server):
 
 
 def both(db, query):
-    """The rows of a query that calls {during}, which are the same without the planner's support."""
+    """Runs a query that calls {during}. The rows must be the same without planner support."""
     found = [db.execute(query.format(during=function)).fetchall() for function in ("flake_during", "asked")]
     assert found[0] == found[1], query
     return found[0]
 
 
 def test_a_range_below_another_sub_query_finds_its_parameters(few):
-    """Where an operator with a sub-query calls the function, its parameters belong to that sub-query."""
+    """If an operator with a sub-query calls the function, the function's parameters belong to that sub-query."""
     few.execute("""CREATE FUNCTION dear(span tstzrange) RETURNS tstzrange STABLE LANGUAGE plpgsql AS 'BEGIN RETURN span; END'""")
     for function in "flake_during", "asked":
         few.execute(f"""
@@ -246,12 +246,12 @@ def test_it_can_be_grouped_in_several_ways(few):
     both(few, f"SELECT {call} a, NOT {call} b, count(*) FROM ids GROUP BY ROLLUP ({call}) ORDER BY 1, 2, 3")
     both(few, f"SELECT {call} AND n = 1 a, n, count(*) FROM ids GROUP BY CUBE ({call} AND n = 1, n) ORDER BY 1, 2, 3")
     both(few, f"SELECT n, count(*) FROM ids WHERE {call} GROUP BY ROLLUP (n) ORDER BY 1")
-    # A call by which a query is not grouped is a range.
+    # A call that the query does not group by becomes a range.
     assert "flake_during" not in plan(few, f"SELECT n FROM ids WHERE flake_during{arguments} GROUP BY ROLLUP (n)")
 
 
 def test_a_call_that_is_never_executed_raises_no_error(few):
-    """Without an ID, or without a row, nobody asks whether there is such a layout."""
+    """Without an ID or without a row, the layout is not looked up."""
     span = "'[2024-01-01Z,2025-01-01Z)'"
     assert both(few, f"SELECT count(*) FROM ids WHERE {{during}}(id, {span}, layout)") == [(4,)]
     assert both(few, f"SELECT count(*) FROM ids WHERE id IS NULL AND {{during}}(id, {span}, 'gone')") == [(0,)]
@@ -263,7 +263,7 @@ def test_a_call_that_is_never_executed_raises_no_error(few):
 
 
 def test_a_role_without_execute_cannot_call_it(few):
-    """A REVOKE counts for what the planner makes of the call, too."""
+    """REVOKE also applies to the functions that replace the call in a plan."""
     few.execute("""
         CREATE ROLE caller; GRANT USAGE ON SCHEMA few TO caller; GRANT SELECT ON ids TO caller;
         REVOKE EXECUTE ON FUNCTION flake_during(bigint, tstzrange, text) FROM PUBLIC""")

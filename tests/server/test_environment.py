@@ -1,4 +1,4 @@
-"""`make` on the machines of others: whatever their environment holds, wherever the checkout lies, whoever uses apt meanwhile."""
+"""`make` on other machines: with any environment, in any directory, and while apt is in use."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ HOSTILE = {
 
 @contextlib.contextmanager
 def demo(cwd=ROOT, umask=-1, **environment):
-    """`make run`: what it prints, and where its server is, which ends with the `with`."""
+    """Runs `make run`. Yields its output and where its server is; the server ends with the block."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="flake-test-") as base:
         os.chmod(base, 0o755)
         environment = os.environ | environment | {"FLAKE_DEMO": f"{base}/demo"}
@@ -69,11 +69,11 @@ def test_a_checkout_may_lie_in_a_path_with_a_space():
             target = os.path.join(base, name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(ROOT / name, target)
-        # Other people's code, once compiled, serves again; flake itself is compiled anew.
+        # Other crates are compiled once and used again; flake itself is compiled again.
         profile = os.environ["FLAKE_PROFILE"]
         skip = shutil.ignore_patterns("incremental", "libflake*")
         shutil.copytree(ROOT / "target" / profile, f"{base}/target/{profile}", symlinks=True, ignore=skip)
-        # Where it is built is tested, not how fast it is.
+        # The test is about where it is built, so optimization is off.
         plain = "".join(f"profile.{profile}.package.{name}.opt-level = 0\n" for name in ("flake", "flake-core", "flake-sno-simd"))
         with open(f"{base}/.cargo/config.toml", "a") as config:
             config.write(plain)
@@ -88,7 +88,7 @@ def test_a_checkout_may_lie_in_a_path_with_a_space():
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("apt-get"), reason="installing takes root and apt-get")
 @pytest.mark.parametrize("lock", ["/var/lib/dpkg/lock-frontend", "/var/lib/apt/lists/lock"])
 def test_setup_waits_for_another_apt(lock):
-    """It installs a package that is there already, which takes the same locks."""
+    """The test installs a package that exists already, which takes the same locks."""
     sourced = f'. "{ROOT}/scripts/lib.sh"; . "{ROOT}/scripts/packages.sh"'
     script = f"{sourced}; lacks_package util-linux; install_packages; echo installed"
     with open(lock, "a") as held:
@@ -102,7 +102,7 @@ def test_setup_waits_for_another_apt(lock):
 
 
 def without(*names, directory):
-    """A PATH with all programs but these."""
+    """Returns a PATH with all programs except these."""
     for folder in reversed(os.environ["PATH"].split(":")):
         if os.path.isdir(folder):
             for name in os.listdir(folder):
@@ -116,7 +116,7 @@ def without(*names, directory):
 
 def failing_make(target, tmp_path, *missing, **environment):
     environment = os.environ | {"PATH": without(*missing, directory=tmp_path)} | environment
-    # The PostgreSQL of the tests is found by it, on the PATH or not.
+    # The variable would find the PostgreSQL of the tests without the PATH.
     environment.pop("PG_CONFIG")
     ran = subprocess.run(["make", target], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     assert ran.returncode != 0, ran.stdout
@@ -135,7 +135,7 @@ def test_without_rust_the_command_is_said(tmp_path):
 
 
 def test_the_toolchain_comes_by_itself(tmp_path):
-    """Where rustup is there and the toolchain is not."""
+    """rustup is installed, and the toolchain is not."""
     (tmp_path / "bin").mkdir()
     path = without("cargo", "rustup", directory=tmp_path / "bin")
     (tmp_path / "bin" / "cargo").write_text("#!/bin/sh\nexit 1\n")
@@ -148,7 +148,7 @@ def test_the_toolchain_comes_by_itself(tmp_path):
 
 
 def test_a_pg_config_without_a_server_gets_one(tmp_path):
-    """As libpq-dev has it: a server is installed with what is missing."""
+    """libpq-dev has only pg_config. A server is installed together with everything else that is missing."""
     (tmp_path / "bin").mkdir()
     path = without("pg_config", "apt-get", "sudo", directory=tmp_path / "bin")
     (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\n")
@@ -160,6 +160,16 @@ def test_a_pg_config_without_a_server_gets_one(tmp_path):
     environment.pop("PG_CONFIG")
     ran = subprocess.run(["scripts/setup"], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
     assert "postgresql-server-dev-15 postgresql-15" in ran.stdout + ran.stderr
+
+
+def test_a_build_that_fails_installs_nothing(tmp_path):
+    """An earlier library does not come beside the scripts of this version."""
+    (tmp_path / "cargo").write_text(f'#!/bin/sh\n[ "$1" != build ] || exit 101\nexec "{shutil.which("cargo")}" "$@"\n')
+    (tmp_path / "cargo").chmod(0o755)
+    changed = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "FLAKE_STAGE": str(tmp_path / "stage"), "FLAKE_BUILT": ""}
+    ran = subprocess.run(["scripts/build"], cwd=ROOT, env=os.environ | changed, check=False, capture_output=True, text=True)
+    assert ran.returncode != 0 and "flake: the build failed" in ran.stderr
+    assert not (tmp_path / "stage").exists()
 
 
 def test_help_names_every_target():

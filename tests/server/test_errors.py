@@ -1,9 +1,10 @@
-"""Mistakes that a user can make, in one grid: SQLSTATE, message, DETAIL and HINT of each."""
+"""All mistakes that a user can make, in one table: SQLSTATE, message, DETAIL and HINT of each."""
 
 import psycopg
 import pytest
 
-# what | SQL | SQLSTATE | message | DETAIL | HINT; where a cell is a tuple, each of its parts occurs.
+# Columns: description | SQL | SQLSTATE | message | DETAIL | HINT. If a cell is a tuple, the text must contain each of its
+# parts.
 KNOWN = "Known layouts: twitter, snowflake, si, "
 FIELDS = "The view flake_layouts shows the fields of every layout."
 FORMS = "The view flake_layouts shows the text form of every layout."
@@ -151,7 +152,7 @@ def check(error, sqlstate, message, detail, hint):
     assert diag.sqlstate == sqlstate
     assert message in diag.message_primary
     assert diag.message_detail and detail in diag.message_detail
-    # An empty hint means that there is none.
+    # An empty hint means that the error has none.
     assert hint in diag.message_hint if hint else diag.message_hint is None
 
 
@@ -162,7 +163,7 @@ def test_each_mistake_has_its_sqlstate_detail_and_hint(server, sql, expected):
         with pytest.raises(psycopg.Error) as error:
             db.execute("SELECT " + sql)
         check(error, *expected)
-        # Nothing is lost: the session still makes IDs.
+        # The session can still make IDs afterwards.
         assert db.execute("SELECT flake_next('twitter') > 0").fetchone() == (True,)
 
 
@@ -171,7 +172,7 @@ def configured(servers):
     return servers("max_connections=100")
 
 
-# settings | layout | SQLSTATE | message | DETAIL | HINT
+# Columns: settings | layout | SQLSTATE | message | DETAIL | HINT
 CONFIGURATIONS = [
     ("node_id = node_count", ["flake.node_id=4", "flake.node_count=4"], "twitter", "22023",
      "node 4 is out of range for 4 nodes", "flake.node_id is 4, but flake.node_count is 4; the valid range is 0 to 3.",
@@ -197,7 +198,7 @@ def test_an_impossible_configuration_is_an_error(configured, settings, layout, e
             with pytest.raises(psycopg.Error) as error:
                 db.execute("SELECT flake_next(%s)", (layout,))
             check(error, *expected)
-        # IDs that exist can be read in any configuration.
+        # Existing IDs can be read in any configuration.
         assert db.execute("SELECT flake_timestamp(1, %s)", (layout,)).fetchone()
 
 
@@ -207,7 +208,7 @@ def test_node_settings_are_in_force_until_the_next_start(servers):
     server.reload("flake.node_id=3")
     with server.connect() as db:
         notices = []
-        # The text of a notice can be asked for only while it is handled.
+        # The text of a notice is available only while it is handled.
         db.add_notice_handler(lambda n: notices.append((n.severity, n.message_primary, n.message_hint)))
         assert db.execute("SELECT (flake_decode(flake_next('twitter'))).worker / 256").fetchone() == (1,)
         db.execute("SELECT flake_next('twitter')")
@@ -219,7 +220,7 @@ def test_node_settings_are_in_force_until_the_next_start(servers):
     assert server.value("SELECT (flake_decode(flake_next('twitter'))).worker / 256") == 3
 
 
-# clock | layout | SQLSTATE | message | DETAIL | HINT
+# Columns: clock | layout | SQLSTATE | message | DETAIL | HINT
 CLOCKS = [
     ("timestamp used up", "2080-07-10 17:30:31", "twitter", "2200H", 'reached the last tick of layout "twitter"',
      "Its last tick ended at 2080-07-10 17:30:30.209+00.", "Check the server's clock"),
@@ -293,7 +294,7 @@ def test_names_in_databases_of_other_encodings_are_shown(server, encoding):
 
 @pytest.mark.parametrize("settings", [[], ["shared_preload_libraries=flake"]])
 def test_errors_have_no_backtraces(servers, settings):
-    """Clients have no use for Rust's, whatever the server's environment says."""
+    """Rust's backtraces do not help clients, so errors lack them whatever the server's environment says."""
     server = servers(*settings)
     server.environment["SERVER_ENV"] = "RUST_BACKTRACE=full"
     server.restart()
@@ -305,7 +306,7 @@ def test_errors_have_no_backtraces(servers, settings):
         wait = "SELECT flake_next('slow') FROM generate_series(1, 10000)"
         error = pytest.raises(psycopg.errors.QueryCanceled, db.execute, wait).value.diag
         assert (error.message_primary, error.message_detail) == ("canceling statement due to statement timeout", None)
-        # An error of PostgreSQL in a function of its own that flake has called.
+        # PostgreSQL raises an error in a function that flake has called.
         create = "SELECT flake_create_layout('slow-', '{\"like\": \"si\"}')"
         db.execute("BEGIN READ ONLY")
         error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, db.execute, create).value.diag
@@ -313,7 +314,7 @@ def test_errors_have_no_backtraces(servers, settings):
 
 
 def test_a_cancellation_that_comes_with_a_warning_ends_the_statement_only(servers):
-    """PostgreSQL looks for one after each message. It ends the statement, and the session continues."""
+    """PostgreSQL processes a cancellation after each message. It ends the statement, and the session continues."""
     server = servers("flake.node_id=1", "flake.node_count=4")
     server.sql("SELECT flake_next('twitter')")
     server.reload("flake.node_id=3")
@@ -325,7 +326,7 @@ def test_a_cancellation_that_comes_with_a_warning_ends_the_statement_only(server
 
 
 def test_a_cancellation_while_the_library_is_loaded_leaves_it_usable(servers):
-    """It warns of a setting that a client has set to what it cannot be. The input function of an array's elements is looked up
+    """The library warns of a client's invalid setting when it is loaded. The input function of an array's elements is looked up
     when a value is read."""
     server = servers()
     server.sql("SELECT flake_next('twitter')")

@@ -1,6 +1,6 @@
-"""How event stores lose events or stop, as their authors report it: Marten's #4964, #4972 and #4977 (events that are skipped
-silently), #5108, #5125 and #5163 (a mark that is stuck). Each event has an ID of flake, a number of a sequence, and its
-transaction's number; the usual ways to read it are played beside flake_take in the same run, and lose events or stop."""
+"""How event stores lose events or stop, as their authors report it: Marten's #4964, #4972 and #4977 (silently skipped events),
+and #5108, #5125 and #5163 (a mark that is stuck). Each event has an ID of flake, a number of a sequence, and its transaction
+ID. The usual ways to read events run beside flake_take, and lose events or stop."""
 
 import contextlib
 import time
@@ -16,12 +16,12 @@ STORE = """
     INSERT INTO positions VALUES ('projection', 'store');
     INSERT INTO store (event) VALUES ('first')"""
 TAKE = "SELECT event FROM flake_take(NULL::store, 'positions', 'projection', 1000)"
-# After how long a gap in the numbers is taken for one that stays, and how long readers are given here, in seconds.
+# After how many seconds a gap in the numbers counts as permanent, and for how many seconds readers run here.
 STALE, LONG_ENOUGH = 0.1, 0.5
 
 
 class Reader:
-    """Reads up to a mark that a function moves: `move(db, mark)`, in numbers of the sequence."""
+    """Reads up to a mark, a number of the sequence that `move(db, mark)` moves."""
 
     def __init__(self, db, move):
         self.db, self.move, self.mark, self.seen = db, move, 0, []
@@ -42,7 +42,7 @@ class ByFlake:
 
 
 class ByXmin:
-    """In the order of transactions, those below the oldest that runs."""
+    """Reads in the order of transactions, up to the oldest running one."""
 
     def __init__(self, db):
         self.db, self.seen, self.last = db, [], ("0", 0)
@@ -61,30 +61,30 @@ def one(db, query, *parameters):
 
 
 def gap_after(db, mark):
-    """The last number before the first gap that lies between two rows from the mark on; none if there is no gap."""
+    """Returns the last number before the first gap between two rows above the mark; None if there is no gap."""
     return one(db, """
         SELECT min(seq) FROM (SELECT seq, lead(seq) OVER (ORDER BY seq) AS next FROM store WHERE seq >= %s) s WHERE next > seq + 1
         """, mark)  # fmt: skip
 
 
 def before_the_gap(db, mark):
-    """The last number before the first gap, be it right above the mark."""
+    """Returns the last number before the first gap, even if that is right above the mark."""
     return one(db, "SELECT COALESCE((SELECT min(n) - 1 FROM generate_series(%s + 1, (SELECT max(seq) FROM store)) n"
                    " WHERE NOT EXISTS (SELECT FROM store WHERE seq = n)), (SELECT max(seq) FROM store))", mark)  # fmt: skip
 
 
 def beside_the_gap(db, mark):
-    """Misses one right above the mark."""
+    """Misses a gap that is right above the mark."""
     return gap_after(db, mark) or one(db, "SELECT max(seq) FROM store")
 
 
 def last_value(db, _mark):
-    """The number to which a rebuild catches up."""
+    """Returns the number that a rebuild catches up to."""
     return one(db, "SELECT last_value FROM store_seq_seq")
 
 
 def over_stale_gaps(may_skip=lambda _db: True):
-    """Skips a gap that has lasted, as rolled-back transactions leave them, if nothing speaks against it."""
+    """Skips a gap that has lasted, as rolled-back transactions leave them, if `may_skip` allows it."""
     since = {}
 
     def move(db, mark):
@@ -98,7 +98,7 @@ def over_stale_gaps(may_skip=lambda _db: True):
 
 
 def nobody_could_fill_it(db):
-    """No other transaction is open."""
+    """Returns whether no other transaction is open."""
     return one(db, "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'") == 0
 
 
@@ -119,7 +119,7 @@ class Store:
         (db or self.writer).execute("INSERT INTO store (event) VALUES (%s)", (event,))
 
     def polled(self, *readers, until=0):
-        """Polls until so many events have come to flake's consumer, and then for as long as others wait for a gap."""
+        """Polls until this many events have reached flake's consumer, and then for as long as others wait for a gap."""
 
         def poll():
             for reader in (self.flake, *readers):
@@ -132,7 +132,7 @@ class Store:
             time.sleep(0.01)
 
     def lags(self):
-        """Whether the horizon is behind the clock."""
+        """Returns whether the horizon is behind the clock."""
         before = self.server.value("SELECT clock_timestamp()")
         return self.server.value("SELECT flake_horizon()") < before
 
@@ -149,7 +149,7 @@ def store(server):
 
 
 def slow_append(store):
-    """A session that has appended "slow" and not committed."""
+    """A session that has appended "slow" and has not committed."""
     slow = store.session()
     slow.execute("BEGIN")
     store.append("slow", slow)
@@ -173,7 +173,7 @@ def test_a_transaction_that_takes_longer_than_any_threshold(store):
 
 
 def test_a_gap_right_above_the_mark(store):
-    """The mark lies on the number of a transaction that was rolled back."""
+    """The mark is on the number of a transaction that was rolled back."""
     gaps = store.reader(beside_the_gap)
     store.writer.execute("BEGIN")
     store.append("none")
@@ -190,7 +190,7 @@ def test_a_gap_right_above_the_mark(store):
 
 
 def test_a_commit_between_two_statements_of_a_reader(store):
-    """Each has a snapshot of its own: the first one sees no gap, because there is no row above it."""
+    """Each statement has its own snapshot. The first one sees no gap, because there is no row above it."""
 
     def move(db, mark):
         gap = gap_after(db, mark)
@@ -226,7 +226,7 @@ def test_a_rebuild_that_catches_up_to_the_last_number(store):
 
 
 def dead_gap(store, how):
-    """Numbers that no row will have."""
+    """Uses numbers that no row will have."""
     if how == "a batch that was rolled back":
         store.writer.execute("BEGIN")
         for _ in range(10):
@@ -238,7 +238,7 @@ def dead_gap(store, how):
 
 @pytest.mark.parametrize("gap", ["a batch that was rolled back", "a gap of the sequence"])
 def test_sessions_that_are_idle_in_transactions(store, gap):
-    """57 sessions hold a lock each; none has made an ID. A reader that takes them for writers of the gap waits for ever."""
+    """57 sessions hold a lock each, and none has made an ID. A reader that takes them for writers of the gap waits for ever."""
     gated = store.reader(over_stale_gaps(nobody_could_fill_it))
     for number in range(57):
         store.session().execute(f"BEGIN; SELECT pg_advisory_xact_lock({number})")
@@ -251,7 +251,7 @@ def test_sessions_that_are_idle_in_transactions(store, gap):
 
 
 def test_a_long_transaction_that_makes_no_id(store):
-    """It has written elsewhere, and holds back who reads below the oldest transaction."""
+    """A transaction has written elsewhere, and holds back readers that stop at the oldest transaction."""
     xmin = ByXmin(store.session())
     store.polled(xmin, until=1)
     assert xmin.seen == ["first"]

@@ -1,4 +1,4 @@
-"""The state that sessions leave when they exit, and when they cannot say how far they got."""
+"""Sessions that exit: the progress that they store, and the time that they give up if they cannot store any."""
 
 import concurrent.futures
 import contextlib
@@ -15,7 +15,7 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_
 
 
 def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers):
-    """They say nothing of their IDs; whoever gets their slots uses no time that was granted by then."""
+    """These sessions store no progress. The next owners of their slots use no time that was granted by then."""
     server, made = server_at_0(own_servers), Made()
 
     def ask(db):
@@ -29,11 +29,11 @@ def test_sessions_that_end_while_they_ask_for_time_give_it_up(own_servers):
         with stuck_disk(server):
             server.set_clock(at(10))
             asking = [pool.submit(ask, db) for db in dbs]
-            # All but the one that writes.
+            # All sessions except for the one that writes.
             wait_until(lambda: len(server.sql(WAITING, pids)) == SESSIONS - 1)
             server.sql("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", pids)
         [asked.result() for asked in asking]
-    # The one that writes may have made an ID at 10 before it ended, so the clock has to come past that.
+    # The session that writes may have made an ID at 10 before it ended, so the clock must pass that.
     pass_through(server, made, 0, 3)
 
 
@@ -42,8 +42,8 @@ LOCKED = "SELECT pid FROM pg_stat_activity WHERE pid = ANY (%s) AND wait_event_t
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('discord')"])
 def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers, call):
-    """Nothing was granted to them, neither to those that have a generator nor to those that begin: who gets their slots does not
-    wait, in other databases neither."""
+    """Nothing was granted to these sessions, whether they have a generator or begin one. The next owners of their slots do not
+    wait, and sessions of other databases do not wait either."""
     server = server_at_0(own_servers)
     server.sql("CREATE ROLE owns LOGIN")
     server.sql("CREATE DATABASE other OWNER owns")
@@ -70,7 +70,7 @@ def test_sessions_that_end_while_the_page_is_locked_give_up_no_time(own_servers,
 
 @pytest.mark.parametrize("leaves", ["before", "meanwhile"])
 def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves):
-    """Its note says from when on time is free, and covers no session that continues or begins after it."""
+    """The exit note gives back time from an instant on, but no time of a session that continues or begins after it."""
     server, made = server_at_0(own_servers), Made()
     if leaves == "before":
         make_in_all(server, made)
@@ -81,7 +81,7 @@ def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves)
         if leaves == "meanwhile":
             with server.session() as other:
                 make(other, made)
-        # Within what was granted.
+        # This instant lies in the granted time.
         server.set_clock(at(1.5))
         for db in dbs:
             make(db, made)
@@ -91,7 +91,7 @@ def test_a_crash_after_a_session_has_left_makes_no_id_twice(own_servers, leaves)
 
 
 def test_sessions_wait_for_a_restart_whatever_their_patience(own_servers):
-    """Time that was granted before the crash ends in three seconds, which is not for the clock to explain."""
+    """Time that was granted before the crash ends in three seconds, which is not a fault of the clock."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as db:
         make(db, made)

@@ -21,8 +21,8 @@ from standing_clock import (
     sessions,
 )  # fmt: skip
 
-# Events before the standby is promoted and, after `yield`, between that and its first ID. The primary's clock is at 0 in
-# the beginning. IDs are made at 0 and at 60, and the last commit's time is always 0.
+# Events before the promotion and, after `yield`, between the promotion and the first ID. At the beginning, the primary's clock
+# is at 0. IDs are made at 0 and at 60, and the time of the last commit is always 0.
 
 
 def commit_at_0_after_ids_at_60(primary, standby, made):
@@ -34,7 +34,7 @@ def commit_at_0_after_ids_at_60(primary, standby, made):
 
 
 def commits_out_of_order(primary, standby, made):
-    """Records of commits are not in the order of their times where sessions commit together."""
+    """If sessions commit together, the records of commits are not in the order of their times."""
     primary.set_clock(at(0.005))
     insert(primary, made)
     primary.set_clock(at(0))
@@ -75,7 +75,7 @@ def read_only_transactions(primary, standby, made):
     yield
 
 
-# How far the standby's clock is behind at the promotion, in seconds.
+# By how many seconds the standby's clock is behind at the promotion.
 BEHIND = {commits_out_of_order: 1, read_only_transactions: 3}
 FAILOVERS = [
     commit_at_0_after_ids_at_60, prepared, switchover,
@@ -99,7 +99,7 @@ def test_no_id_is_made_twice_after_a_failover(own_servers, happens):
 
 
 def test_each_database_keeps_its_own_mark(own_servers):
-    """One in which nothing was made does not wait for another one's IDs; the other keeps its promise."""
+    """A database without IDs does not wait for another database's IDs, which stay safe."""
     primary, made = server_at_0(own_servers), Made()
     primary.sql("CREATE DATABASE other")
     for statement in ["CREATE EXTENSION flake", TABLE]:
@@ -116,7 +116,7 @@ def test_each_database_keeps_its_own_mark(own_servers):
 
 
 def test_a_database_with_ids_waits_after_another_one_has_made_the_first(own_servers):
-    """It opens the ledger, and the database with IDs comes later."""
+    """The first database opens the ledger, and the database with IDs is used later."""
     primary, made = server_at_0(own_servers), Made()
     primary.sql("CREATE DATABASE other")
     with primary.connect(dbname="other") as db:

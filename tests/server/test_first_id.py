@@ -1,4 +1,4 @@
-"""A client that connects for each transaction pays for a session's first ID, and for what the session does when it exits."""
+"""A client that connects for each transaction pays for a session's first ID, and for the session's exit."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from conftest import ROOT, bindir
 
 sys.path.insert(0, str(ROOT / "bench"))
 
-# Instructions. With its assertions, a build takes some more.
+# The most instructions. A build with assertions takes more.
 MOST = 100_000 if os.environ["FLAKE_PROFILE"] == "release" else 115_000
 
 
@@ -18,7 +18,7 @@ MOST = 100_000 if os.environ["FLAKE_PROFILE"] == "release" else 115_000
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind, which counts instructions")
 @pytest.mark.parametrize("who", ["alone", "beside"])
 def test_a_first_id_takes_about_as_many_instructions_as_nextval(counted, who):
-    """About as many as of nextval() in the same server."""
+    """The limit is about what nextval() takes in the same server."""
     assert counted[who]["flake_next"] <= MOST, counted
 
 

@@ -1,4 +1,4 @@
-"""flake_horizon() stays below the IDs of transactions that have not ended for the snapshot, and goes above all others."""
+"""flake_horizon() stays below the IDs of transactions that have not ended for the snapshot, and passes all other IDs."""
 
 import time
 
@@ -114,7 +114,7 @@ def test_it_is_held_at_the_first_id_of_the_transaction_not_of_the_session(writer
 
 
 def test_each_transaction_holds_it_however_soon_it_follows(writer):
-    """A session does not read the clock for each ID, but for the first one of each transaction."""
+    """A session reads the clock for the first ID of each transaction, and not for every ID."""
     writer.execute("""DO $$ BEGIN
         FOR n IN 1..500 LOOP
             PERFORM flake_next('seata');
@@ -131,7 +131,7 @@ def test_each_transaction_holds_it_however_soon_it_follows(writer):
 @pytest.mark.parametrize("begun", ["before", "after"])
 @pytest.mark.parametrize("later", [0, 3000])
 def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, begun, asked, later):
-    """Also when many other transactions have used its slot since."""
+    """Many other transactions have used its slot since."""
     writer.execute("BEGIN")
     if begun == "before":
         id = insert(writer)
@@ -149,7 +149,7 @@ def test_a_transaction_that_ended_after_the_snapshot_holds_it(writer, tailer, be
 
 
 def test_it_does_not_go_back_while_a_snapshot_lasts(writer, tailer):
-    """Although what ended since is kept as one with what had ended before, once there are many."""
+    """If there are many ended transactions, those that ended later share an entry with earlier ones."""
 
     def insert_many():
         for _ in range(20):
@@ -176,7 +176,7 @@ ACTIONS = {"DELETE": "DELETE FROM customers", "UPDATE": "UPDATE customers SET id
 @pytest.mark.parametrize("level, asked", [("REPEATABLE READ", "before"), ("SERIALIZABLE", "never")])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_the_newer_snapshot_of_a_foreign_keys_action_does_not_raise_it(server, writer, tailer, action, level, asked):
-    """The horizon that it has asked for is too high for the transaction's own snapshot, which lacks what was committed since."""
+    """The action's horizon is too high for the transaction's own snapshot, which does not see later commits."""
     server.sql(f"DROP TABLE IF EXISTS orders, customers; DROP FUNCTION IF EXISTS pass_on; {CASCADES}")
     server.sql("INSERT INTO customers VALUES (1); INSERT INTO orders VALUES (1, '-infinity')")
     writer.execute("BEGIN")
@@ -187,14 +187,14 @@ def test_the_newer_snapshot_of_a_foreign_keys_action_does_not_raise_it(server, w
     wait_for_next_tick(tailer, id)
     tailer.execute(ACTIONS[action])
     assert first <= horizon(tailer) <= id
-    # A statement after another one: what was kept for the first counts.
+    # A second statement of the transaction: the first one's horizon counts.
     assert first <= horizon(tailer) <= id
     tailer.execute("COMMIT")
     assert passes(tailer, id)
 
 
 def test_a_session_that_exited_after_the_snapshot_holds_it(server, tailer):
-    """Its slot belongs to others since."""
+    """Other sessions have used its slot since."""
     with server.session() as writer:
         writer.execute("BEGIN")
         id = insert(writer)
@@ -302,7 +302,7 @@ def test_only_roles_that_see_the_activity_see_since_when(server):
             tailer.execute(f"SET ROLE {role}")
             assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, can_see, can_see)], role
             assert holds(tailer, id)
-        # It is the role of the session that counts, not what that has become.
+        # The role of the session decides, and not the role that it has become.
         tailer.execute("SET ROLE sees")
         writer.execute("RESET ROLE")
         assert tailer.execute(see).fetchall() == [(writer.info.backend_pid, False, False)]
@@ -321,7 +321,7 @@ def test_terminated_sessions_let_go(server, tailer):
 
 @pytest.mark.parametrize("disconnects", [True, False], ids=["disconnected", "exited"])
 def test_sessions_that_end_in_a_transaction_let_go(server, tailer, disconnects):
-    """Libraries may call libc's exit()."""
+    """A library may call libc's exit()."""
     library = server.compile("exit", EXIT)
     server.sql(f"CREATE OR REPLACE FUNCTION libc_exit(integer) RETURNS void STRICT LANGUAGE c AS '{library}'")
     writer = server.connect()

@@ -1,8 +1,8 @@
-"""Under load, and whatever happens to the server, who reads below the horizon sees every row once and in order.
+"""Under load, and whatever happens to the server, a reader below the horizon sees every row once and in order.
 
-FLAKE_TEST_SECONDS says how long, a fifth of FLAKE_SOAK how often, FLAKE_TAILING_ROWS until how many rows there were
-and FLAKE_TAILING_HORIZONS until how many statements have asked, FLAKE_TAILING_BURST how many rows come in one statement at most.
-`scripts/test tailing` shows what each tailer has seen.
+FLAKE_TEST_SECONDS is how long a test lasts, and a fifth of FLAKE_SOAK how often it is repeated. It lasts at least until
+FLAKE_TAILING_ROWS rows were written and FLAKE_TAILING_HORIZONS statements have asked. FLAKE_TAILING_BURST is the most rows of a
+statement. `scripts/test tailing` shows what each tailer has seen.
 """
 
 import os
@@ -20,8 +20,8 @@ SETTINGS = ["max_prepared_transactions=64", "synchronous_commit=off", "max_wal_s
 
 
 def load(server, faults=()):
-    """The tailers by the horizon miss nothing; what the others miss is chance. Nor do single statements, of what is below their
-    horizons. Says how many rows there were, and how many statements."""
+    """Runs the load. Tailers by the horizon must miss no row, and single statements must miss none below their horizons. Other
+    tailers may. Returns the number of rows and of statements."""
     found = tailing.run(server, SECONDS, faults)
     print(f"\n{found.rows} rows, {found.terminated} sessions terminated")
     for tailer, seen in found.seen.items():
@@ -36,7 +36,7 @@ def load(server, faults=()):
 
 
 def test_without_it_readers_lose_rows(server):
-    """A transaction that is slower than another one has lower IDs, and is seen later."""
+    """A slow transaction has lower IDs than a faster one, and becomes visible later."""
     server.sql(OUTBOX)
     with server.connect() as slow, server.connect() as tailer:
         slow.execute("BEGIN")
@@ -72,7 +72,7 @@ def test_readers_below_it_lose_no_row_when_the_clock_steps(own_servers, round):
 @pytest.mark.matrix
 @pytest.mark.parametrize("round", range(ROUNDS))
 def test_readers_below_it_lose_no_row_after_crashes_and_restarts(own_servers, round):
-    """The clock is set meanwhile. Rows that a tailer has read must outlive a crash, so commits wait for the disk."""
+    """The clock is set in between. A row that a tailer has read must survive a crash, so commits wait for the disk."""
     server = own_servers(*SETTINGS, "synchronous_commit=on", clock="+0")
     tailing.prepare(server)
 

@@ -1,4 +1,4 @@
-"""A session without memory for its slot makes no IDs, so no horizon waits for it, nor returns one that forgets it."""
+"""A session without memory for its slot makes no IDs and returns no horizon, so no horizon can miss its IDs."""
 
 import psycopg
 import pytest
@@ -12,7 +12,7 @@ NO_MEMORY = "could not find shared memory for this session"
 
 @pytest.fixture
 def server(own_servers):
-    # A worker of autovacuum would look for memory while it is away.
+    # Workers of autovacuum would look for the missing memory.
     server = own_servers("dynamic_shared_memory_type=mmap", "autovacuum=off")
     server.sql("CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     server.sql(HORIZON)

@@ -26,7 +26,7 @@ def tailer(tailer):
 
 
 def prepare(db, gid):
-    """The ID of a row whose transaction is prepared."""
+    """Inserts a row in a transaction and prepares it. Returns the ID."""
     db.execute("BEGIN")
     id = insert(db)
     db.execute(f"PREPARE TRANSACTION '{gid}'")
@@ -37,7 +37,7 @@ def prepare(db, gid):
 def test_a_prepared_transaction_holds_it_until_its_end(writer, tailer, end):
     id = prepare(writer, "mine")
     assert holds(tailer, id)
-    # Others follow in its slot, and in the others when its session has exited.
+    # Other transactions follow in its slot, and after its session has exited, in the other slots too.
     insert_in_transactions(writer, 100)
     assert holds(tailer, id)
     assert tailer.execute("SELECT pid, gid FROM flake_open_transactions").fetchall() == [(None, "mine")]
@@ -99,7 +99,7 @@ def test_a_transaction_that_cannot_be_prepared_lets_go(server, writer, tailer):
 
 
 def test_many_prepared_transactions_in_a_row_hold_it(writer, tailer):
-    """More than there can be at once, some of them for a snapshot that sees none of them ended."""
+    """There are more than can be prepared at once. For one snapshot, none of them has ended."""
     for number in range(20 * MOST):
         last = prepare(writer, f"many {number}")
         writer.execute(f"COMMIT PREPARED 'many {number}'")
@@ -117,7 +117,7 @@ def test_many_prepared_transactions_in_a_row_hold_it(writer, tailer):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_many_prepared_transactions_of_another_database_do_not_hold_it(server, tailer, first):
-    """Meanwhile a transaction with a number and without an ID is open, so none of them is forgotten."""
+    """A transaction with a transaction ID and without flake's IDs stays open, so no entry can be freed."""
     server.sql("DROP DATABASE IF EXISTS other")
     server.sql("CREATE DATABASE other")
     with server.connect() as idle, server.connect(dbname="other") as other:
@@ -133,7 +133,7 @@ def test_many_prepared_transactions_of_another_database_do_not_hold_it(server, t
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_ended_ones_among_many_prepared_transactions_do_not_hold_it(server, writer, tailer, end):
-    """Transactions that have ended hold nothing although none of them is forgotten, and the others are never merged."""
+    """Ended transactions hold nothing although no entry can be freed, and open ones are never merged."""
     with server.connect() as idle:
         idle.execute("BEGIN; SELECT pg_current_xact_id()")
         id = prepare(writer, "first")
@@ -149,15 +149,15 @@ def test_ended_ones_among_many_prepared_transactions_do_not_hold_it(server, writ
 @pytest.mark.parametrize("mode", ["immediate", "fast"])
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, checkpoint):
-    """PostgreSQL reads it from the WAL or from pg_twophase. The first session then need not have an ID."""
-    # A transaction of autovacuum that commits while the first one asks would be an error.
+    """PostgreSQL reads it from the WAL or from pg_twophase. The first session need not have made an ID."""
+    # A transaction of autovacuum that commits while the first session asks would cause an error.
     server = own_servers("max_prepared_transactions=10", "autovacuum=off")
     server.sql(OUTBOX)
     with server.connect() as writer:
         ids = []
         for gid in ["committed", "rolled back"]:
             ids.append(prepare(writer, gid))
-            # The horizon can pass one and not the other.
+            # The horizon can pass one of the IDs and not the other one.
             wait_for_next_tick(writer, ids[-1])
         if checkpoint:
             writer.execute("CHECKPOINT")
@@ -180,7 +180,7 @@ def test_a_prepared_transaction_holds_it_after_restarts(own_servers, mode, check
 
 
 def test_a_prepared_transaction_holds_it_after_a_promotion(own_servers):
-    """The transaction has come to it with the WAL."""
+    """The standby has the transaction from the WAL."""
     primary = own_servers("max_prepared_transactions=10", "autovacuum=off", "flake.node_count=2")
     primary.sql(OUTBOX)
     standby = own_servers("flake.node_id=1", standby_of=primary)

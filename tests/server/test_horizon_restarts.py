@@ -1,4 +1,4 @@
-"""Transactions that were prepared, and IDs that were made, before a server start, which does not know them yet."""
+"""Transactions that were prepared, and IDs that were made, before a start of the server, which does not know them at first."""
 
 import psycopg
 import pytest
@@ -12,7 +12,7 @@ MODES = pytest.mark.parametrize("mode", ["fast", "immediate"])
 
 @pytest.fixture
 def server(own_servers):
-    # A transaction of autovacuum that commits while the first one asks would be an error.
+    # A transaction of autovacuum that commits while the first session asks would cause an error.
     server = own_servers("max_prepared_transactions=2", "max_connections=20", "autovacuum=off")
     server.sql(OUTBOX)
     return server
@@ -27,7 +27,7 @@ def prepare(server, **options):
 
 
 def refused(db):
-    """It is not known what the snapshot sees."""
+    """Checks the error: the server does not know what the snapshot sees."""
     with pytest.raises(psycopg.errors.SerializationFailure, match="not known yet"):
         horizon(db)
     return True
@@ -45,13 +45,13 @@ def test_ids_from_before_a_restart_are_refused(server, mode):
         for id, type in zip(ids, ["bigint", "sno"], strict=True):
             with pytest.raises(TOO_LATE, match="below a horizon"):
                 db.execute(f"SELECT flake_cover('{id}'::{type})")
-        # IDs that are made from now on are.
+        # IDs that are made from now on can be covered.
         db.execute("SELECT flake_cover(flake_next('twitter')), flake_cover(sno_next())")
 
 
 @MODES
 def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode):
-    """Nobody has asked for a horizon, so no announcement is known that would refuse it."""
+    """No session has asked for a horizon since, so no announced horizon is known that would refuse the ID."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
     for late in (0, id):
@@ -59,13 +59,13 @@ def test_a_first_call_of_cover_after_a_restart_refuses_ids_below_it(server, mode
         with server.connect() as db:
             with pytest.raises(TOO_LATE, match="below a horizon"):
                 db.execute("SELECT flake_cover(%s, 'twitter')", (late,))
-            # Its refusal holds nothing, and what is made from now on is covered.
+            # The refused ID holds nothing, and IDs that are made from now on can be covered.
             assert db.execute("SELECT * FROM flake_open_transactions").fetchall() == []
             db.execute("SELECT flake_cover(flake_next('twitter'))")
 
 
 def test_a_first_call_of_cover_after_the_file_was_lost_refuses_ids_below_it(server):
-    """Only the page knows of the horizon."""
+    """Only the page has the horizon."""
     with server.connect() as db:
         id = one(db, "SELECT flake_next('twitter')")
         assert passes(db, id)
@@ -87,7 +87,7 @@ def restarted(server):
 
 
 def test_a_snapshot_from_before_a_prepared_transaction_was_learned_of_gets_an_error(restarted):
-    """The first session that asks learns of the transaction after it has committed, and others have older snapshots."""
+    """The first session that asks learns of the transaction after it has committed, and other sessions have older snapshots."""
     id, old, new = restarted
     new.execute("COMMIT PREPARED 'left'")
     assert passes(new, id)

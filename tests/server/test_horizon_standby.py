@@ -1,7 +1,7 @@
-"""A standby returns horizons that its primary has published: who reads below them there sees every row once and in order.
+"""A standby returns horizons that its primary has published. A reader below them sees every row once and in order there.
 
-FLAKE_TEST_SECONDS says how long the load lasts, FLAKE_TAILING_ROWS until how many rows there were; `scripts/test tailing` shows
-what each tailer has seen.
+FLAKE_TEST_SECONDS is how long the load lasts, and FLAKE_TAILING_ROWS how many rows it writes at least. `scripts/test tailing`
+shows what each tailer has seen.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def publish(db):
 
 
 def publish_above(db, id):
-    """Nothing holds the horizon below this ID."""
+    """Publishes horizons until one is above this ID."""
     assert passes(db, id)
     return publish(db)
 
@@ -48,7 +48,8 @@ def below(standby, primary):
 
 
 def test_a_standby_returns_what_was_published(own_servers):
-    """Nothing is before. Then it is what the primary has returned, also where a transaction is open that was before."""
+    """At first there is no horizon. Then the standby returns what the primary has returned, even if an older transaction is
+    open."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, primary.connect() as open:
         first = insert(writer)
@@ -75,7 +76,7 @@ def test_a_standby_returns_what_was_published(own_servers):
 
 @pytest.mark.parametrize("how", ["rolled back", "repeatable", "prepared", "by a trigger"])
 def test_it_is_published_at_once_in_any_transaction(own_servers, how):
-    """And for a snapshot of that moment, not of the transaction. The transaction's own IDs hold it."""
+    """The horizon belongs to a new snapshot, and not to the transaction's. The transaction's own IDs hold it."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as db, primary.connect() as writer:
         db.execute(REPEATABLE if how == "repeatable" else "BEGIN")
@@ -103,7 +104,7 @@ def test_it_is_published_at_once_in_any_transaction(own_servers, how):
 
 
 def test_an_older_snapshot_gets_an_older_horizon(own_servers):
-    """Its rows came after; it is told an earlier one, also after many others were published since."""
+    """Later rows are not visible to the snapshot. It gets an earlier horizon, even after many others were published."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, primary.connect() as slow, standby.connect() as old, standby.connect() as older:
         older.execute(f"{REPEATABLE}; SELECT FROM outbox")
@@ -124,7 +125,7 @@ def test_an_older_snapshot_gets_an_older_horizon(own_servers):
 
 
 def test_many_subtransactions_lose_no_row(own_servers):
-    """More than a snapshot lists."""
+    """There are more subtransactions than a snapshot lists."""
     primary, standby = with_standby(own_servers)
     savepoints = "; ".join(f"SAVEPOINT s{n}; INSERT INTO outbox DEFAULT VALUES" for n in range(150))
     with primary.connect() as writer, primary.connect() as slow, standby.connect() as old:
@@ -141,7 +142,7 @@ def test_many_subtransactions_lose_no_row(own_servers):
 
 
 def test_a_commit_that_waits_for_a_synchronous_standby_holds_it(own_servers):
-    """The standby shows it before the primary does, which counts it as running."""
+    """The standby shows the commit before the primary does, which still counts it as running."""
     primary, standby = with_standby(own_servers)
     primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     primary.reload()
@@ -161,7 +162,7 @@ def test_a_commit_that_waits_for_a_synchronous_standby_holds_it(own_servers):
 
 
 def test_a_snapshot_that_outlives_the_promotion_keeps_its_horizon(own_servers):
-    """Rows that are committed afterwards are not below its horizon, even if that is published then."""
+    """Rows that are committed afterwards are not below its horizon, even if a later horizon is published then."""
     primary, standby = with_standby(own_servers)
     with primary.connect() as writer, standby.connect() as old:
         first = insert(writer)
@@ -185,7 +186,7 @@ def test_a_snapshot_that_outlives_the_promotion_keeps_its_horizon(own_servers):
 
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
 def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, number):
-    """Its clock is behind the old primary's."""
+    """The clock of the standby is behind the old primary's."""
     primary = own_servers("flake.node_count=2", clock=running(10))
     primary.sql(OUTBOX)
     standby = own_servers("flake.node_count=2", f"flake.node_id={number}", standby_of=primary, clock=running(6))
@@ -204,7 +205,7 @@ def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, 
 
 @pytest.mark.parametrize("ahead", [1, 3600])
 def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
-    """In another database than the one in which the clock is accepted, too."""
+    """The clock may be accepted in another database."""
     primary = own_servers(clock=running(0))
     primary.sql("CREATE DATABASE other")
     names = ["postgres", "other"]
@@ -231,7 +232,7 @@ def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
 
 
 def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
-    """A role without any right: a snapshot from before finds one all the same, and nothing grows."""
+    """A role without privileges publishes all the time. An older snapshot still finds a horizon, and nothing grows."""
     primary, standby = with_standby(own_servers)
     primary.sql("CREATE ROLE nobody LOGIN")
     with primary.connect() as writer, standby.connect() as old, primary.connect(user="nobody") as hostile:
@@ -248,7 +249,7 @@ def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
 
 
 class Lag:
-    """How old what a standby returns is, and what it has replayed."""
+    """The age of the horizons that a standby returns, and its replay position."""
 
     QUERY = """SELECT extract(epoch FROM clock_timestamp() - flake_horizon())::float8,
                       extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8"""
@@ -309,7 +310,7 @@ def load(primary, standbys, faults):
     publisher, lags = Publisher(primary), {name: Lag(server) for name, server in standbys.items()}
 
     def settle(server):
-        # Nobody else writes now. A standby may have much to replay.
+        # No other session writes now. A standby may have much to replay.
         server.sql("CREATE TABLE settled (); DROP TABLE settled")
         end = server.value("SELECT pg_current_wal_flush_lsn()")
         for standby in standbys.values():
@@ -348,8 +349,8 @@ def load(primary, standbys, faults):
 
 @pytest.mark.matrix
 def test_readers_on_a_standby_lose_no_row_under_load(own_servers):
-    """Replay is paused, servers crash and restart, and in the end a standby takes over: those that read below the horizon miss
-    nothing. The losses of the others are chance."""
+    """Replay is paused, servers crash and restart, and in the end a standby takes over. Tailers by the horizon miss no row.
+    Other tailers may miss some."""
     primary = own_servers(PREPARES, "max_wal_size=4GB")
     tailing.prepare(primary)
     standbys = standbys_of(primary, own_servers)

@@ -1,4 +1,5 @@
-"""A statement has one horizon, whichever plan it has and however often it asks. Parallel workers neither ask nor make IDs."""
+"""A statement has one horizon, whatever its plan and however often it asks. Parallel workers neither ask for horizons nor make
+IDs."""
 
 import re
 
@@ -31,7 +32,7 @@ def db(server):
         yield db
 
 
-# Each row would take its horizon some milliseconds after the row before.
+# Each row would ask for a horizon some milliseconds after the row before.
 ASKING = {
     "rows": "SELECT flake_horizon() FROM parts, LATERAL (SELECT pg_sleep(0.002 + 0 * n)) s",
     "filters": """SELECT h FROM parts, LATERAL (SELECT flake_horizon() AS h, pg_sleep(0.002 + 0 * n) OFFSET 0) s
@@ -56,7 +57,7 @@ def test_a_cursor_has_one_horizon(db):
 
 
 def test_each_statement_has_a_horizon_of_its_own(server, db):
-    """Also in a function, whose statements see what was committed before them."""
+    """This holds in a function too, whose statements see what was committed before them."""
     with server.connect() as writer:
         writer.execute("BEGIN")
         assert holds(db, insert(writer))
@@ -67,7 +68,7 @@ def test_each_statement_has_a_horizon_of_its_own(server, db):
 
 
 def test_rows_that_the_snapshot_does_not_have_are_above_the_horizon(server, db):
-    """The snapshot is taken, rows are committed, and then the horizon is asked."""
+    """A snapshot is taken, then rows are committed, and then the horizon is asked for."""
     with server.connect() as writer:
         take_snapshot(db)
         for _ in range(50):
@@ -80,7 +81,7 @@ def test_rows_that_the_snapshot_does_not_have_are_above_the_horizon(server, db):
 
 @pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
 def test_a_prepared_statement_asks_at_each_execution(server, db, plans):
-    """The horizon is asked whenever a plan is executed, and the primary key serves it."""
+    """Each execution of a plan asks for a horizon, and uses the primary key."""
     db.execute(f"SET plan_cache_mode = {plans}; SET enable_seqscan = off")
     db.execute("PREPARE tail (bigint) AS SELECT count(*) FROM outbox WHERE id > $1 AND id < flake_min(flake_horizon())")
     for _ in range(8):
@@ -92,7 +93,7 @@ def test_a_prepared_statement_asks_at_each_execution(server, db, plans):
 
 
 def test_parallel_workers_do_not_ask_for_a_horizon(db):
-    """PostgreSQL does not let them, unless a function of somebody else's says that it may."""
+    """PostgreSQL prevents it, unless another function is wrongly declared parallel safe."""
     db.execute(PARALLEL)
     query = "SELECT count(*) FROM wide WHERE {} IS NOT NULL"
     assert one(db, query.format("flake_horizon()")) == 10000
@@ -101,7 +102,7 @@ def test_parallel_workers_do_not_ask_for_a_horizon(db):
 
 
 def test_parallel_workers_do_not_cover_ids(db):
-    """Their hold would end with their part of the transaction."""
+    """A worker's hold would end with its part of the transaction."""
     db.execute(PARALLEL)
     db.execute("""CREATE FUNCTION cover_anywhere() RETURNS bigint VOLATILE PARALLEL SAFE
                       LANGUAGE plpgsql AS $$ BEGIN RETURN flake_cover(flake_max(clock_timestamp() + '1 min')); END $$""")
@@ -109,7 +110,7 @@ def test_parallel_workers_do_not_cover_ids(db):
         db.execute("SELECT count(*) FROM wide WHERE cover_anywhere() IS NOT NULL")
 
 
-# Each is called for each row of `wide`.
+# Each of these is called for each row of `wide`.
 MAKING = {
     "flake_next": "flake_next('twitter')", "with a tag": "flake_next('tagged', 7)", "sno_next": "sno_next()::text",
     "flake_batch": "(SELECT max(id) FROM flake_batch('twitter', 3) id)",
@@ -118,7 +119,7 @@ MAKING = {
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
 def test_parallel_workers_make_no_ids(server, db, call):
-    """The leader does not know of them, and would not hold horizons at them."""
+    """The leader does not know their IDs, and would not hold horizons at them."""
     db.execute(f"{PARALLEL}; BEGIN")
     db.execute(f"""CREATE FUNCTION call_anywhere() RETURNS text VOLATILE PARALLEL SAFE
                        LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
@@ -133,7 +134,7 @@ def test_parallel_workers_make_no_ids(server, db, call):
 
 @pytest.mark.parametrize("call", MAKING.values(), ids=MAKING)
 def test_the_leader_of_parallel_workers_makes_ids(db, call):
-    """A function that is parallel restricted is called above Gather, while workers scan."""
+    """PostgreSQL calls a parallel restricted function above Gather, while workers scan."""
     db.execute(f"{PARALLEL}; SET max_parallel_workers_per_gather = 2; BEGIN")
     db.execute(f"""CREATE FUNCTION call_in_leader() RETURNS text VOLATILE PARALLEL RESTRICTED
                        LANGUAGE plpgsql AS $$ BEGIN RETURN {call}; END $$""")
@@ -159,7 +160,7 @@ def test_a_transaction_whose_workers_failed_continues(server, db):
 
 
 def test_the_fields_of_a_snapshot_that_hold_a_note_are_unused():
-    """src/postgres/snapshot.rs writes it where PostgreSQL has what is of other kinds of snapshots only, by its own words."""
+    """src/postgres/snapshot.rs stores the note in fields that PostgreSQL uses in other kinds of snapshots only."""
     header = (pg_config("--includedir-server") / "utils/snapshot.h").read_text()
     comments = {field: comment for comment, field in re.findall(r"/\*((?:(?!\*/).)*)\*/\s*[\w\s]*[\s*](\w+);", header, re.S)}
     assert "not used in MVCC" in comments["speculativeToken"]
@@ -173,7 +174,7 @@ PATHS = {
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_snapshot_with_a_note_sees_the_same_rows(server, path):
-    """Rows of all states: the note changes nothing of what PostgreSQL makes of them, before and after it has pruned pages."""
+    """The note does not change which rows PostgreSQL sees, in any state of a row, before and after it has pruned pages."""
     server.sql("""
         DROP TABLE IF EXISTS states;
         CREATE TABLE states (id int PRIMARY KEY, n int) WITH (fillfactor = 50, autovacuum_enabled = off);

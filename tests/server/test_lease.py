@@ -4,6 +4,8 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
+from waiting import wait_until
+
 SETTINGS = ("flake.node_count=2", "flake.node_id=0", "flake.lease_node=1")
 # Seconds without leases after a start, and seconds that a mark needs to reach standbys.
 START, ACROSS = 65, 3
@@ -68,7 +70,7 @@ def test_a_lease_is_renewed_once(server):
 
 
 def test_a_renewal_writes_nothing(server):
-    """Except one in five seconds, by which the pool reaches further."""
+    """One renewal in five seconds extends the granted time of the pool, and writes."""
 
     def written():
         return server.value("SELECT pg_current_wal_insert_lsn()"), (server.dir / "data" / "flake.mark").stat().st_mtime_ns
@@ -178,7 +180,7 @@ def test_the_view_hides_what_pg_stat_activity_hides(server):
 
 
 def test_the_view_shows_leases_of_a_database_that_was_dropped(server):
-    """Their workers are in use for as long as they last."""
+    """Their workers stay in use until the leases end."""
     server.sql("CREATE DATABASE gone")
     with server.connect(dbname="gone") as db:
         db.execute("CREATE EXTENSION flake")
@@ -187,6 +189,31 @@ def test_the_view_shows_leases_of_a_database_that_was_dropped(server):
     one = lease(server, dbname="gone")
     server.sql("DROP DATABASE gone WITH (FORCE)")
     assert server.sql("SELECT worker, database FROM flake_leases") == [(one.worker, None)]
+
+
+def test_another_number_is_refused_until_the_next_start(own_servers):
+    """Until then its workers would be leased under the mark of the first one."""
+    server = own_servers("flake.node_count=4", "flake.node_id=0", "flake.lease_node=1")
+    lease(server)
+    server.sql("ALTER SYSTEM SET flake.lease_node = 2")
+    server.sql("SELECT pg_reload_conf()")
+    wait_until(lambda: server.value("SHOW flake.lease_node") == "2")
+    with pytest.raises(STATE) as error:
+        lease(server)
+    assert error.value.diag.message_primary == "flake.lease_node 2 is not in force"
+    assert error.value.diag.message_detail == "Since the server started, workers of node 1 have been leased."
+
+
+def test_a_layout_that_has_ended_is_not_leased(server):
+    server.sql("""SELECT flake_create_layout('over', '{"epoch": "1980-01-01T00:00:00Z", "tick": "1ms", "fields": [
+        {"name": "time", "role": "timestamp", "bits": 38}, {"name": "worker", "role": "worker", "bits": 3},
+        {"name": "sequence", "role": "sequence", "bits": 12}]}')""")
+    said = []
+    for call in "flake_next('over')", "flake_lease('over')":
+        with pytest.raises(psycopg.Error) as error:
+            server.sql(f"SELECT {call}")
+        said.append((error.value.sqlstate, error.value.diag.message_primary, error.value.diag.message_hint))
+    assert said[0] == said[1]
 
 
 def test_without_the_setting_no_lease_is_granted(own_servers):

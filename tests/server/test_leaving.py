@@ -1,4 +1,4 @@
-"""The objects that are left where the library was removed before the extension."""
+"""The objects that remain if the library is removed before the extension."""
 
 import psycopg
 import pytest
@@ -12,7 +12,7 @@ PAGE = ROOT / "docs/how-to/leave.md"
 
 @pytest.fixture
 def without_library(server):
-    """A session that finds no library of flake."""
+    """A session that cannot load flake's library."""
     server.sql("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter')); INSERT INTO orders DEFAULT VALUES")
     server.sql("CREATE VIEW times AS SELECT flake_timestamp(id, 'twitter') FROM orders")
     with server.connect(options="-c dynamic_library_path=/none") as db:
@@ -20,7 +20,7 @@ def without_library(server):
 
 
 def test_without_the_library_tables_can_be_read_and_the_extension_dropped(without_library):
-    """Defaults and views fail, tables can be read, and the extension can be dropped in the way of docs/how-to/leave.md."""
+    """Defaults and views fail. Tables can be read, and the extension can be dropped as docs/how-to/leave.md shows."""
     db = without_library
     for statement in ["INSERT INTO orders DEFAULT VALUES", "SELECT * FROM times"]:
         error = pytest.raises(psycopg.Error, db.execute, statement).value
@@ -45,7 +45,7 @@ def test_drop_cascade_drops_all_of_it(own_servers):
 
 @every_session
 def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, session):
-    """The page's query prints statements after which nothing depends on the extension, and keys count on."""
+    """After the statements that the page's query prints, nothing depends on the extension, and keys continue to count."""
     server = own_servers()
     server = server if session.is_plain else session.of(server, extension=True)
     of_all, of_text = (block for block in pages.recipe(PAGE, "Removing flake") if block.startswith("SELECT "))
@@ -62,7 +62,7 @@ def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, sess
         for statement, in db.execute(of_all).fetchall():
             db.execute(statement)
         assert db.execute(of_text).fetchall() == [("broken()",)]
-        # As the page says of custom layouts.
+        # The page says this of custom layouts.
         db.execute("SAVEPOINT a")
         refused = pytest.raises(psycopg.errors.DependentObjectsStillExist, db.execute, "DROP EXTENSION flake").value
         assert "server ours" in refused.diag.message_detail

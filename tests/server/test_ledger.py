@@ -1,4 +1,4 @@
-"""The ledger: its memory, what it shows, and what happens where there is none."""
+"""The ledger: its memory, its view, and what happens without it."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ def warnings(db):
 
 @contextlib.contextmanager
 def no_memory(server):
-    """Sessions that come for the first time find no shared memory for their slots."""
+    """Sessions that begin here find no shared memory for their slots."""
     segments = server.dir / "data" / "pg_dynshmem"
     away = segments.rename(segments.with_suffix(".away"))
     try:
@@ -36,7 +36,7 @@ def no_slot_memory(db, made):
 
 
 def test_a_session_without_memory_for_its_slot_gets_an_error(servers):
-    """An error before time is used; the next call tries again."""
+    """The error comes before any time is used, and the next call tries again."""
     server, made = servers("dynamic_shared_memory_type=mmap"), Made()
     for _ in range(2):
         with server.connect() as db:
@@ -68,7 +68,7 @@ Datum take_shared_memory(PG_FUNCTION_ARGS)
 
 
 def test_a_session_without_the_control_block_makes_no_ids(servers):
-    """A session that others could not know of makes no IDs, and says what would help."""
+    """Other sessions could not know of its IDs, so it makes none. Its error says what helps."""
     server = servers()
     server.restart()
     server.sql(f"CREATE FUNCTION take_shared_memory() RETURNS void LANGUAGE c AS '{server.compile('greedy', GREEDY)}'")
@@ -105,17 +105,17 @@ void _PG_init(void)
 """
 
 
-# As flake_core has it.
+# flake_core has the same number.
 SHARE_RULE = 2
 
 
 def put_other_version(server, share_rule=SHARE_RULE):
-    """Leaves to the next sessions what another version of the library makes."""
+    """Lets the next sessions find the shared memory of another version of the library."""
     server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
 
 
 def test_a_session_beside_a_ledger_of_another_version_makes_other_ids(servers):
-    """An upgrade in a running server: the new library finds what the old one has made."""
+    """An upgrade in a running server: the new library finds the shared memory of the old one."""
     server, made = servers(), Made()
     put_other_version(server)
     for _ in range(4):
@@ -129,7 +129,7 @@ def test_a_session_beside_a_ledger_of_another_version_makes_other_ids(servers):
 
 
 def test_a_session_beside_a_version_that_shares_otherwise_gets_an_error(servers):
-    """Its sessions could have the same workers as this version's."""
+    """Sessions of that version could have the same workers as sessions of this one."""
     server, made = servers(), Made()
     put_other_version(server, share_rule=99)
     for _ in range(2):
@@ -159,7 +159,7 @@ def test_more_layouts_than_a_slot_has_entries_for_make_no_id_twice(server):
 
 
 def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
-    """Every layout works, or says on the first call that the configuration leaves nothing."""
+    """Every layout makes IDs, or its first call says that the configuration leaves none."""
     server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
     answers = {}
     with server.connect() as db:
@@ -207,13 +207,14 @@ def test_waits_have_a_name(servers):
         def shown(server, db):
             return server.value(event, db.info.backend_pid) == name
 
-        # The tick of a second does not end while the clock stands. Later, a session would keep pace, by sleeps without an event.
+        # While the clock stands, the tick of a second does not end. Later a session would keep pace, by sleeps without a wait
+        # event.
         with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(shown, server, db):
             db.execute("SELECT flake_next('base64id') FROM generate_series(1, 400000)")
 
 
 def test_preloading_saves_the_first_wait(servers):
-    """The ledger is as old as the server; else the first tick would have to end, and in a clock that stands it does not."""
+    """The ledger is as old as the server. Otherwise the first tick would have to end, and this clock stands still."""
     server = servers("shared_preload_libraries=flake", clock="+0")
     server.set_clock("2030-01-01 00:00:00")
     made = Made()
@@ -226,7 +227,7 @@ def test_preloading_saves_the_first_wait(servers):
 
 
 def test_no_id_is_made_twice_behind_pgbouncer(servers):
-    """200 clients over 20 server sessions, which change hands after every transaction."""
+    """200 clients share 20 server sessions, which change hands after every transaction."""
     server = servers()
     server.sql("CREATE UNLOGGED TABLE pooled (a text, b text, c text, session int DEFAULT pg_backend_pid())")
     with bouncer(server, "transaction", clients=200, sessions=20) as directory:

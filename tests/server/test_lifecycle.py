@@ -1,4 +1,4 @@
-"""Install, dump and restore, privileges: what happens to an extension besides being called."""
+"""Installation, dump and restore, and privileges of the extension."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_a_restored_dump_has_the_same_rows_and_layouts(server, tmp_path):
 
 
 def test_a_database_owner_can_install_it(server):
-    """It is trusted: no superuser is needed."""
+    """The extension is trusted, so no superuser is needed."""
     server.sql("CREATE ROLE owner LOGIN")
     server.sql("CREATE DATABASE owned OWNER owner")
     with server.connect(dbname="owned", user="owner") as db:
@@ -86,7 +86,8 @@ def test_a_database_owner_can_install_it(server):
 
 @pytest.mark.parametrize("login, role", [("postgres", "none"), ("boss", "none"), ("postgres", "boss"), ("member", "boss")])
 def test_a_role_that_creates_or_upgrades_it_stays_what_it_was(own_servers, login, role):
-    """In the same transaction, too, in which the script was the superuser of initdb. A setting by that name is not believed."""
+    """This holds in the transaction of the script too, which runs as initdb's superuser. A user's setting with that name is
+    ignored."""
     server = own_servers(extension=False)
     server.sql("""CREATE ROLE boss SUPERUSER LOGIN; CREATE ROLE member LOGIN IN ROLE boss; CREATE ROLE keeper;
                   ALTER DATABASE postgres SET flake_script.role = keeper""")
@@ -115,7 +116,7 @@ def test_it_works_in_a_database_without_plpgsql(server):
 
 
 def test_only_superusers_move_it(server):
-    """As with every trusted extension: its objects belong to a superuser."""
+    """As in every trusted extension, the objects belong to a superuser."""
     server.sql("CREATE ROLE mover LOGIN")
     server.sql("CREATE DATABASE moved OWNER mover")
     with server.connect(dbname="moved", user="mover") as db:
@@ -145,13 +146,13 @@ def test_an_owner_without_superuser_makes_and_restores_layouts(server):
 
 
 def test_versions_agree(server):
-    """Cargo.toml is the only place with a version; PGXN's metadata repeats it."""
+    """The version is in Cargo.toml, and PGXN's metadata repeats it."""
     assert server.value("SELECT extversion FROM pg_extension WHERE extname = 'flake'") == VERSION
     meta = json.loads((ROOT / "META.json").read_text())
     assert (meta["version"], meta["provides"]["flake"]["version"]) == (VERSION, VERSION)
     date = re.search(rf"^## {re.escape(VERSION)} \((.*)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert VERSION not in RELEASED or re.fullmatch(r"\d{4}-\d\d-\d\d", date)
-    # The version in commands that install it, and in the programs that fuzz it.
+    # Pages have the version in commands that install it, and so have the fuzzing programs.
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         named = re.findall(r"(?:flake[_-]|git tag -s v|version \")(\d+\.\d+\.\d+)", page.read_text())
         assert set(named) <= {VERSION}, page.name

@@ -1,4 +1,4 @@
-"""The commands that people type."""
+"""The make targets and scripts that people run."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def test_run_can_be_repeated_and_stopped():
         demo = os.path.join(base, "demo")
         for _ in range(2):
             output = make("run", FLAKE_DEMO=demo)
-            # It says at once how long it takes.
+            # The first line says how long it takes.
             assert "minutes the first time" in output.splitlines()[0]
             assert "CREATE EXTENSION flake;" in output
             assert "Index Cond: ((id >= '" in output
@@ -54,7 +54,7 @@ def test_installcheck_runs_on_a_running_server(server):
 
 
 def test_new_errors_are_accepted_only_where_that_is_said(server, tmp_path):
-    """A function that is forgotten prints an error, which nobody wants to expect."""
+    """A forgotten function prints an error, which must not become expected output."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     for name, text in {
         "sql/meant.sql": "SELECT 1 AS one;\nSELECT 1/0;\n",

@@ -1,4 +1,4 @@
-"""The mark of a database, the sequence flake_mark: what may happen to it, what it costs, and who can do what with it."""
+"""The mark of a database, in the sequence flake_mark: what may happen to it, what it costs, and who may change it."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make
 
 FAR_AHEAD = "SELECT setval('flake_mark', (extract(epoch FROM timestamptz '2031-01-01 00:00:00+00') * 1000000)::bigint)"
 
-# As flake_core has it.
+# flake_core has the same bytes.
 MAGIC = b"FLKM"
 
 # Events in the life of a database after its IDs were made at 60. The clock is at 0 then.
@@ -40,12 +40,12 @@ def database_copied_as_files(server, made):
 
 
 def sequence_altered(server, made):
-    """PostgreSQL makes a new file for it, with nothing but the last value."""
+    """ALTER SEQUENCE makes a new file, which has only the last value."""
     server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
 
 
 def sequence_set(server, made):
-    """The last value counts only where the marks are missing."""
+    """The last value counts only if there are no marks."""
     server.sql("SELECT setval('flake_mark', 1)")
     server.sql("SELECT nextval('flake_mark')")
 
@@ -64,7 +64,7 @@ HAPPENINGS = [
 
 @pytest.mark.parametrize("happens", HAPPENINGS, ids=lambda happens: happens.__name__)
 def test_no_id_is_made_twice_after_an_event_and_a_failover(own_servers, happens):
-    """A failover to a server whose clock is behind, and comes to the instants at which IDs were made."""
+    """After the event, a server whose clock is behind takes over, and its clock comes to the time of the IDs."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-3))
     primary.set_clock(at(60))
@@ -77,7 +77,7 @@ def test_no_id_is_made_twice_after_an_event_and_a_failover(own_servers, happens)
 
 
 def test_the_page_says_what_a_lost_file_said(own_servers):
-    """The file was deleted while the server was stopped, and the clock set back."""
+    """The file was deleted while the server was stopped, and the clock was set back."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE DATABASE other")
     for statement in ["CREATE EXTENSION flake", TABLE]:
@@ -96,7 +96,7 @@ def test_the_page_says_what_a_lost_file_said(own_servers):
 
 
 def test_a_clean_restart_does_not_wait(own_servers):
-    """Neither in the database that made the last IDs, nor in another one, though their marks are seconds ahead."""
+    """The marks are seconds ahead, but neither the database that made the last IDs waits nor another one."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE DATABASE other")
     for statement in ["CREATE EXTENSION flake", TABLE]:
@@ -114,7 +114,7 @@ def test_a_clean_restart_does_not_wait(own_servers):
 
 
 def test_a_last_value_far_ahead_is_ignored(own_servers):
-    """Where the marks are missing and somebody has set the sequence, one may not have to wait for years."""
+    """If there are no marks and somebody has set the sequence, sessions must not wait for years."""
     server, made = server_at_0(own_servers), Made()
     insert(server, made)
     server.sql("ALTER SEQUENCE flake_mark INCREMENT BY 3")
@@ -130,7 +130,7 @@ def test_a_last_value_far_ahead_is_ignored(own_servers):
 
 
 def test_its_last_value_can_be_set_by_setval(own_servers):
-    """Also in a database in which no ID was made: pg_upgrade, and replication since PostgreSQL 19, set it as setval does."""
+    """pg_upgrade sets it by setval, and so does replication since PostgreSQL 19, even in a database without IDs."""
     server = own_servers()
     for sequence in ["flake_mark", "flake_mark_until"]:
         server.sql(f"SELECT setval('{sequence}', last_value, is_called) FROM {sequence}")
@@ -139,7 +139,7 @@ def test_its_last_value_can_be_set_by_setval(own_servers):
 
 
 def test_a_page_without_marks_is_an_error(own_servers):
-    """A page that does not begin as marks do is not read as marks."""
+    """A page that does not begin with the right bytes is refused."""
     server = server_at_0(own_servers)
     file = server.dir / "data" / server.value("SELECT pg_relation_filepath('flake_mark')")
     server.stop()
@@ -155,7 +155,7 @@ def test_a_page_without_marks_is_an_error(own_servers):
 
 
 def generic_records(server, since):
-    """How many records of extensions the WAL has since then."""
+    """Counts the extensions' WAL records since an LSN."""
     server.sql("CREATE TABLE flushed (); DROP TABLE flushed")
     end = server.value("SELECT pg_current_wal_flush_lsn()")
     found = subprocess.run(
@@ -166,7 +166,7 @@ def generic_records(server, since):
 
 
 def test_one_record_for_two_seconds(own_servers):
-    """However many sessions make IDs, and in each database for itself."""
+    """This holds for each database, however many sessions make IDs."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE DATABASE other")
     with server.connect(dbname="other") as db:
@@ -184,7 +184,7 @@ def test_one_record_for_two_seconds(own_servers):
 
 
 def test_an_idle_server_writes_nothing(own_servers):
-    """While sessions that have made IDs are connected, and the clock runs."""
+    """Sessions that have made IDs stay connected, and the clock runs."""
     server, made = server_at_0(own_servers, "wal_level=minimal", "max_wal_senders=0", "wal_keep_size=0"), Made()
     with server.connect() as db, server.connect() as other:
         for session in [db, other]:
@@ -218,7 +218,7 @@ REFUSALS = (
     psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType, psycopg.errors.FeatureNotSupported,
     psycopg.errors.DependentObjectsStillExist, psycopg.errors.SyntaxError,
 )  # fmt: skip
-# Commands that they can run instead: one that only warns, and others for objects of this name that come first.
+# Commands that these roles can run instead: one that only warns, and others on objects with this name that come first.
 LIKE_IT = [
     "GRANT ALL ON SEQUENCE flake_mark TO PUBLIC",
     "CREATE TEMP SEQUENCE flake_mark", "CREATE SCHEMA AUTHORIZATION CURRENT_USER", "CREATE SEQUENCE flake_mark",
@@ -228,8 +228,8 @@ LIKE_IT = [
 
 @pytest.mark.parametrize("user, dbname", [("nobody", "postgres"), ("owner", "owned")])
 def test_only_a_superuser_can_change_it(own_servers, user, dbname):
-    """A role without rights, and the owner of a database who has created the extension, which is trusted, neither change it nor
-    keep others from making IDs."""
+    """A role without privileges cannot change the mark, and neither can the owner of a database who has created the trusted
+    extension. Neither can keep other sessions from making IDs."""
     server, made = server_at_0(own_servers), Made()
     server.sql("CREATE ROLE nobody LOGIN; CREATE ROLE owner LOGIN")
     server.sql("GRANT CREATE ON DATABASE postgres TO nobody; GRANT CREATE ON SCHEMA public TO nobody")
@@ -246,7 +246,7 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
     state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_mark, pg_class WHERE oid = 'flake_mark'::regclass"
     with server.connect(dbname=dbname) as superuser, server.connect(user=user, dbname=dbname) as db:
         before = superuser.execute(state).fetchone()
-        # All in one transaction, so that what was locked stays so.
+        # All of this runs in one transaction, so that its locks stay.
         db.execute("BEGIN")
         for command in FORBIDDEN:
             db.execute("SAVEPOINT s")
@@ -267,10 +267,10 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
             with server.connect(user="nobody", dbname=dbname) as new:
                 make(new, made)
         db.execute("COMMIT")
-        # The last IDs are this user's, whose own objects of the name come first in its path.
+        # The last IDs are made by this user, whose own objects with that name come first in the search_path.
         server.set_clock(at(300))
         make(db, made)
-    # They are in the mark all the same.
+    # The mark includes these IDs all the same.
     server.stop()
     (server.dir / "data" / "flake.mark").unlink()
     server.set_clock(at(60))
@@ -279,7 +279,7 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
 
 
 def test_it_is_not_dumped(own_servers):
-    """A dump that is restored elsewhere is another server's."""
+    """A dump may be restored on another server."""
     server = own_servers()
     server.sql(MAKE, 10)
     assert server.value("SELECT count(*) FROM flake_mark") == 1
@@ -287,7 +287,7 @@ def test_it_is_not_dumped(own_servers):
 
 
 def test_nobody_waits_behind_a_lock_for_good(own_servers):
-    """A superuser who holds a lock on the sequence can be waited for, and the wait can be cancelled."""
+    """A superuser may lock the sequence. Other sessions wait, and their wait can be canceled."""
     server, made = server_at_0(own_servers), Made()
     with server.connect() as holder, server.connect() as db:
         make(db, made)

@@ -1,4 +1,4 @@
-"""The file flake.mark: when it is written, and what happens where that cannot be done, lasts long, or it cannot be read."""
+"""The file flake.mark: when it is written, and what happens if it cannot be read or written, or if that takes long."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from clients import MAKE, Made
 from standing_clock import cancelled
 from waiting import is_busy, sleeps, wait_until
 
-# Bytes of each of the two records, and where a record has its number.
+# The size of each half in bytes, and where a record has its number.
 HALF, NUMBER = 8192, slice(48, 56)
 
 
@@ -25,7 +25,7 @@ def numbers(content):
 
 
 def make_until_refused(db, made):
-    """The mark is at most three seconds ahead."""
+    """Makes IDs until they are refused, three seconds later at most."""
     errors = []
 
     def refused():
@@ -40,7 +40,8 @@ def make_until_refused(db, made):
 
 
 def make_until_written(server, db, made):
-    """The file is created again. A session that asks first after the granted time is over is refused once."""
+    """Makes IDs after the file can be created again. A session that asks first after the granted time has ended is refused
+    once."""
 
     def written():
         with contextlib.suppress(psycopg.errors.DiskFull):
@@ -51,7 +52,7 @@ def make_until_written(server, db, made):
 
 
 def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
-    """IDs are made until the mark, then there is an error, and they are made again when the file can be written."""
+    """IDs are made until the mark, then there is an error, and when the file can be written again, IDs are made again."""
     server, made = servers(), Made()
     with server.connect() as db:
         made.make(db, 10)
@@ -64,7 +65,7 @@ def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
         mark(server).chmod(0o600)
         made.make(db, 10)
 
-        # The remains of an attempt to create the file are removed, and the next one succeeds.
+        # The remains of a failed attempt are removed, and the next attempt succeeds.
         mark(server).unlink()
         mark(server).with_name("flake.mark.new").symlink_to("/dev/full")
         make_until_written(server, db, made)
@@ -78,7 +79,7 @@ def test_a_file_that_cannot_be_written_stops_ids_at_the_mark(servers):
 
 
 def test_the_file_is_written_about_every_two_seconds(own_servers):
-    """About every two seconds; what a session that is alone writes when it begins and exits does not count as a record."""
+    """A single session's exit note, which it writes at its beginning and its exit, is not counted as a record."""
     server = own_servers()
     file = server.dir / "data" / "flake.mark"
 
@@ -103,7 +104,7 @@ def test_the_file_is_written_about_every_two_seconds(own_servers):
 
 @contextlib.contextmanager
 def stuck_disk(server):
-    """A process that begins to read or write the file has to wait for the end of the block."""
+    """Makes processes that read or write the file wait until the end of the block."""
     kept, stuck = mark(server).with_suffix(".kept"), mark(server).with_suffix(".stuck")
     os.link(mark(server), kept)
     os.mkfifo(stuck)  # Opening it lasts until somebody opens the other end.
@@ -112,7 +113,7 @@ def stuck_disk(server):
     try:
         yield
     finally:
-        # A process that waits for it continues, and finds that this is not a file.
+        # A waiting process continues, and finds that this is not a regular file.
         both_ends = os.open(mark(server), os.O_RDWR)
         kept.replace(mark(server))
         os.close(both_ends)
@@ -120,7 +121,7 @@ def stuck_disk(server):
 
 @contextlib.contextmanager
 def stuck_writer(server):
-    """A session that waits for the disk, with the right to change the ledger. Nobody else makes IDs."""
+    """A session that waits for the disk and has the right to change the ledger. No other session can make IDs."""
     with server.session() as before:
         before.execute(MAKE, (1,))
 
@@ -132,7 +133,7 @@ def stuck_writer(server):
                 db.execute(MAKE, (10,))
 
     def is_stuck():
-        """All time that was granted is over, and the session sleeps for a reason that PostgreSQL does not know."""
+        """Returns whether the granted time has ended and the session sleeps in a system call that PostgreSQL does not know."""
         return server.value("SELECT mark < now() FROM flake_stats") and is_busy(server, db, "") and sleeps(db)
 
     writer = threading.Thread(target=make)
@@ -145,7 +146,7 @@ def stuck_writer(server):
 
 
 def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
-    """The session that writes has to wait for the disk. Sessions that wait for it can be cancelled, and exit."""
+    """The writing session must wait for the disk. Sessions that wait for it can be canceled, and exit."""
     server = servers()
     with stuck_writer(server) as writer:
         for _ in range(3):
@@ -158,7 +159,7 @@ def test_sessions_that_wait_for_a_stuck_disk_can_be_canceled(servers):
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "sno_next()", "flake_horizon()"])
 def test_a_session_canceled_at_its_first_id_is_not_counted(servers, call):
-    """A session counts once it has succeeded, and once."""
+    """A session is counted when it has succeeded, and only once."""
     server, sessions = servers(), "SELECT sessions FROM flake_stats"
     with server.session() as db:
         with stuck_writer(server), server.session() as gone:
@@ -178,7 +179,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
     whole = mark(server).read_bytes()
     newest = numbers(whole).index(max(numbers(whole)))
 
-    # Half of the newest record: the one before it counts.
+    # Half of the newest record is lost, so the record before it counts.
     def tear():
         torn = bytearray(whole)
         torn[HALF * newest + 60 : HALF * newest + 100] = b"x" * 40
@@ -188,7 +189,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
     with server.connect() as db:
         made.make(db, 10)
 
-    # Cut off: what is missing may be the newer record.
+    # The file is cut off. The lost part may be the newer record.
     server.restart(while_stopped=lambda: mark(server).write_bytes(whole[:HALF]))
     with server.connect() as db:
         assert pytest.raises(psycopg.errors.DataCorrupted, made.make, db, 1)
@@ -210,7 +211,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
     mark(server).unlink()
     with server.connect() as db:
         made.make(db, 10)
-    # The file is there, though the server may not read it.
+    # The file exists, but the server may not read it.
     server.restart(while_stopped=lambda: mark(server).chmod(0))
     with server.connect() as db:
         error = pytest.raises(psycopg.Error, made.make, db, 1).value.diag
@@ -223,7 +224,7 @@ def test_a_file_that_cannot_be_read_is_an_error(servers):
 
 
 def test_a_file_that_is_cut_off_in_a_running_server_is_an_error(own_servers):
-    """The missing part may be the newer record; a session that leaves does not make the file a whole one."""
+    """The lost part may be the newer record. A session that exits must not extend the file again."""
     server, made = own_servers(), Made()
     with server.session() as db:
         made.make(db, 10)

@@ -1,4 +1,4 @@
-"""docs/how-to/monitoring: what a member of pg_monitor reads, and which alerts that raises."""
+"""docs/how-to/monitoring: the queries for members of pg_monitor, and the alerts that they raise."""
 
 import json
 import re
@@ -23,7 +23,7 @@ ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
     "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{check='end of layouts',col='ok'}": "1+0x60",
 }  # fmt: skip
-# The causes of an alert, as the values of a metric minute by minute.
+# The causes of each alert, as values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
@@ -40,7 +40,7 @@ def server(own_servers):
 
 
 def read(db, name):
-    """The values of a query, each a number, by the column and the labels."""
+    """Returns the numbers of a query, by column and labels."""
     query = QUERIES[name]
     cursor = db.execute(query["query"])
     assert [column.name for column in cursor.description] == [*query.get("labels", []), *query["values"]]
@@ -106,7 +106,7 @@ def test_alerts_are_about_what_is_read():
 
 @pytest.mark.parametrize("alert", RAISED)
 def test_promtool_accepts_the_alerts(tmp_path, alert):
-    """By Prometheus' own tool."""
+    """Prometheus' own tool checks them."""
     if not shutil.which("promtool"):
         pytest.skip("promtool, of Debian's package prometheus, is not installed")
     metric, values = RAISED[alert]
@@ -121,7 +121,7 @@ def test_promtool_accepts_the_alerts(tmp_path, alert):
 
 
 def test_the_exporter_serves_the_metrics(server):
-    """Debian's, with the file as it is, but for the server and the interval."""
+    """Debian's exporter uses the file as it is, except for the server and the interval."""
     exporter = shutil.which("prometheus-sql-exporter")
     if not exporter:
         pytest.skip("prometheus-sql-exporter is not installed")

@@ -1,4 +1,4 @@
-"""Everything at once: see tests/nemesis. `scripts/test nemesis SECONDS [SEED]` runs it for long."""
+"""All faults at once, see tests/nemesis. `scripts/test nemesis SECONDS [SEED]` runs it for long."""
 
 import os
 import random
@@ -13,9 +13,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 from nemesis.run import run
 
 SECONDS = os.environ.get("FLAKE_NEMESIS_SECONDS")
-# Steps of a plan, which begins alike however many they are.
+# The number of steps. Shorter plans are beginnings of longer ones.
 STEPS = int(os.environ.get("FLAKE_NEMESIS_STEPS") or (40 if SECONDS else 8))
-# Tests of a change play the same plans each time; those that nobody has played yet are for runs that are long.
+# Tests of a change play the same plans each time. Long runs draw new ones.
 SEEDS = [os.environ.get("FLAKE_NEMESIS_SEED") or str(random.SystemRandom().randrange(10**9))] if SECONDS else ["153", "379"]
 
 

@@ -1,6 +1,6 @@
-"""Calls in the arguments of calls: planning them takes about as long, and as much memory, as planning PostgreSQL's own
-comparisons in their place, and can be stopped. The limits are on what the server's process takes, however busy the machine is.
-FLAKE_SOAK=n plans n times as many random queries; FLAKE_SEED repeats them."""
+"""Calls nested in arguments: planning them takes about as much time and memory as planning PostgreSQL's own comparisons, and
+can be canceled. The limits apply to the server process, so other load does not matter. FLAKE_SOAK=n plans n times as many
+random queries, and FLAKE_SEED repeats them."""
 
 import dataclasses
 import os
@@ -18,11 +18,11 @@ from nested_queries import TABLES, Nested
 from waiting import processor_seconds
 
 CASES = 40 * int(os.environ.get("FLAKE_SOAK", "1"))
-# The most that a query may take with the calls if it does not take it with comparisons.
+# The limits of a query with the calls, unless the same query with comparisons exceeds them too.
 SECONDS, MEGABYTES = 1.5, 100
-# Small queries differ by what else a session keeps in its memory.
+# Small queries differ by what else is in a session's memory.
 SLACK = 20
-# Then it is stopped by force, for the sake of the machine.
+# At these limits the session is killed, to protect the machine.
 FAR_TOO_LONG, FAR_TOO_MUCH = 20, 1 << 30
 
 
@@ -35,7 +35,7 @@ def server(servers):
 
 @dataclasses.dataclass
 class Spent:
-    """The cost of a query, and its rows or why there are none."""
+    """The cost of a query, and its rows or the SQLSTATE that it has instead."""
 
     seconds: float
     megabytes: float
@@ -47,19 +47,20 @@ class Spent:
         return self.seconds > SECONDS or self.megabytes > MEGABYTES
 
     def is_much_beside(self, other):
-        """Small spans stand twice in a range, others are planned as sub-queries: up to three times the memory was seen, however
-        large the query, where cpu_operator_cost is 0 and all costs are alike."""
+        """Returns whether a query takes much more than another. Small spans occur twice in a range, and other spans become
+        sub-queries. If cpu_operator_cost is 0, all costs are equal, and up to three times the memory was seen for queries of
+        any size."""
         return self.seconds > SECONDS or self.megabytes > 4 * other.megabytes + SLACK
 
 
 def memory(db, which):
-    """The memory of a session's process by the system's account, in bytes."""
+    """Returns the memory of a session's process in bytes, as the system counts it."""
     status = pathlib.Path(f"/proc/{db.info.backend_pid}/status").read_text()
     return int(re.search(rf"^{which}:\s*(\d+) kB", status, re.M)[1]) << 10
 
 
 def spent(server, query, *ready, timeout="1s"):
-    """Of a query in a session of its own, after the commands that make it ready."""
+    """Runs a query in a session of its own, after the commands that prepare it, and returns its cost."""
     with server.connect() as db:
         for command in ready:
             db.execute(command)
@@ -77,7 +78,7 @@ def spent(server, query, *ready, timeout="1s"):
 
 
 def nested(depth, call, arguments, last):
-    """Calls in each other's arguments; the innermost one is the last."""
+    """Nests calls in each other's arguments, the last one innermost."""
     for _ in range(depth):
         last = arguments.format(call.format(last))
     return call.format(last)
@@ -100,7 +101,7 @@ FIXED, OF_ROW, LATER = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span", "
     {"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"},
 ], ids=["fixed", "row"])  # fmt: skip
 def test_nested_calls_do_not_double_the_plan(server, call, plain, arguments, last, inner, setting):
-    """A level that is written twice would make 16 levels 65,536 times as large."""
+    """If a level was written twice, 16 levels would be 65,536 times as large."""
     for depth in 16, 300:
         took = []
         for form in call, plain:
@@ -120,7 +121,7 @@ def test_many_calls_beside_grouping_sets_are_planned_fast(server, grouped):
 
 
 def test_planning_can_be_stopped(server):
-    """Each call looks at its arguments, with all calls in them."""
+    """Each call examines its arguments, including all calls in them."""
     span = SPAN.format(nested(1000, "flake_during(1, {})", SPAN, FIXED))
     prepared = f"PREPARE nested AS SELECT n FROM ids WHERE {' AND '.join([f'flake_during(id, {span})'] * 4)}"
     whole, stopped = (spent(server, "EXECUTE nested", prepared, timeout=timeout) for timeout in ("1min", "10ms"))
@@ -143,7 +144,7 @@ def test_randomly_nested_calls_return_the_same_rows(server):
         shown = (seed, number, nest.settings, took, nest.views, nest.written("flake")[1][:4000])
         assert not took["flake"].is_much_beside(took["comparisons"]) or took["comparisons"].is_much, shown
         much += took["comparisons"].is_much
-        # A query that is stopped, or too deep for the stack, has no rows.
+        # A query that was canceled, or is too deep for the stack, has no rows.
         if took["flake"].why not in ("57014", "54001") and took["calls"].why not in ("57014", "54001"):
             assert (took["flake"].rows, took["flake"].why) == (took["calls"].rows, took["calls"].why), shown
             compared += took["flake"].rows is not None

@@ -1,4 +1,4 @@
-"""flake_node: which node made an ID, by what the server that is asked knows of the number of nodes."""
+"""flake_node: which node made an ID, by the number of nodes that the server knows."""
 
 import re
 
@@ -9,7 +9,7 @@ from horizon import PARALLEL
 from waiting import wait_until
 
 NODES = [0, 2]
-# Beside built-in ones, layouts of four workers, so that each of three nodes has one, and of workers in two fields.
+# In addition to built-in layouts, one with four workers, so that each of three nodes has one, and one with two worker fields.
 LAYOUTS = ["twitter", "base64id", "sonyflake", "uniqueid", "instagram", "seata", "few", "split"]
 CUSTOM = {
     "few": """{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
@@ -19,7 +19,7 @@ CUSTOM = {
         {"name": "t", "bits": 41, "role": "timestamp"}, {"name": "fine", "bits": 3, "role": "worker", "rank": 1},
         {"name": "s", "bits": 10, "role": "sequence"}, {"name": "coarse", "bits": 2, "role": "worker", "rank": 0}]}""",
 }
-# In automatic partitions, and in one of the caller's.
+# Snos in automatic partitions, and in a partition of the caller's.
 SNOS = {"automatic": "sno_next(n % 256)", "caller's": "sno_next(n % 256, 7)"}
 # The first ID of a worker of layout twitter.
 WORKER = "flake_make('2026-01-01Z', jsonb_build_object('datacenter', {0} / 32, 'worker', {0} % 32))"
@@ -27,7 +27,7 @@ LAST_WORKER = f"CREATE FUNCTION last_worker() RETURNS bigint IMMUTABLE PARALLEL 
 
 
 def made_by(server):
-    """IDs of each kind, each as a call of flake_node, and the number of the server."""
+    """IDs of each kind as calls of flake_node, and the number of the server that made them."""
     calls = {}
     for name, definition in CUSTOM.items():
         server.sql("SELECT flake_create_layout(%s, %s)", name, definition)
@@ -53,17 +53,17 @@ def test_each_node_knows_what_each_has_made(servers):
     for server in members:
         for calls, node in made:
             assert {kind: nodes_of(server, each) for kind, each in calls.items()} == {kind: {node} for kind in calls}
-    # The ends of each part, and what is left over: 3 times 341 workers are 1023.
+    # The ends of each part, and the rest: 3 times 341 workers are 1023.
     ends = {0: 0, 340: 0, 341: 1, 681: 1, 682: 2, 1022: 2, 1023: None}
     assert {worker: members[0].value(f"SELECT flake_node({WORKER.format(worker)})") for worker in ends} == ends
-    # IDs of no node: there are fewer workers than nodes, or something else makes the IDs.
+    # No node has these IDs: there are fewer workers than nodes, or the layout is read-only.
     assert members[0].sql("""SELECT DISTINCT flake_node(flake_make('2026-01-01Z', '{}', name), name)
                              FROM unnest('{si_single,yitter,pgedge,cockroach}'::text[]) name""") == [(None,)]
 
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """Node 1 of 4, where a test does not say otherwise. The last worker belongs to node 3 of 4, and to node 1 of 2."""
+    """A server that is node 1 of 4 at first. The last worker belongs to node 3 of 4, or to node 1 of 2."""
     server = servers("flake.node_count=4", "flake.node_id=1")
     server.sql(LAST_WORKER)
     return server
@@ -77,12 +77,12 @@ def test_asking_puts_nothing_in_force(server):
     server.restart("flake.node_count=4")
     assert server.value("SELECT flake_node(last_worker())") == 3
     assert counted(server) is None
-    # So the configuration counts, as it would for the first ID.
+    # The configuration counts, as it would for the first ID.
     server.reload("flake.node_count=2")
     assert server.value("SELECT flake_node(last_worker())") == 1
     server.sql("SELECT flake_next('twitter')")
     assert counted(server) == 2
-    # And from then on what is in force.
+    # From then on, the pinned number counts.
     server.reload("flake.node_count=4")
     with server.connect() as db:
         notices = []
@@ -95,7 +95,7 @@ def test_asking_puts_nothing_in_force(server):
 def test_what_a_client_sets_does_not_count(server):
     server.restart("flake.node_count=4")
     with server.connect(options="-c flake.node_count=2") as db:
-        # The session has never seen the configuration.
+        # This session has never seen the configuration.
         for call in ["flake_node(last_worker())", "flake_node(sno_make('2026-01-01Z'))"]:
             error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, f"SELECT {call}").value.diag
             assert error.message_primary == "number of this node is not known"
@@ -113,7 +113,8 @@ def test_an_impossible_node_number_is_an_error(server):
 
 
 def found_by_workers(server):
-    """The least and the greatest node of the last worker's IDs. The leader takes no part, so workers have called it."""
+    """Returns the least and the greatest node of the last worker's IDs. The leader does not take part, so workers have called
+    the function."""
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT last_worker() AS id FROM generate_series(1, 20000)")
     query = "SELECT min(flake_node(id)), max(flake_node(id)) FROM big"
     with server.connect() as db:
@@ -125,7 +126,7 @@ def found_by_workers(server):
 
 
 def test_parallel_workers_know_the_same(server):
-    """Before something is in force, and where something else is by now than the configuration says."""
+    """Workers agree before a number is pinned, and if the configuration has changed since."""
     server.restart("flake.node_count=4")
     assert found_by_workers(server) == (3, 3)
     assert counted(server) is None
@@ -135,7 +136,7 @@ def test_parallel_workers_know_the_same(server):
 
 
 def test_parallel_workers_know_settings_that_were_removed(servers):
-    """The boot values come from the configuration then, because only it can set what a preloaded library has defined."""
+    """The boot values are the configuration's then, because only the configuration can set a preloaded library's settings."""
     server = servers("shared_preload_libraries=flake", "flake.node_count=4", "flake.node_id=1")
     server.sql(LAST_WORKER)
     server.restart()
@@ -149,7 +150,7 @@ def test_parallel_workers_know_settings_that_were_removed(servers):
 
 
 def test_a_standby_has_its_own_number_of_nodes(servers):
-    """It has not made an ID, and nothing it does can be seen elsewhere; a promotion changes nothing."""
+    """The standby has made no ID, and does not pin a number. A promotion does not change that."""
     primary = servers("flake.node_count=4", "flake.node_id=1")
     standby = servers("flake.node_count=4", "flake.node_id=3", standby_of=primary)
     with standby.connect() as db:
@@ -163,7 +164,7 @@ def test_a_standby_has_its_own_number_of_nodes(servers):
 
 
 def test_it_cannot_be_indexed(server):
-    """An index would keep what the number of nodes was, so there can be none."""
+    """An index would keep results for an earlier number of nodes, so PostgreSQL must refuse it."""
     server.sql("DROP TABLE IF EXISTS kept; CREATE TABLE kept (id bigint)")
     with pytest.raises(psycopg.errors.InvalidObjectDefinition):
         server.sql("CREATE INDEX ON kept (flake_node(id))")

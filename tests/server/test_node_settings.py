@@ -1,7 +1,7 @@
-"""The node's number comes from the server's configuration only, whoever connects first and whatever he says of it.
+"""Only the server's configuration sets the node number, whichever session connects first and whatever it sets.
 
-PostgreSQL keeps what it is told of a setting of a library that is not loaded yet, so a client, a role and a database can each put
-a value in the place of the configuration's.
+For a library that is not loaded yet, PostgreSQL keeps any value of a setting. So a client, a role or a database can each put a
+value in the place of the configuration's.
 """
 
 import psycopg
@@ -11,7 +11,7 @@ from conftest import ROOT
 from horizon import PARALLEL
 
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
-# The settings in force; a session's workers alone could belong to another number by chance.
+# The settings in force. Workers of a session's IDs could belong to another number by chance.
 NODE = "SELECT node_id, node_count FROM flake_stats"
 WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
 
@@ -65,7 +65,7 @@ def test_a_session_that_sets_it_before_the_library_is_loaded_is_refused(server_o
 
 
 def test_parallel_workers_follow_the_settings_of_their_leader(server_of_node_1):
-    """They start with the leader's settings; it hands on no setting that another one shadows. They do not take the
+    """They start with their leader's settings, which do not include a setting that another value hides. They must not take the
     boot value for the server's."""
     server = server_of_node_1
     server.sql("DROP TABLE IF EXISTS big; CREATE TABLE big AS SELECT n FROM generate_series(1, 20000) n")
@@ -88,7 +88,7 @@ def test_a_server_without_the_settings_is_node_0_of_1(servers):
 
 @pytest.mark.parametrize("value", ["2", "x"], ids=["too large", "not a number"])
 def test_a_wrong_number_can_be_corrected(servers, value):
-    """The boot value is not what the configuration says."""
+    """The boot value is not the configuration's value."""
     server = servers()
     server.restart(f"flake.node_id={value}", "flake.node_count=2")
     with server.connect(options="-c flake.node_id=0") as db, server.connect() as other:
@@ -101,7 +101,7 @@ def test_a_wrong_number_can_be_corrected(servers, value):
 
 
 def test_postgresql_reads_octal_numbers(servers):
-    """As for its own settings; docs/reference/settings.md says so."""
+    """PostgreSQL does that for all settings; docs/reference/settings.md says so."""
     server = servers("flake.node_id=010", "flake.node_count=0x10")
     server.value(WORKERS)
     assert server.sql(NODE) == [(8, 16)]
@@ -111,7 +111,7 @@ def test_postgresql_reads_octal_numbers(servers):
 
 @pytest.mark.parametrize("look", ["SELECT * FROM pg_file_settings", "ALTER SYSTEM SET flake.node_id = 1"])
 def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
-    """PostgreSQL asks the library whether they are valid, as if they came from the configuration."""
+    """PostgreSQL asks the library whether such values are valid, as if they came from the configuration."""
     server = servers(*NODE_1_OF_2)
     server.restart()
     with server.connect(options="-c flake.node_id=0") as db:

@@ -7,7 +7,7 @@ from conftest import ROOT, SECONDS
 from session_kinds import every_session
 
 PAGE = ROOT / "docs/how-to/tail.md"
-# Pairs of neighbours in a stream whose positions have another order.
+# Pairs of neighbors in a stream whose positions are in the other order.
 TURNED = """
     SELECT count(*), count(*) FILTER (WHERE position < before)
     FROM (SELECT position, lag(position) OVER (PARTITION BY stream ORDER BY version) AS before FROM stored) s"""
@@ -15,7 +15,7 @@ TURNED = """
 
 @every_session
 def test_the_stream_is_locked_before_the_id_is_made(own_servers, session):
-    """Sessions that append to a few streams have no position in another order than the versions."""
+    """Sessions append to a few streams. Positions must not be in another order than versions."""
     server = own_servers()
     server = server if session.is_plain else session.of(server, extension=True)
     create, append = (block for block in pages.recipe(PAGE, "For authors of event stores") if "CREATE TABLE" in block)
@@ -32,7 +32,7 @@ def test_the_order_is_as_exact_as_the_page_says(server):
     assert slots == 100
     for layout, micros in [("twitter", 16), ("base64id", 250)]:
         assert re.search(rf"{micros}(?:\s+microseconds)?\s+in\s+`{layout}`", page)
-    # The share of one session is spread over the tick in as many steps as it has IDs there.
+    # A session's share has as many steps in a tick as the session has IDs.
     ids = server.value("SELECT session_ids_per_second::float FROM flake_layouts WHERE name = 'base64id'")
     # Since PostgreSQL 18, a server has more slots.
     least, most = (258, 261) if server.value("SHOW server_version_num") >= "180000" else (232, 234)

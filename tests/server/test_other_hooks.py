@@ -1,4 +1,4 @@
-"""Beside extensions that set the same hooks, in either order of loading: each calls the one that was set before."""
+"""Other extensions that set the same hooks: whichever is loaded first, each calls the hook that was set before."""
 
 import pathlib
 
@@ -6,7 +6,7 @@ import pytest
 
 from conftest import pg_config
 
-# The hooks that flake sets.
+# A library that sets the same hooks as flake.
 OTHER = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -52,7 +52,7 @@ FILTER = "SELECT * FROM ids WHERE flake_timestamp(id) >= '2026-01-01Z'"
 
 
 def calls(db):
-    """How often memory was asked for, how often it was set up, and how many tables were planned, as the other library counts."""
+    """The other library's counts: requests for memory, initializations of memory, and planned tables."""
     return [int(count) for count in db.execute("SELECT calls()").fetchone()[0].split()]
 
 
@@ -60,7 +60,7 @@ def assert_both_work(db):
     *_, before = calls(db)
     *_, between = calls(db)
     plan = str(db.execute(f"EXPLAIN {FILTER}").fetchall())
-    # Since version 19, the query that counts plans a relation too.
+    # Since version 19, the query that reads the counts plans a relation too.
     assert calls(db)[2] - between == between - before + 1
     assert "flake_timestamp" not in plan and "(id >= '" in plan
 
@@ -90,7 +90,7 @@ def test_another_preloaded_extension_is_called_too(other, order):
     with server.connect() as db:
         assert calls(db)[:2] == [1, 1]
         assert_both_work(db)
-        # It has asked for its memory, which is not a part of what is spare.
+        # The other library has requested memory of its own.
         assert db.execute("SELECT count(*) FROM pg_shmem_allocations WHERE name = 'flake'").fetchone() == (1,)
         assert db.execute("SELECT count(flake_next('twitter')) FROM generate_series(1, 100)").fetchone() == (100,)
 
@@ -116,7 +116,7 @@ def test_an_index_of_hypopg_serves_a_filter_by_time(own_servers, order):
 
 @pytest.mark.parametrize("order", ["{},flake", "flake,{}"])
 def test_a_hint_of_pg_hint_plan_is_followed(own_servers, order):
-    """A hint is obeyed for a filter by time."""
+    """A hint applies to a filter by time."""
     need("pg_hint_plan")
     server = own_servers(f"shared_preload_libraries={order.format('pg_hint_plan')}")
     with server.connect() as db:

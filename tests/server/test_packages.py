@@ -1,4 +1,4 @@
-"""The metadata of packages, and their licenses; scripts/package-test installs packages."""
+"""The metadata and licenses of packages. scripts/package-test installs packages."""
 
 import email
 import json
@@ -18,7 +18,7 @@ from next_release import VERSION
 
 
 def test_the_metadata_of_pgxn_is_valid():
-    """The keys that PGXN's meta spec 1.0.0 requires, and the types of all."""
+    """The metadata has the keys that PGXN's meta spec 1.0.0 requires, and all values have the right type."""
     meta = json.loads((ROOT / "META.json").read_text())
     term = re.compile(r"[^\s/\\\x00-\x1f]{2,}")
     version = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z-]+)?")
@@ -49,7 +49,7 @@ def test_the_metadata_of_pgxn_is_valid():
 
 
 def test_the_list_of_crates_is_complete():
-    """Its list is a CycloneDX 1.5 document, and has each crate with its license and the checksum of Cargo.lock."""
+    """The list is a CycloneDX 1.5 document. It has each crate with its license and the checksum of Cargo.lock."""
     bom = json.loads(subprocess.check_output([sys.executable, "packaging/sbom.py", "bom", "15"], cwd=ROOT))
     assert (bom["bomFormat"], bom["specVersion"], bom["version"]) == ("CycloneDX", "1.5", 1)
     assert (bom["metadata"]["component"]["name"], bom["metadata"]["component"]["version"]) == ("flake", VERSION)
@@ -72,7 +72,7 @@ def test_the_list_of_crates_is_complete():
 
 
 LICENSES = {"MIT", "Zlib", "BSL-1.0", "Unicode-3.0"}
-# Debian's own parser, by Debian's own Python.
+# Debian's own parser reads the file, with Debian's own Python.
 READ_COPYRIGHT = """
 import sys
 from debian.copyright import Copyright
@@ -98,8 +98,8 @@ def test_debian_reads_the_licenses():
 
 
 def test_the_licenses_of_the_crates_are_named_and_allowed():
-    """In Debian's format: each paragraph names crates, who has the copyright, and a license with its text. deny.toml names the
-    licenses that CNCF's projects have to ask about."""
+    """The file has Debian's format: each paragraph names crates, the holders of the copyright, and a license with its text.
+    deny.toml names the licenses that CNCF projects have to ask about."""
     text = copyright()
     head, own, *paragraphs = [email.message_from_string(part) for part in text.rstrip("\n").split("\n\n")]
     assert head["Format"] == "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
@@ -123,13 +123,13 @@ def test_the_licenses_of_the_crates_are_named_and_allowed():
     assert [name for name in licenses if name not in page] == []
 
 
-# The script of this version, an earlier version's, and the upgrade from there.
+# The script of this version, a script of an earlier version, and the upgrade from it.
 SHARED = [f"flake--{VERSION}.sql", "flake--0.1.0.sql", f"flake--0.1.0--{VERSION}.sql", "flake.control"]
 
 
 @pytest.fixture
 def tarball(tmp_path):
-    """An unpacked tarball for PostgreSQL 15, with other files than the library's."""
+    """An unpacked tarball for PostgreSQL 15 with other files in place of the library's."""
     for name in ("lib/flake.so", *(f"share/extension/{name}" for name in SHARED)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -171,7 +171,7 @@ def test_a_tarball_is_for_one_version(tarball, tmp_path, version):
 
 
 def blocked(folder, name):
-    """A file is where a directory has to be made."""
+    """Puts a file where a directory must be created."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("")
 
@@ -182,7 +182,7 @@ BLOCKED = ["a b/lib", "a b/share/extension"]
 
 @pytest.mark.parametrize("lacks", LACKS)
 def test_a_tarball_that_lacks_a_file_is_not_installed(tarball, tmp_path, lacks):
-    """Such as one that was cut off. Nothing says that it is installed."""
+    """The tarball was cut off, for example. The script must not say that it has installed anything."""
     if (tmp_path / lacks).is_dir():
         shutil.rmtree(tmp_path / lacks)
     else:
@@ -201,7 +201,7 @@ def test_a_tarball_is_not_installed_where_a_directory_cannot_be_made(tarball, tm
 
 @pytest.mark.parametrize("name", ["lib/flake.so", "share/extension/flake.control"])
 def test_a_tarball_is_not_installed_where_a_file_cannot_be_copied(tarball, tmp_path, name):
-    """A directory has the name that the new file has before it replaces an old one."""
+    """A directory has the temporary name of the new file."""
     new = tmp_path / "a b" / name
     new.with_name(f".{new.name}.new").mkdir(parents=True)
     (new.with_name(f".{new.name}.new") / new.name).mkdir()
@@ -212,7 +212,7 @@ def test_a_tarball_is_not_installed_where_a_file_cannot_be_copied(tarball, tmp_p
 
 @pytest.fixture
 def stage(tarball, tmp_path):
-    """The laid out files of a build, other ones than the library's, for a PostgreSQL in the folder."""
+    """The files of a build for a PostgreSQL in the folder, with other files in place of the library's."""
     for part in ("lib", "share"):
         shutil.copytree(tmp_path / part, tmp_path / f"stage{tmp_path}/a b/{part}")
     return tmp_path / f"stage{tmp_path}/a b"
@@ -256,7 +256,7 @@ def test_a_build_is_not_installed_where_a_directory_cannot_be_made(stage, tmp_pa
 
 @pytest.mark.parametrize(("lacks", "says"), [("library", "flake.so"), ("symbols", "is no release build"), ("LICENSE", "LICENSE")])
 def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
-    """In a copy, whose build makes nothing. Nothing follows the step that fails."""
+    """In this copy, the build makes nothing. No step follows the one that fails."""
     for name in ["scripts", "packaging", "docs", "examples"]:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     for path in [*ROOT.glob("*.md"), *(ROOT / name for name in ("Cargo.toml", "LICENSE", "flake.control"))]:
@@ -277,7 +277,7 @@ def test_no_package_is_made_of_a_build_that_lacks_a_file(tmp_path, lacks, says):
 
 
 def test_make_package_names_what_is_missing_and_its_parts(tmp_path):
-    """It names what is missing, and its parts."""
+    """The target names what is missing, and the parts of the package."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     (tmp_path / "scripts/setup").write_text("#!/bin/sh\n")
     (tmp_path / "Cargo.toml").touch()
@@ -298,7 +298,7 @@ def test_make_package_names_what_is_missing_and_its_parts(tmp_path):
 
 
 def test_the_archive_has_no_tests_of_servers(tmp_path):
-    """Nor anything else that is not needed to build, install and check it."""
+    """The archive also lacks everything else that is not needed to build, install and check it."""
     archive = tmp_path / "flake.tar"
     subprocess.run(["git", "archive", "--output", archive, "HEAD"], cwd=ROOT, check=True)
     with tarfile.open(archive) as opened:

@@ -15,7 +15,7 @@ BOUNDS = """SELECT relname, flake_timestamp(low[1]::bigint) = %s::timestamptz, f
 
 
 def function(name):
-    """Its definition on the page."""
+    """Returns the definition of the function on the page."""
     blocks = pages.recipe(PAGE, "Partition by time") + pages.recipe(PAGE, "Remove old partitions")
     block, = (block for block in blocks if f"CREATE FUNCTION {name}" in block)
     return block[: block.index("$$;") + 3]
@@ -39,7 +39,8 @@ def name_of(table, month):
 
 @every_session
 def test_partitions_of_months_are_made_once(db, session):
-    """Each begins and ends at midnight of UTC, and a second call for one does nothing; a name that is taken is an error."""
+    """Each begins and ends at midnight UTC. A second call for the same month does nothing, and a name that is taken is an
+    error."""
     for table in TABLES:
         for month, then in ["02", "03"], ["03", "04"], ["10", "11"], ["12", "01"]:
             for _ in range(2):
@@ -55,7 +56,7 @@ def test_partitions_of_months_are_made_once(db, session):
 
 @every_session
 def test_retention_drops_partitions_that_have_ended_for_all_consumers(db, session):
-    """Partitions that end by the ID are dropped, of one table only, and none where a consumer has not begun."""
+    """Partitions that have ended are dropped, of one table only, and none if a consumer has not begun."""
     for table in TABLES:
         for month in "01", "02", "03":
             db.execute("SELECT make_partition(%s, %s)", (table, f"2026-{month}-01"))

@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 DAY = datetime.timedelta(days=1)
-# A day of IDs begins at the epoch's time of day, so the day of a clock lies in other partitions before that time and after it.
+# A day of IDs begins at the epoch's time of day. So one day of the clock lies in two partitions.
 BEGINS = "01:42:54.657"
 PARTITIONS = """
     SELECT relname, at, at + interval '1 day' FROM pg_class, flake_timestamp(

@@ -1,4 +1,4 @@
-"""The examples and recipes as newcomers paste them, with each layout that makes IDs, or sno, in the place of twitter."""
+"""The examples and recipes as newcomers paste them, with every layout that makes IDs, or sno, in the place of twitter."""
 
 import concurrent.futures
 import contextlib
@@ -16,7 +16,7 @@ from waiting import wait_until
 
 ORDERED = [layout for layout in [*LAYOUTS, *LIKE] if layout not in ("uniqueid", "seata")]
 UNORDERED = ["uniqueid", "seata"]
-# The text that docs/how-to/tail.md says to write for the type.
+# The changes for the type sno that docs/how-to/tail.md describes.
 FOR_SNO = [
     (r"flake_next\('twitter'\)", "sno_next()"),
     (r"flake_min\(flake_horizon\(\), 'twitter'\)", "sno_min(flake_horizon())"),
@@ -36,7 +36,7 @@ INSERT INTO outbox DEFAULT VALUES; COMMIT;
 
 
 def in_matrix(layouts):
-    """All but these, which are pasted in a way of their own."""
+    """Layouts for the matrix. The others are pasted in other tests."""
     kept = ("base64id", "uniqueid", "sno")
     return [layout if layout in kept else pytest.param(layout, marks=pytest.mark.matrix) for layout in layouts]
 
@@ -51,7 +51,7 @@ def pasted(code, layout):
 
 @contextlib.contextmanager
 def writers(server):
-    """Clients whose transactions end in another order than they have begun in."""
+    """Clients whose transactions end in another order than they have begun."""
     script = server.base / "writes.sql"
     script.write_text(WRITES)
     command = [pages.bindir() / "pgbench", "-n", "-c", "6", "-t", "25", "-f", script]
@@ -67,7 +67,7 @@ def writers(server):
 def test_recipes_lose_no_row(own_servers, layout):
     node, settings = 0, []
     if layout not in ("si_single", "mastodon"):
-        # Layouts with workers have nodes.
+        # Layouts with workers are tried on a node.
         node, settings = 1, ["flake.node_count=2", "flake.node_id=1"]
     server = own_servers(*settings)
     outbox = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0]
@@ -128,7 +128,7 @@ def test_recipes_lose_no_row(own_servers, layout):
     assert found[2] == [str(id) for id in ids]
     assert read_ids[1:] == ids
     assert server.sql("SELECT sum(balance) FROM balances") == server.sql("SELECT sum(amount) FROM events")
-    # psql has no ID of another server here, so it is not too late.
+    # psql has no ID of another server here, so the ID is not too late.
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", input=covered)
     assert server.value("SELECT count(*) FROM outbox") == 451
 
@@ -146,13 +146,13 @@ EVENTS, = re.findall(r"^CREATE TABLE events \(.*?^INSERT INTO events .*?;$", (RO
 
 
 def named(code, layout):
-    """With the layout in each function that reads IDs."""
+    """Returns the code with the layout in each function that reads IDs."""
     return re.sub(r"(flake_(?:timestamp|decode|min)\([^)]*)\)", rf"\1, '{layout}')", code)
 
 
 @pytest.mark.parametrize("layout", in_matrix([*LAYOUTS, *LIKE]))
 def test_times_are_right_or_somebody_says_so(own_servers, layout):
-    """The README's table: where it is read by its layout, times are right; where it is read by twitter, something says so."""
+    """The README's table shows the right times if it is read by its layout. If it is read by twitter, something warns."""
     server = own_servers()
     wrong = """SELECT name FROM flake_check() WHERE NOT ok AND name = 'layouts'"""
     with server.connect() as db:

@@ -1,5 +1,5 @@
-"""Random queries on keys of both kinds return the same rows however they are planned: with and without indexes, partitions,
-parallel workers and JIT, with values written out, with generic plans, and in PL/pgSQL."""
+"""Random queries on keys of both kinds return the same rows by every plan: with and without indexes, partitions, parallel
+workers and JIT, with literal values, with generic plans, and in PL/pgSQL."""
 
 import os
 import random
@@ -8,7 +8,7 @@ import time
 import pytest
 
 LASTS = 10 * int(os.environ.get("FLAKE_SOAK", "1"))
-# IDs of these are possible in each other, and in order up to the year 2070.
+# An ID of one of these layouts is possible in the others, and in order up to the year 2070.
 LAYOUTS = ["twitter", "snowflake", "discord", "leaf", "odd"]
 TABLES = {
     "bare": "CREATE TABLE bare (LIKE keys)",
@@ -37,7 +37,7 @@ METHODS = ["seqscan", "indexscan", "indexonlyscan", "bitmapscan", "hashjoin", "m
            "partition_pruning", "material", "sort"]  # fmt: skip
 # The types of the parameters.
 TYPES = ["tstzrange", "text", "timestamptz", "sno"]
-# The plans of a run must have shown these for it to have tested anything.
+# The plans of a run must contain these; otherwise it has tested too little.
 SHOWN = ["Index Scan", "Bitmap", "Seq Scan", "Gather", "InitPlan", "SubPlan", "flake_first($", "sno_first(",
          "flake_during(", "Subplans Removed", "Join", "Nested Loop", "Parallel "]  # fmt: skip
 
@@ -88,7 +88,7 @@ class Query:
             f"AND {self.condition} GROUP BY s.n",
             "in": f"SELECT n FROM {{table}} t {where} AND t.sid {chance.choice(['', 'NOT'])} IN "
             f"(SELECT u.sid FROM {{table}} u WHERE u.sid IS NOT NULL AND {other})",
-            # One call in FROM is one ID, and one in the list is one for each row.
+            # A call in FROM makes one ID, and a call in the select list makes one for each row.
             "makes": "SELECT count(*), count(DISTINCT f), count(DISTINCT g), count(DISTINCT h) "
             "FROM (SELECT f.f, g, flake_next('twitter') AS h "
             f"FROM {{table}} t, flake_next('twitter') f, sno_next() g {where} OFFSET 0) s",
@@ -168,14 +168,14 @@ def configure(db, *settings):
 
 
 def expected(db, query):
-    """The rows as they are without anything that this is about: flake_during and sno_during stay calls."""
+    """Returns the rows when flake_during and sno_during stay calls."""
     configure(db, ALONE, {"jit": "off", "enable_indexscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off"})
     texts = [query.text("bare", literals(values)) for values in query.values]
     return [db.execute(with_calls(text)).fetchone()[0] for text in texts]
 
 
 def with_calls(text):
-    """The same query with spans that the planner takes for volatile."""
+    """Returns the query with spans that the planner takes for volatile."""
     for function in "flake_during(", "sno_during(":
         pieces = text.split(function)
         text = pieces[0] + "".join(function + keep_second_argument(piece) for piece in pieces[1:])
@@ -183,7 +183,7 @@ def with_calls(text):
 
 
 def keep_second_argument(piece):
-    """`id, span) …` becomes `id, keep(span)) …`."""
+    """Changes `id, span) …` to `id, keep(span)) …`."""
     start = piece.index(",") + 1
     depth = 0
     for end in range(start, len(piece)):
@@ -199,7 +199,7 @@ def is_quoted(text, place):
 
 
 def run(db, query, mode, table):
-    """The texts for both lists of values, and the plan."""
+    """Runs the query with both lists of values. Returns the texts and the plan."""
     if mode in ("generic", "custom"):
         db.execute(f"SET plan_cache_mode = force_{mode}_plan")
         db.execute(f"PREPARE query({', '.join(TYPES)}) AS {query.text(table, ['$1', '$2', '$3', '$4'])}")
@@ -234,7 +234,7 @@ def test_random_queries_return_the_same_rows_by_every_plan(db):
     shown, runs, not_empty = set(), 0, 0
     wants = {*SHOWN, *(["JIT:"] if jit else [])}
     ends = time.monotonic() + LASTS
-    # On a slow machine it takes longer until all has been seen.
+    # A slow machine takes longer to see all plans.
     while time.monotonic() < ends or (runs < 4000 and (wants - shown or not_empty <= 5)):
         query = Query(chance)
         wanted = expected(db, query)
@@ -244,10 +244,10 @@ def test_random_queries_return_the_same_rows_by_every_plan(db):
             mode = chance.choice([*modes, "loop", "loop"] if query.is_filter else modes)
             table = chance.choice(list(TABLES))
             off = {f"enable_{method}": "off" for method in METHODS if chance.random() < 0.2}
-            # A loop would start workers, and compile, for each row.
+            # In a loop, workers and compilation would start for each row.
             workers = ALONE if mode == "loop" else chance.choice([PARALLEL, ALONE, ALONE])
             if workers is PARALLEL:
-                # So would a nested loop that cannot keep the inner side's rows.
+                # The same holds for a nested loop that cannot materialize its inner side.
                 off.pop("enable_material", None)
             compiled = COMPILED if jit and mode != "loop" and chance.random() < 0.1 else {"jit": "off"}
             configure(db, off, compiled, workers)

@@ -1,15 +1,15 @@
-"""REVOKE and CREATE OR REPLACE reach plans that are kept: for each function in what a filter was replaced by, and for the filter
-itself, also where it came into the query by a function in SQL that the planner has inlined."""
+"""REVOKE and CREATE OR REPLACE reach kept plans: for each function in the range that replaced a filter, and for the filter
+itself, even if an inlined SQL function has brought the filter into the query."""
 
 import psycopg
 import pytest
 
-# The filters by time, with a test of them that holds for all rows; and the end of their ranges of IDs.
+# Filters by time with a condition that holds for all rows, and the ends of their ranges.
 FILTERS = {
     "flake_timestamp": "flake_timestamp(id) >= '2026-01-01Z'", "flake_during": "flake_during(id, '[2026-01-01Z,infinity)')",
     "sno_timestamp": "sno_timestamp(sno) >= '2026-01-01Z'", "sno_during": "sno_during(sno, '[2026-01-01Z,infinity)')",
 }  # fmt: skip
-# Filters whose ranges are made by these functions.
+# Filters with the functions that make their ranges.
 ENDS = {
     "flake_since": "flake_timestamp(id) >= {}", "flake_after": "flake_timestamp(id) > {}",
     "flake_until": "flake_timestamp(id) <= {}", "flake_before": "flake_timestamp(id) < {}",
@@ -22,7 +22,7 @@ ENDS = {
 instants = pytest.mark.parametrize("instant", ["'2026-02-01Z'::timestamptz", "('2026-02-01Z'::timestamptz + (now() - now()))"],
                                    ids=["constant", "stable"])  # fmt: skip
 FORMS = ["written", "inlined", "inlined twice", "a view"]
-# CREATE OR REPLACE needs the arguments as they are, and their defaults.
+# CREATE OR REPLACE needs the same arguments and defaults.
 SIGNATURES = """
     SELECT p.oid::regprocedure,
            format('%%I(%%s) RETURNS %%s', proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid))
@@ -51,7 +51,7 @@ def plan(db):
 
 
 def keep(db, condition, form="written"):
-    """Prepares a query with this condition on the rows of ids, whose plan is kept."""
+    """Prepares a query with this condition on the rows of ids, and lets PostgreSQL keep its plan."""
     source = "ids"
     if form == "a view":
         db.execute(f"CREATE VIEW filtered AS SELECT * FROM ids WHERE {condition}; GRANT SELECT ON filtered TO caller")
@@ -68,7 +68,7 @@ def keep(db, condition, form="written"):
 
 @pytest.fixture(autouse=True)
 def forget(db):
-    """Prepared statements outlast the transaction."""
+    """Deallocates prepared statements, because they outlast the transaction."""
     yield
     db.execute("DEALLOCATE ALL")
 
@@ -97,7 +97,7 @@ def test_a_kept_plan_notices_that_a_role_may_not_call_the_filter(db, name, form)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_kept_plan_notices_a_replaced_filter(db, name, form):
-    """The new one is not flake's, and no row is in its range."""
+    """The new function is not flake's, and no row satisfies it."""
     assert keep(db, FILTERS[name], form)[0] > 0
     value = "false" if name.endswith("during") else "timestamptz '-infinity'"
     for _, signature in functions(db, name):
@@ -109,7 +109,7 @@ def test_a_kept_plan_notices_a_replaced_filter(db, name, form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ENDS)
 def test_a_kept_plan_notices_that_a_role_may_not_call_an_end(db, name, form, instant):
-    """The filter stays one, with the same rows."""
+    """The filter stays a filter, with the same rows."""
     rows = keep(db, ENDS[name].format(instant), form)
     assert 0 < rows[0] < 1417
     revoke(db, name)
@@ -120,7 +120,7 @@ def test_a_kept_plan_notices_that_a_role_may_not_call_an_end(db, name, form, ins
 @instants
 @pytest.mark.parametrize("name", ENDS)
 def test_a_kept_plan_notices_a_replaced_end(db, name, instant):
-    """The plan has the new one, although only its result was in the old one. No row is in the range that it makes."""
+    """The kept plan had only the result of the old function. The new plan has the new function, which makes an empty range."""
     assert keep(db, ENDS[name].format(instant))[0] > 0
     least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)
     values = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}

@@ -1,4 +1,4 @@
-"""News of PostgreSQL 19 in which flake takes part: replication of sequences, REPACK, WAIT FOR, new forms of statements."""
+"""New features of PostgreSQL 19 that concern flake: replication of sequences, REPACK, WAIT FOR, and new forms of statements."""
 
 import json
 import re
@@ -21,7 +21,7 @@ KEEPS = "SELECT ok FROM flake_check() WHERE name = 'pg_upgrade'"
 
 
 def subscribe(publisher, subscriber, publication):
-    """The subscriber gets what is published."""
+    """Subscribes to everything that is published."""
     connection = f"host={publisher.dir} user=postgres dbname=postgres"
     subscriber.sql(f"CREATE SUBSCRIPTION s CONNECTION '{connection}' PUBLICATION {publication}")
     wait_until(lambda: subscriber.value("SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel"))
@@ -29,8 +29,8 @@ def subscribe(publisher, subscriber, publication):
 
 @pytest.mark.parametrize("crash", [False, True], ids=["", "after a crash"])
 def test_replication_of_sequences_takes_no_time_back(own_servers, crash):
-    """A server whose clock was ahead gets the last value of another server's mark, which is lower, and becomes another one by
-    pg_upgrade. After a crash, flake_check says what that would not take along, until IDs are made."""
+    """A server whose clock was ahead gets the lower last value of another server's mark, and is upgraded by pg_upgrade. After a
+    crash, until IDs are made, flake_check says what pg_upgrade would lose."""
     publisher = server_at_0(own_servers, *LOGICAL)
     old, made = server_at_0(own_servers, *LOGICAL), Made()
     old.set_clock(at(600))
@@ -66,7 +66,7 @@ def test_subscribers_of_all_sequences_need_the_extension(own_servers):
 
 
 def test_flake_take_loses_no_row_during_repack(own_servers):
-    """It is not MVCC-safe: flake_take returns each row, a query by hand whose snapshot is older than its lock misses them."""
+    """REPACK is not MVCC-safe. flake_take returns each row, but a query whose snapshot is older than its lock misses rows."""
     server = own_servers(*LOGICAL)
     server.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), n int)")
     server.sql("INSERT INTO positions VALUES ('mailer', 'outbox')")
@@ -109,7 +109,7 @@ def test_flake_take_loses_no_row_during_repack(own_servers):
 
 
 def test_repack_leaves_a_server_alone(own_servers):
-    """Its slot, while it works, is none of logical replication."""
+    """While REPACK works, its slot is not one of logical replication."""
     server = own_servers(*LOGICAL)
     server.sql("CREATE TABLE t (id bigint PRIMARY KEY)")
     alone = "SELECT ok FROM flake_check() WHERE name = 'node number'"
@@ -126,7 +126,7 @@ def test_repack_leaves_a_server_alone(own_servers):
 
 
 def test_a_standby_waits_for_a_horizon(own_servers):
-    """As the page on reading standbys does it, WAIT FOR in place of asking again and again."""
+    """The page on reading standbys waits by WAIT FOR instead of asking again and again."""
     primary = own_servers()
     standby = own_servers(standby_of=primary)
     primary.sql("CREATE TABLE t (id bigint DEFAULT flake_next('twitter'))")
@@ -155,7 +155,7 @@ def test_new_forms_of_statements_make_ids(own_servers):
 
 
 def test_plan_advice_and_filters_by_time_work_together(own_servers):
-    """Another extension in the hook by which filters are replaced, loaded before and after this one."""
+    """Another extension uses the hook that replaces filters, and is loaded before or after this one."""
     server = own_servers()
     server.sql("CREATE TABLE t AS SELECT flake_next('twitter') AS id FROM generate_series(1, 1000); CREATE INDEX t_id ON t (id)")
     query = "EXPLAIN (COSTS OFF) SELECT * FROM t WHERE flake_timestamp(id) < '2020-01-01Z'"
@@ -170,7 +170,7 @@ def test_plan_advice_and_filters_by_time_work_together(own_servers):
 
 
 def test_a_generated_column_is_published(own_servers):
-    """The time of an ID becomes a plain column of a subscriber without the extension. PostgreSQL has this since version 18."""
+    """A subscriber without the extension gets the time of an ID as a plain column. PostgreSQL has this since version 18."""
     publisher, subscriber = own_servers(*LOGICAL), own_servers(*LOGICAL, extension=False)
     publisher.sql("""CREATE TABLE t (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
         made timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED)""")
@@ -193,7 +193,8 @@ Datum use_up(PG_FUNCTION_ARGS) { for (;;) LWLockNewTrancheId("another"); }
 
 
 def test_no_tranche_is_left_for_its_locks(own_servers):
-    """Another extension has taken all 256: each session gets an error, also after the first, which leaves the memory empty."""
+    """Another extension has used up all 256 tranches. Each session gets an error, because the first one leaves the memory
+    empty."""
     server = own_servers(extension=False)
     library = server.compile("use_up", USES_UP)
     server.sql(f"CREATE FUNCTION use_up() RETURNS void LANGUAGE c AS '{library}'")

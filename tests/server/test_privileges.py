@@ -1,4 +1,4 @@
-"""Privileges, in tables: PUBLIC may execute and select everything; what is restricted checks the caller's role itself."""
+"""Tables of privileges. PUBLIC may execute and select everything, and restricted functions check the caller's role themselves."""
 
 import psycopg
 import psycopg.types.json
@@ -7,7 +7,7 @@ import pytest
 from catalog import DEFAULT_PRIVILEGES
 from next_release import UPGRADES, provide
 
-# The privileges of PUBLIC for the objects of the extension, by their kind.
+# The privileges of PUBLIC on each kind of object.
 PUBLIC = {
     "function": {"EXECUTE"},
     "view": {"SELECT"},
@@ -16,12 +16,12 @@ PUBLIC = {
     "foreign-data wrapper": {"USAGE"},
 }
 
-# The roles of the table below: one without anything, a member of pg_monitor and of the owner's role who does not inherit what
-# they may, a member of pg_monitor, a member of the owner's role, the owner of the extension (who owns the database and is not
-# a superuser), a superuser.
+# The roles of the table below: a role without privileges; a member of pg_monitor and of the owner's role that inherits nothing;
+# a member of pg_monitor; a member of the owner's role; the owner of the extension, who owns the database and is not a
+# superuser; a superuser.
 ROLES = ["stranger", "substitute", "watcher", "deputy", "keeper", "postgres"]
 
-# call | by stranger | substitute | watcher | deputy | keeper | postgres; "-" is 42501.
+# Columns: call | results for stranger, substitute, watcher, deputy, keeper, postgres. "-" is 42501.
 CALLS = """
     SELECT flake_next('twitter')                                          yes yes yes yes yes yes
     SELECT count(*) FROM flake_batch('twitter', 3)                        yes yes yes yes yes yes
@@ -59,7 +59,7 @@ CALLS = """
 """
 CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
 
-# Objects of the extension, with their kind and what PUBLIC may do with them.
+# The objects of the extension with their kind and the privileges of PUBLIC.
 OBJECTS = """
     SELECT pg_describe_object(d.classid, d.objid, 0), o.kind, array(
         SELECT a.privilege_type FROM aclexplode(COALESCE(o.acl, acldefault(o.letter, o.owner))) a WHERE a.grantee = 0)
@@ -77,7 +77,7 @@ OBJECTS = """
     WHERE d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
       AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
 
-# Each with the version that is created and the one that it is upgraded to.
+# Databases, each with the version that is created and the version that it is upgraded to.
 DATABASES = {"kept": None} | {f"upgraded_{number}": versions for number, versions in enumerate(UPGRADES)}
 EVERYTHING = ["TABLES", "FUNCTIONS", "SEQUENCES"]
 
@@ -88,8 +88,8 @@ def create(db, name, **definition):
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """A database whose owner, no superuser, has created the extension, others where he has upgraded it and default privileges
-    grant nothing, and the roles."""
+    """A server with these roles, and with databases whose owner, not a superuser, has created the extension. In some of them he
+    has upgraded it, and default privileges grant nothing."""
     server = servers()
     provide(server)
     server.sql("""CREATE ROLE stranger LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; CREATE ROLE keeper LOGIN;
@@ -107,7 +107,7 @@ def server(servers):
 
 
 def may(db, call):
-    """Whether a role may, as the table of calls says it; nothing stays of the call."""
+    """Returns whether a role may do this, in the format of the table. The call is rolled back."""
     try:
         db.execute(call.strip())
         return "yes"
@@ -142,7 +142,7 @@ def test_members_who_do_not_inherit_set_the_role(server, role, call):
 
 
 def wrongly_granted(objects):
-    """Objects with other privileges of PUBLIC than they should have. Row types have their relation's privileges."""
+    """Returns the objects on which PUBLIC has wrong privileges. Row types have the privileges of their relation."""
     return [row for row in objects if row[1] in PUBLIC and set(row[2]) != PUBLIC[row[1]]]
 
 
@@ -180,7 +180,7 @@ def test_definer_functions_lend_the_owners_right(server):
 
 
 def test_layouts_belong_to_the_owner_of_the_extension(server):
-    """Whichever member of his role makes them, so that all of them may do everything with them."""
+    """Layouts belong to the owner's role, whichever member makes them, so that all members may change them."""
     with server.connect(dbname="kept", user="deputy") as db:
         create(db, "deputys", like="si")
         owner = "SELECT srvowner::regrole::text FROM pg_foreign_server WHERE srvname = 'deputys'"
@@ -200,7 +200,7 @@ def test_an_error_restores_the_callers_role(server):
             db.execute("ROLLBACK TO s")
             assert db.execute("SELECT current_user").fetchone() == ("deputy",)
             db.execute("ROLLBACK")
-    # One that PostgreSQL raises, while the layout is written.
+    # PostgreSQL raises an error while the layout is written.
     server.connect(dbname="kept").execute("REVOKE USAGE ON FOREIGN DATA WRAPPER flake_layout FROM PUBLIC")
     try:
         with server.connect(dbname="kept", user="deputy") as db:
@@ -214,7 +214,8 @@ def test_an_error_restores_the_callers_role(server):
 
 
 def test_in_a_database_with_citus_public_has_no_right_on_the_wrapper(server):
-    """PUBLIC has no right on them, because Citus would take it for a role. Here Citus is only a name: see tests/engines."""
+    """PUBLIC has no privilege on the wrappers, because Citus would take PUBLIC for a role. Here, Citus is only a name; see
+    tests/engines."""
     server.sql("CREATE DATABASE sharded")
     with server.connect(dbname="sharded") as db:
         db.execute("UPDATE pg_extension SET extname = 'citus' WHERE extname = 'plpgsql'")
@@ -225,7 +226,7 @@ def test_in_a_database_with_citus_public_has_no_right_on_the_wrapper(server):
 
 @pytest.mark.parametrize("role", ["keeper", "postgres"])
 def test_grants_on_everything_succeed_and_give_nothing_restricted(server, role):
-    """They succeed, and give nobody what is restricted."""
+    """Such grants succeed, and do not give anybody a restricted function."""
     server.sql("CREATE ROLE app LOGIN")
     try:
         with server.connect(dbname="kept", user=role) as db:
@@ -247,7 +248,7 @@ def test_grants_on_everything_succeed_and_give_nothing_restricted(server, role):
 
 
 def test_default_privileges_change_nothing(server):
-    """They are set before the extension is created."""
+    """Default privileges are set before the extension is created."""
     server.sql("CREATE ROLE app LOGIN")
     server.sql("CREATE DATABASE defaults OWNER keeper")
     with server.connect(dbname="defaults") as db:
@@ -268,7 +269,7 @@ def test_default_privileges_change_nothing(server):
 
 
 def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
-    """A superuser can grant nextval and setval on flake_mark; the mark lies in a page of its own, which these do not touch."""
+    """A superuser can grant nextval and setval on flake_mark. They do not change the page that has the marks."""
     server = own_servers(clock="+0")
     file = server.dir / "data" / "flake.mark"
     server.sql("CREATE ROLE app LOGIN; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app")
@@ -277,12 +278,12 @@ def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
         with server.connect(user="app") as app:
             app.execute(f"SELECT setval('flake_mark', {value}), nextval('flake_mark')")
 
-    # Without its own file, the server knows what the page says: no more, so that it waits for no hour,
+    # Without its file, the server knows only what the page says: nothing beyond it, so it does not wait for an hour,
     last = server.value("SELECT flake_next('twitter')")
     set_by_app("(extract(epoch FROM clock_timestamp() + interval '50 min') * 1000000)::bigint")
     server.restart(mode="immediate", while_stopped=file.unlink)
     assert last < server.value("SELECT flake_next('twitter')")
-    # and no less, so that it makes no ID again while the clock is behind.
+    # and all of it, so it repeats no ID while the clock is behind.
     set_by_app(1)
     server.restart(mode="immediate", while_stopped=lambda: (file.unlink(), server.set_clock("-60")))
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
@@ -290,7 +291,7 @@ def test_a_role_that_may_set_the_sequence_moves_no_mark(own_servers):
 
 
 def make_database(server, name, by, owner=None, **definition):
-    """A database with the extension and a layout, which its owner has made, or somebody else."""
+    """A database with the extension and a layout, made by its owner or by another role."""
     server.sql(f"CREATE DATABASE {name} OWNER {owner or by}")
     with server.connect(dbname=name, user=by) as db:
         db.execute("CREATE EXTENSION flake")
@@ -301,7 +302,7 @@ CONTENT = "SELECT array_agg(l ORDER BY name) FROM flake_layouts l"
 
 
 def dumped_and_restored(server, database, role, owner=None):
-    """The name of a database that a dump of this one was restored to, by a role, without a message."""
+    """Dumps the database and restores it elsewhere as a role, without a message. Returns the new name."""
     copy = f"{database}_by_{role}"
     server.sql(f"CREATE DATABASE {copy} OWNER {owner or role}")
     dump = server.run("pg_dump", "-U", role, database).stdout
@@ -313,7 +314,7 @@ def dumped_and_restored(server, database, role, owner=None):
 
 
 def test_a_dump_of_an_owner_without_superuser_restores(server):
-    """It restores with its owners, by him and by a superuser; layouts belong to him."""
+    """The dump can be restored with its owners, by the owner and by a superuser. Layouts belong to him."""
     server.sql("CREATE ROLE first LOGIN")
     make_database(server, "original", by="first", text="base62")
     with server.connect(dbname="original", user="first") as db:
@@ -327,7 +328,7 @@ def test_a_dump_of_an_owner_without_superuser_restores(server):
 
 
 def test_a_new_owner_continues_where_the_old_one_stopped(server):
-    """After REASSIGN OWNED the new owner continues where the old one stopped, and dumps restore."""
+    """After REASSIGN OWNED, the new owner continues where the old one stopped, and dumps can be restored."""
     server.sql("CREATE ROLE leaver LOGIN; CREATE ROLE heir LOGIN")
     make_database(server, "inherited", by="leaver")
     with server.connect(dbname="inherited") as db:
@@ -340,7 +341,7 @@ def test_a_new_owner_continues_where_the_old_one_stopped(server):
 
 
 def test_drop_owned_drops_layouts_and_the_extension(server):
-    """DROP OWNED takes layouts, and the extension, which belong to the role."""
+    """DROP OWNED drops layouts and the extension, which belong to the role."""
     server.sql("CREATE ROLE goer LOGIN")
     make_database(server, "gone", by="goer")
     with server.connect(dbname="gone") as db:
@@ -358,7 +359,7 @@ def test_a_superuser_who_created_the_extension_can_be_dropped(server):
 
 
 def test_event_triggers_run_without_the_callers_search_path(servers):
-    """A layout may belong to a superuser, as whom it is dropped: what the caller has made must not be found then."""
+    """A layout of a superuser is dropped as the superuser. Then objects that the caller has made must not be found."""
     server = servers(extension=False)
     server.sql("CREATE ROLE landlord LOGIN")
     server.sql("CREATE DATABASE rented OWNER landlord")

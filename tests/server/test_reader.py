@@ -7,7 +7,7 @@ import pytest
 
 import reader
 
-# Around the ends of what is possible, and random.
+# IDs around the limits, and random ones.
 IDS = [0, 1, -1, 2**63 - 1, -(2**63), 2**53, 2**53 - 1, 2**60]
 SPANS = [
     "empty", "(,)", "[,2026-01-01Z)", "[2026-01-01Z,)", "[-infinity,infinity]", "[infinity,)", "(,-infinity]",
@@ -18,7 +18,7 @@ SPANS = [
 
 @pytest.fixture(scope="module")
 def both(servers):
-    """The same server twice: a database with the extension, and one with the file."""
+    """One server with two databases: one has the extension, and one has the file."""
     server = servers()
     server.sql("CREATE DATABASE plain")
     server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "plain", "-f", reader.FILE)
@@ -29,7 +29,7 @@ def both(servers):
 
 
 def answer(db, call, *arguments):
-    """A result, or the error."""
+    """Returns the result, or the error."""
     try:
         return db.execute(f"SELECT {call}", arguments).fetchone()
     except psycopg.Error as error:
@@ -58,7 +58,7 @@ def test_it_reads_ids_as_the_extension_does(both):
     assert found > 400
 
 
-# IDs of random instants and small numbers.
+# IDs of random instants with small numbers.
 MADE = """
     SELECT flake_make(epoch + random() * (least(ends_at, '9999-01-01Z') - epoch), '{}', name)
     FROM flake_layouts, generate_series(1, 10) WHERE name = %(layout)s"""

@@ -1,8 +1,9 @@
-"""The check "layouts" of flake_check: columns that are read by another layout than their default makes IDs of."""
+"""The check "layouts" of flake_check: it finds columns that are read by another layout than their default makes IDs of."""
 
 import pytest
 
-# Objects that read the column orders.id, whose default makes IDs of snowflake, by twitter; by what flake_check calls them.
+# Objects that read the column orders.id by twitter, although its default makes IDs of snowflake, with the names that
+# flake_check shows.
 WRONG = {
     "rule _RETURN on view v": "CREATE VIEW v AS SELECT flake_timestamp(id) AS at FROM orders",
     "default value for column at of table orders":
@@ -23,7 +24,7 @@ WRONG = {
         "CREATE MATERIALIZED VIEW m AS SELECT (flake_decode(id)).worker, flake_node(id, 'twitter'::varchar) FROM orders",
     "rule r on table orders":
         "CREATE RULE r AS ON DELETE TO orders WHERE flake_timestamp(OLD.id) > '2024-01-01Z' DO INSTEAD NOTHING",
-    # Through queries.
+    # Objects that read it through queries.
     "rule _RETURN on view of_query": "CREATE VIEW of_query AS SELECT flake_timestamp(n) FROM (SELECT 1, id AS n FROM orders) s",
     "rule _RETURN on view of_with":
         "CREATE VIEW of_with AS WITH a AS (SELECT id FROM orders) SELECT (SELECT flake_timestamp(a.id)) FROM a",
@@ -37,7 +38,7 @@ WRONG = {
         "CREATE VIEW of_group AS SELECT flake_timestamp(id) AS at, id, count(*) FROM orders GROUP BY id",
     "rule _RETURN on view of_lateral":
         "CREATE VIEW of_lateral AS SELECT at FROM orders o, LATERAL (SELECT flake_timestamp(o.id) AS at) l",
-    # Names that look like what a tree is made of.
+    # Names that look like parts of a node tree.
     r'rule _RETURN on view ":args )"':
         """CREATE VIEW ":args )" AS WITH ":a" AS (SELECT 1 AS id), ":b" AS (SELECT id FROM orders)
            SELECT flake_timestamp(id) AS "{FUNCEXPR :args (" FROM ":b" """,
@@ -45,7 +46,7 @@ WRONG = {
         r"""CREATE VIEW of_backslash AS WITH "\" AS (SELECT id FROM orders) SELECT flake_timestamp(id) FROM "\" """,
 }  # fmt: skip
 
-# Objects that read it by its layout, or read another column, or nothing that is known here.
+# Objects that read the column by its layout, or read another column, or read nothing that can be checked.
 RIGHT = [
     """CREATE VIEW v AS SELECT flake_timestamp(id, 'snowflake'), flake_decode(l.other, 'discord')
        FROM orders JOIN legacy l USING (item)""",
@@ -104,13 +105,20 @@ def test_columns_read_by_their_layout_are_not_named(db, other):
 @pytest.mark.parametrize("kind, is_small", [
     ("int4", True), ("int2", True), ("narrow", True), ("bigint", False), ("wide", False)])  # fmt: skip
 def test_references_that_are_too_small_are_named(db, kind, is_small):
-    """PostgreSQL allows the foreign key, and refuses the first row that refers to an ID."""
+    """PostgreSQL allows the foreign key, but refuses the first row that refers to an ID."""
     db.execute(f"""
         CREATE DOMAIN narrow AS integer; CREATE DOMAIN wide AS bigint; ALTER TABLE orders ADD UNIQUE (id);
         CREATE TABLE lines (n int, order_id {kind} REFERENCES orders (id))""")
     ok, detail, _ = layouts(db)
     named = "The type of column order_id of table lines is too small for the IDs of snowflake that it refers to."
     assert (ok, named in detail) == (not is_small, is_small)
+
+
+def test_each_column_of_a_reference_is_looked_at(db):
+    db.execute("""
+        ALTER TABLE orders ADD UNIQUE (item, id);
+        CREATE TABLE lines (item text, order_id int, FOREIGN KEY (item, order_id) REFERENCES orders (item, id))""")
+    assert "The type of column order_id of table lines is too small for the IDs of snowflake" in layouts(db)[1]
 
 
 def test_the_key_of_partitions_is_checked(db):
@@ -135,7 +143,7 @@ def test_many_findings_are_cut_short(db):
 
 
 def test_it_reads_no_table_and_calls_nothing(server):
-    """Somebody else has locked the table, and asks who may not read it."""
+    """Another role has locked the table, and the caller may not read it."""
     server.sql("""CREATE ROLE asker LOGIN; CREATE FUNCTION bad() RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS
         $$ BEGIN RAISE 'called'; END $$; CREATE TABLE mine (id bigint DEFAULT flake_next('si'), a bigint DEFAULT bad());
         CREATE VIEW reader AS SELECT flake_timestamp(id), bad() FROM mine""")
@@ -149,7 +157,7 @@ def test_it_reads_no_table_and_calls_nothing(server):
 
 
 def test_a_deep_expression_is_read_without_recursion(db):
-    """An expression below nested calls is read without recursion."""
+    """The expression is deeply nested."""
     db.execute("SET max_stack_depth = '7MB'")
     deep = "abs(" * 2000 + "extract(epoch FROM flake_timestamp(id))" + ")" * 2000
     db.execute(f"CREATE VIEW v AS SELECT {deep} FROM orders")

@@ -1,4 +1,4 @@
-"""The recipes of tail.md and tail-recipes.md, as they are written there, while rows are written: each row once, in order."""
+"""The recipes of tail.md and tail-recipes.md, while rows are written: each row is read once, in order."""
 
 import concurrent.futures
 import contextlib
@@ -22,9 +22,9 @@ from waiting import wait_until
 
 PAGE = ROOT / "docs/how-to/tail.md"
 RECIPES = ROOT / "docs/how-to/tail-recipes.md"
-# Where scripts/setup puts clients that Debian's packages for tests do not have.
+# scripts/setup puts clients here that Debian does not package.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
-# Some transactions take long, so that higher IDs are committed before lower ones.
+# Some transactions are slow, so that higher IDs are committed before lower ones.
 WRITES = [
     "INSERT INTO {0} DEFAULT VALUES;\n",
     f"BEGIN;\nINSERT INTO {{0}} DEFAULT VALUES;\nSELECT {SLEEP};\nINSERT INTO {{0}} DEFAULT VALUES;\nCOMMIT;\n",
@@ -33,13 +33,13 @@ WRITES = [
 
 
 def recipe(heading, language="sql", server=Server):
-    """From the page that has it, with the names of the server's tables."""
+    """Returns the code of the page with the names of the server's tables."""
     page, = (page for page in (PAGE, RECIPES) if f"# {heading}\n" in page.read_text())
     return [server.named(code, language) for code in pages.recipe(page, heading, language)]
 
 
 def python(heading, name, server=Server):
-    """A function from the page."""
+    """Returns a Python function from the page."""
     names = {}
     exec(recipe(heading, "python", server)[0], names)
     return names[name]
@@ -47,7 +47,7 @@ def python(heading, name, server=Server):
 
 @pytest.fixture(params=[PLAIN, *OTHERS], ids=str)
 def server(own_servers, request):
-    """As a client in each kind of session sees it."""
+    """A server as a client in each kind of session sees it."""
     return with_outbox(request.param.of(own_servers("wal_level=logical"), extension=True))
 
 
@@ -58,7 +58,7 @@ def with_outbox(server):
 
 @contextlib.contextmanager
 def writers(server, table="outbox"):
-    """Clients that write for a while; they have ended after the block."""
+    """Clients that write for a while. They have ended after the block."""
     scripts = []
     for number, script in enumerate(WRITES):
         path = server.base / f"write {number}.sql"
@@ -80,7 +80,7 @@ def wait_until_complete(server, table="outbox"):
 
 
 def consume(server, process, step):
-    """The IDs that steps take while rows are written, and from what is left then."""
+    """Returns the IDs that the steps read while rows are written and afterwards."""
     taken = []
     while process.poll() is None:
         taken += step()
@@ -97,7 +97,7 @@ def written(server, table="outbox"):
 
 
 def run(db, code, crashes=0.0):
-    """The IDs that the statements of a block return in a transaction; some end before it is committed."""
+    """Returns the IDs that a block's statements return in a transaction. Some transactions end before the commit."""
     rows = []
     for statement in code.split(";\n"):
         if "COMMIT" in statement and random.random() < crashes:
@@ -110,7 +110,7 @@ def run(db, code, crashes=0.0):
 
 
 def test_one_consumer_reads_each_row_once(server):
-    """Two processes take turns, and sometimes crash; another consumer reads for itself."""
+    """Two processes of one consumer take turns, and sometimes crash. Another consumer reads independently."""
     prepare, repeated = recipe("One consumer", server=server)
     server.sql(prepare)
     taken = []
@@ -120,7 +120,7 @@ def test_one_consumer_reads_each_row_once(server):
 
             def step():
                 with lock:
-                    # So that the order of what both have taken is known here.
+                    # The test then knows the order of what both have read.
                     found = run(db, repeated, crashes=0.3)
                     taken.extend(found)
                 return found
@@ -209,7 +209,7 @@ def test_exports_have_each_row_once(server):
 
 
 def test_an_export_that_cannot_be_written_is_repeated(server):
-    """The next run has the rows."""
+    """The next run exports the rows."""
     prepare, repeated = recipe("Export what is new", server=server)
     server.sql(prepare + server.named("; INSERT INTO outbox SELECT FROM generate_series(1, 1000)"))
     wait_until_complete(server)
@@ -219,14 +219,14 @@ def test_an_export_that_cannot_be_written_is_repeated(server):
 
 
 def test_a_woken_consumer_comes_to_the_last_row(server):
-    """The consumer sleeps while nothing is written, and comes to the last row although nobody wakes it after that."""
+    """The consumer sleeps while nothing is written. It reaches the last row although nothing wakes it after that."""
     server.sql(recipe("Being woken", server=server)[0])
     follow = python("Being woken", "follow", server)
     taken = []
 
     def end(process):
         process.wait()
-        # Longer than the consumer waits for the horizon; it has to be woken.
+        # This is longer than the consumer waits for the horizon, so it must be woken.
         time.sleep(1)
         server.sql(server.named("INSERT INTO outbox (event) VALUES ('end')"))
 
@@ -252,14 +252,14 @@ def test_a_consumer_on_a_standby_reads_each_row_once(own_servers):
             taken.extend(id for id, _ in read(there, here, max(taken, default=0)))
             return taken
 
-        # The rows that the standby has replayed meanwhile.
+        # The rows that the standby has replayed in the meantime.
         last = written(primary)[-1]
         wait_until(lambda: go_on()[-1:] == [last])
     assert taken == written(primary)
 
 
 def read_on(server, process, read):
-    """The IDs that come from a function that is given the last ID."""
+    """Returns the IDs that a function returns when it is given the last ID."""
     last = 0
 
     def step():
@@ -272,7 +272,7 @@ def read_on(server, process, read):
 
 
 def test_a_consumer_reads_the_rows_of_several_nodes_once(own_servers):
-    """The second node also has the rows of the first one, which come there when they do."""
+    """The second node also has the first node's rows, which arrive with the replication."""
     read = python("Several nodes", "read_from_node")
     first, second = (
         with_outbox(own_servers("flake.node_count=2", f"flake.node_id={node}", "wal_level=logical")) for node in range(2)
@@ -294,7 +294,7 @@ def test_a_consumer_reads_the_rows_of_several_nodes_once(own_servers):
 
 
 def test_consumers_by_a_mark_in_the_stream_read_each_row_once(server):
-    """Consumers that take rows in the order of the stream take some in another order than by their IDs."""
+    """A consumer that reads rows in the order of the stream gets some of them in another order than by their IDs."""
     if not (pg_config("--pkglibdir") / "test_decoding.so").exists():
         pytest.skip("this PostgreSQL has no test_decoding")
     read = python("A mark in the stream of changes", "read_changes")
@@ -321,7 +321,7 @@ def test_consumers_by_a_mark_in_the_stream_read_each_row_once(server):
 
 @contextlib.contextmanager
 def asked_by_lines(server, command, **environment):
-    """A function that asks a program for the rows after an ID, one line of JSON for each line."""
+    """A function that asks a program for the rows after an ID; each line is a JSON document."""
     with subprocess.Popen(
         command, text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=server.client_environment | environment,
     ) as program:  # fmt: skip
@@ -356,7 +356,7 @@ def test_the_recipe_for_sqlalchemy_reads_each_row_once(server):
 
 
 def test_an_id_of_another_transaction_is_covered_or_refused(server):
-    """It is covered, or refused as it is too late; it never comes to a consumer in the wrong order."""
+    """The ID is covered, or refused if it is too late. It never reaches a consumer in the wrong order."""
     code, = recipe("IDs of another transaction", server=server)
     query = server.named("SELECT id FROM outbox WHERE id > %s AND id < flake_min(flake_horizon()) ORDER BY id")
     command = [bindir() / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=sqlstate"]

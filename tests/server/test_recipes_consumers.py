@@ -9,7 +9,7 @@ __all__ = ["server"]
 
 
 def test_consumers_by_a_hash_of_the_key_read_each_event_once(server):
-    """Each event comes to one worker, and events of a key come in their order, while transactions end in another one."""
+    """Each event is read by one worker, and events with one key are read in order, although transactions end in another order."""
     prepare, repeated = recipe("Consumers by a hash of the key", server=server)
     server.sql(prepare)
     server.sql("ALTER TABLE keyed ALTER key SET DEFAULT (random() * 9)::int")
@@ -48,7 +48,8 @@ def written_ids(server):
 
 
 def test_only_rows_that_all_consumers_have_read_are_removed(server):
-    """Nothing where one has no position, then up to the least, for this table only."""
+    """No row is removed if a consumer has no position. Otherwise rows up to the lowest position are removed, of this table
+    only."""
     block, = recipe("An event that always fails", server=server)
     remove, = recipe("Remove what all consumers have read", server=server)
     server.sql(block + server.named("; INSERT INTO outbox (event) SELECT n FROM generate_series(1, 9) n"))
@@ -65,7 +66,7 @@ def test_only_rows_that_all_consumers_have_read_are_removed(server):
 
 
 def test_tools_that_poll_a_view_lose_no_row(server):
-    """By the view they lose none of the rows, as they would by the table."""
+    """They lose rows of the table, but no row of the view."""
     server.sql(recipe("Tools that know a table and a column", server=server)[0])
     lasts, taken = {"outbox": 0, "outbox_complete": 0}, {"outbox": [], "outbox_complete": []}
 
@@ -90,7 +91,7 @@ def test_tools_that_poll_a_view_lose_no_row(server):
 
 
 def test_generated_columns_reach_a_subscriber(own_servers):
-    """A subscriber has them where it makes them itself, or PostgreSQL 18 publishes them."""
+    """A subscriber has them if it computes them itself, or if PostgreSQL 18 publishes them."""
     first, second = own_servers("wal_level=logical"), own_servers()
     column = "created_at timestamptz GENERATED ALWAYS AS (flake_timestamp(id, 'twitter')) STORED"
     assert "GENERATED ALWAYS AS (flake_timestamp(id, 'twitter')) STORED" in RECIPES.read_text()

@@ -12,12 +12,12 @@ from test_recipes import python, wait_until_complete, with_outbox, written
 from waiting import Background, wait_until
 
 READS = "A consumer on a standby"
-# Somebody waits for a standby to replay something.
+# A session waits until a standby has replayed something.
 WAITS = "SELECT FROM pg_stat_activity WHERE query LIKE '%replay_lsn%' AND pid <> pg_backend_pid()"
 
 
 def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(own_servers):
-    """It does not wait for what the old primary has written and the standby never gets."""
+    """The old primary has written rows that the standby never gets."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers())
     primary.sql("SELECT flake_publish_horizon()")
@@ -42,7 +42,7 @@ def test_a_consumer_does_not_wait_for_rows_that_a_promoted_standby_never_gets(ow
 
 @pytest.mark.parametrize("reads_on", ["the standby", "a standby of it"])
 def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_on):
-    """The old primary has committed the transaction, which the standby never gets to know; the new one commits it later."""
+    """The old primary has committed the transaction, but the standby never learns of that. The new primary commits it later."""
     read = python(READS, "read_on_standby")
     primary = with_outbox(own_servers("max_prepared_transactions=5"))
     primary.sql("SELECT flake_publish_horizon()")
@@ -62,7 +62,7 @@ def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_o
             wait_until(lambda: reading.done() or reader.sql(WAITS))
             primary.stop("immediate")
             standby.promote()
-            # Writes of the new primary take the place of what the old one has.
+            # The new primary makes the same IDs and rows that the old one lost.
             wait_until(lambda: standby.sql("INSERT INTO outbox DEFAULT VALUES") or reading.done())
             taken = [id for id, _ in reading.result()]
     with standby.connect() as there, reader.connect() as here:
@@ -80,7 +80,7 @@ def test_a_transaction_prepared_at_a_promotion_loses_no_row(own_servers, reads_o
 
 
 def test_a_consumer_that_survives_a_failover_reads_each_row_once(own_servers):
-    """The primary changes while rows are written; each is read once, in order, and none is left out."""
+    """The primary changes while rows are written. Each row is read once and in order, and none is left out."""
     follow = python("A consumer that survives a failover", "follow_the_primary")
     old = with_outbox(own_servers())
     new = own_servers(standby_of=old)
@@ -99,14 +99,14 @@ def test_a_consumer_that_survives_a_failover_reads_each_row_once(own_servers):
             if event == "end":
                 return
 
-    # It runs for ever unless it finds the end.
+    # The thread ends only if it finds the end.
     consumer = threading.Thread(target=consume, daemon=True)
     consumer.start()
     writing = Background(*[write] * 3)
     with writing:
         wait_until(lambda: len(taken) > 100)
         new.wait_for_replay(old)
-        # All that it has committed is on the standby when it has stopped.
+        # The stopped primary has sent everything that it has committed.
         old.stop()
         new.promote()
         before = len(taken)

@@ -1,4 +1,4 @@
-"""The recipes of tail-recipes.md while a table that they read is rewritten: older snapshots find it empty then."""
+"""The recipes of tail-recipes.md while a table is rewritten: snapshots from before that find the table empty."""
 
 import contextlib
 import re
@@ -13,7 +13,7 @@ from waiting import Background, wait_until
 
 OUTBOX = re.search(r"^CREATE TABLE outbox .*;$", PAGE.read_text(), re.M)[0] + "\n"
 TAKE, JOBS = recipe("One consumer"), recipe("Several consumers that share the work")
-# The table of each recipe, what is prepared, and what a consumer repeats.
+# The table of each recipe, the preparation, and what a consumer repeats.
 RECIPES = {
     "One consumer": ("outbox", OUTBOX + TAKE[0], TAKE[1]),
     "Several consumers": ("outbox", OUTBOX + TAKE[0] + JOBS[0], JOBS[1]),
@@ -31,7 +31,8 @@ BLOCKED = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lo
 
 
 class Script:
-    """psql, which executes what it is told line by line. Its name tells how far it is, and needs no snapshot."""
+    """A psql session that executes one line at a time. Its application_name shows its progress, for which it needs no
+    snapshot."""
 
     def __init__(self, server, level):
         command = [bindir() / "psql", "-X", "-q", "-A", "-t"]
@@ -44,17 +45,17 @@ class Script:
         (self.pid,), = self.processes()
 
     def processes(self):
-        """Its process, once it has executed what it was told."""
+        """Returns its process, once it has executed all lines."""
         return self.server.sql("SELECT pid FROM pg_stat_activity WHERE application_name = %s", f"line {self.lines}")
 
     def tell(self, line):
-        """Returns when it was executed, or waits for a lock."""
+        """Sends a line. Returns when it was executed or waits for a lock."""
         self.lines += 1
         print(f"{line}\nSET application_name = 'line {self.lines}';", file=self.psql.stdin, flush=True)
         wait_until(lambda: self.processes() or self.server.sql(BLOCKED, self.pid))
 
     def end(self):
-        """Returns the IDs that it has printed."""
+        """Ends psql, and returns the IDs that it has printed."""
         output, _ = self.psql.communicate()
         assert self.psql.returncode == 0
         return [int(id) for id in re.findall(r"^\d{10,}", output, re.M)]
@@ -62,7 +63,7 @@ class Script:
 
 @contextlib.contextmanager
 def rewriting(server, rewrite):
-    """Somebody rewrites the table, as soon as nobody reads it; others see that at the end of the block."""
+    """Rewrites the table as soon as no session reads it. Others see that at the end of the block."""
     locked, ends = threading.Event(), threading.Event()
     with server.connect() as db:
 
@@ -79,7 +80,7 @@ def rewriting(server, rewrite):
 
 
 def repeat(server, level, code, at=None, rewrite=None):
-    """The IDs a consumer takes while somebody rewrites the table, from before one of its lines on until it waits for that."""
+    """Lets a consumer read while the table is rewritten, which begins before one of its lines. Returns the IDs."""
     script = Script(server, level)
     with contextlib.ExitStack() as rewritten:
         for number, line in enumerate(code):
@@ -130,7 +131,7 @@ OLDER = {
 
 @pytest.fixture(scope="module")
 def readable(server):
-    """A server with a table and ways to read it."""
+    """A server with a table, and ways to read it."""
     server.sql(OUTBOX)
     server.sql("""INSERT INTO outbox DEFAULT VALUES;
         CREATE FUNCTION greatest_id() RETURNS bigint STABLE LANGUAGE plpgsql
@@ -139,7 +140,7 @@ def readable(server):
 
 
 def greatest(server, level, query, rewrite=REWRITES[2], locks=()):
-    """The IDs that a query prints in whose transaction the table is being rewritten."""
+    """Runs a query in a transaction that began before the table is rewritten. Returns the IDs."""
     code = ["PREPARE greatest_id AS SELECT max(id) FROM outbox;", "BEGIN;", *locks, query, "COMMIT;"]
     return repeat(server, level, code, 2, rewrite.format("outbox"))
 
@@ -154,7 +155,7 @@ def test_queries_with_a_snapshot_before_their_lock_find_it_empty(readable, how):
 
 
 def test_queries_that_lock_first_find_all_rows(readable):
-    """A query locks the table before it takes its snapshot; CLUSTER keeps what snapshots see."""
+    """The query locks the table before it takes its snapshot. CLUSTER keeps what snapshots see."""
     all_there = [readable.value("SELECT max(id) FROM outbox")]
     assert greatest(readable, "read\\ committed", "SELECT max(id) FROM outbox;") == all_there
     for level, query in OLDER.values():

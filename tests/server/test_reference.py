@@ -1,4 +1,4 @@
-"""docs/reference says what the catalog says, of all functions and settings."""
+"""docs/reference agrees with the catalog on all functions and settings."""
 
 import re
 
@@ -14,14 +14,14 @@ def test_the_page_is_that_of_the_catalog(server, page):
 
 
 def test_each_function_has_a_place(server):
-    """One: a function that is new belongs to a task, or to those that are not for use."""
+    """A new function belongs to a task, or to the functions that users do not call."""
     functions = {name for name, in server.sql(f"SELECT DISTINCT proname FROM ({reference.FUNCTIONS}) f")}
     assert len(functions) > 50
     assert sorted(reference.named()) == sorted(functions)
 
 
 def test_each_function_and_view_has_a_user(server):
-    """The page says when somebody wants each view, and each function other than those that only EXPLAIN shows."""
+    """The page says for whom each view is, and each function except for those that only EXPLAIN shows."""
     (page,) = [page.read_text() for page in reference.PAGES if page.name == "functions.md"]
     page = page.partition("\n## Shown by EXPLAIN\n")[0]
     wishes = re.search("^## When you want which\n(.*?)^## ", page, re.M | re.S)[1]

@@ -1,4 +1,4 @@
-"""Servers that were restored to a point in time, or upgraded, continue above the IDs and the horizons of what they come from."""
+"""Servers that were restored to a point in time, or upgraded, continue above the IDs and the horizons of their originals."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ from waiting import wait_until
 
 
 def recover(restored, server, *settings):
-    """A copy of a server replays its WAL up to there."""
+    """Starts a copy that replays the original's WAL up to a point."""
     server.stop()
     restored.write("recovery.signal")
     restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", *settings)
@@ -24,7 +24,7 @@ def recover(restored, server, *settings):
 
 @pytest.mark.parametrize("target", ["xid", "name"])
 def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
-    """It ends with a commit, and only the WAL before it says when its IDs were made."""
+    """The recovery ends with a commit, and only the WAL before that commit shows when its IDs were made."""
     server, made = server_at_0(own_servers), Made()
     restored = own_servers(copy_of=server, clock=at(-3600))
     server.sql("CREATE TABLE plain ()")
@@ -46,7 +46,7 @@ def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_no_id_is_below_a_horizon_from_before_a_recovery(own_servers, number):
-    """It was asked where nobody has made an ID since the copy, which may have a number of its own."""
+    """The horizon was asked for on the original, which has made no ID since the copy. The copy may have a number of its own."""
     server = server_at_0(own_servers, "flake.node_count=2")
     restored = own_servers(f"flake.node_id={number}", copy_of=server, clock=at(-3600))
     server.set_clock(at(60))
@@ -62,7 +62,7 @@ OLD = MAJOR - 1
 
 
 def version_before():
-    """Its pg_config and, if it is not to be had here, why not."""
+    """Returns the pg_config of the version before, or the reason why it is not available here."""
     if MAJOR not in (18, 19):
         return None, "the upgrade is tested from PostgreSQL 17 to 18 and from 18 to 19"
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
@@ -90,18 +90,18 @@ def old(own_servers):
 
 
 def upgrade(own_servers, old, seconds=-600, **options):
-    """The server that it becomes, whose clock is behind."""
+    """Returns the upgraded server, whose clock is behind."""
     old.set_clock(at(0))
     old.stop()
     new = own_servers(upgrade_of=old, clock=at(seconds), **options)
-    # The same number of slots: 17 has one for each worker of autovacuum.
+    # Both versions need the same number of slots: version 17 has one for each worker of autovacuum.
     new.launch(*SETTINGS, "autovacuum_worker_slots=2")
     return new
 
 
 def test_ids_after_pg_upgrade_are_above_the_mark(own_servers, old):
-    """pg_upgrade takes no file of the data directory along that it does not know, and of a sequence the last value only, which
-    counts up to an hour ahead of the clock."""
+    """pg_upgrade copies no file of the data directory that it does not know, and keeps only the last value of a sequence. That
+    value counts up to an hour ahead of the clock."""
     made = Made()
     insert(old, made)
     new = upgrade(own_servers, old)

@@ -1,4 +1,4 @@
-"""Public IDs: who may seal, who sees a secret, and that an ID keeps its public name."""
+"""Public IDs: which roles may seal, which see a secret, and that an ID keeps its public name."""
 
 import base64
 import threading
@@ -13,7 +13,7 @@ from waiting import wait_until
 STATEMENTS = "pg_stat_statements"
 OTHERS = [STATEMENTS, "dblink"]
 SECRETS = "SELECT unnest(umoptions) FROM pg_user_mapping"
-# The rows that a role reads of each table and view of these schemas, where it may.
+# All rows of each table and view of these schemas that a role may read.
 EVERYTHING = """
     SELECT format('SELECT string_agg(t::text, E''\\n'') FROM %s t', c.oid::regclass)
     FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -21,20 +21,20 @@ EVERYTHING = """
 
 
 def secrets(server, **options):
-    """The secrets as a superuser sees them."""
+    """Returns the secrets that a superuser sees."""
     with server.connect(**options) as db:
         return [option.partition("=")[2] for (option,) in db.execute(SECRETS)]
 
 
 def spellings(secret):
-    """Ways in which 16 bytes could be shown."""
+    """Returns all ways to write 16 bytes."""
     raw = bytes.fromhex(secret)
     escaped = "".join(f"\\{byte:03o}" for byte in raw)
     return [secret, secret.upper(), base64.b64encode(raw).decode(), escaped, secret[:16], secret[16:]]
 
 
 def seen(db):
-    """All that a session can read, as one text."""
+    """Returns everything that a session can read as one text."""
     found = []
     for (query,) in db.execute(EVERYTHING).fetchall():
         try:
@@ -58,7 +58,7 @@ def refused(db, query, *parameters):
 
 
 def test_no_secret_is_shown(servers):
-    """Where PostgreSQL's additional modules are not installed, the rest is tested before it says so."""
+    """If PostgreSQL's additional modules are not installed, the test checks the rest before it is skipped."""
     others = [name for name in OTHERS if (pg_config("--sharedir") / "extension" / f"{name}.control").exists()]
     libraries = ",".join(["flake", *(name for name in others if name == STATEMENTS)])
     server = servers(
@@ -77,7 +77,7 @@ def test_no_secret_is_shown(servers):
         db.execute("SELECT flake_create_key('usr')")
         db.execute("SELECT flake_rotate_key('usr', 1000)")
         db.execute("SELECT flake_import_key('ord', %b)", (imported,))
-        # Errors after a secret was stored, with its statement in the CONTEXT.
+        # These calls fail after they have stored a secret, with the statement in the CONTEXT.
         for call in ("flake_create_key('late')", "flake_rotate_key('ord', 1)"):
             db.execute("DROP FUNCTION IF EXISTS failing()")
             db.execute(f"""CREATE FUNCTION failing() RETURNS int LANGUAGE plpgsql AS
@@ -150,7 +150,7 @@ def test_only_usage_allows_sealing_and_opening(server, keys):
         for call in calls:
             error = refused(other, f"SELECT {call}")
             assert (error.sqlstate, error.diag.message_primary) == ("42501", 'permission denied for key "usr"')
-        # Each of these ends it in a session that has used the key, and gives it back.
+        # Each of these takes the right away from a session that has used the key, and gives it back.
         for ends, gives in [
             ("REVOKE staff FROM sealer", "GRANT staff TO sealer"),
             ("REVOKE USAGE ON FOREIGN SERVER usr FROM staff", "GRANT USAGE ON FOREIGN SERVER usr TO staff"),
@@ -160,10 +160,22 @@ def test_only_usage_allows_sealing_and_opening(server, keys):
             keys.execute(gives)
             assert sealer.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
     with server.connect() as db:
-        # A role with fewer rights does not get a key that the session has used with more.
+        # A role with fewer rights does not get the key that the session has used with more.
         assert db.execute("SELECT flake_seal(42, 'usr')").fetchone() == (sealed,)
         db.execute("SET ROLE other")
         assert refused(db, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
+
+
+def test_usage_is_lost_also_while_another_key_is_used(server, keys):
+    keys.execute("SELECT flake_create_key('ord'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
+    try:
+        with server.connect(user="sealer") as sealer:
+            sealer.execute("SELECT flake_seal(42, 'usr'), flake_seal(42, 'ord')")
+            keys.execute("REVOKE USAGE ON FOREIGN SERVER usr FROM staff")
+            sealer.execute("SELECT flake_seal(42, 'ord')")
+            assert refused(sealer, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
+    finally:
+        keys.execute("DROP SERVER ord CASCADE")
 
 
 def test_views_ask_the_caller_and_definers_functions_the_definer(server, keys):
@@ -225,7 +237,7 @@ def test_workers_of_parallel_plans_seal_alike(server, keys):
 
 
 def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
-    """It waits for a lock between two calls, and nothing else in it looks at the catalog."""
+    """The statement waits for a lock between two calls, and does not look at the catalog otherwise."""
     keys.execute("SELECT pg_advisory_lock(56)")
     found = []
 
@@ -247,8 +259,8 @@ def test_a_statement_that_runs_hears_of_a_rotation(server, keys):
 
 @pytest.mark.parametrize("many", [False, True], ids=["a long statement", "many statements"])
 def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
-    """Public IDs that were sealed while the secret changed can be opened, and an ID has one public name, also in a statement that
-    began before."""
+    """Public IDs that were sealed during a change of the secret can be opened. An ID has one public name, even in a statement
+    that began before."""
     server.sql("""DROP SERVER IF EXISTS load CASCADE; DROP TABLE IF EXISTS loaded;
                   SELECT flake_create_key('load'); CREATE TABLE loaded (id bigint, sealed text)""")
     ids = "SELECT flake_next('twitter') AS id, pg_sleep(0.001) OFFSET 0"

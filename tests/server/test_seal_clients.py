@@ -10,7 +10,7 @@ from conftest import ROOT
 
 PROGRAMS = ROOT / "examples/public-ids"
 VECTORS = (ROOT / "tests/vectors/seal.csv").read_text().partition("\n")[2]
-# Program | what runs it
+# Columns: program | what runs it
 LANGUAGES = {"seal.py": [sys.executable], "seal.mjs": ["node"], "Seal.java": ["java"], "seal.go": ["go", "run"]}
 
 

@@ -1,4 +1,4 @@
-"""Keys where the data goes: dumps by several roles, restored databases, standbys, another owner, a new server."""
+"""Keys in other places: dumps by several roles, restored databases, standbys, another owner, an upgraded server."""
 
 import psycopg
 import pytest
@@ -8,7 +8,7 @@ SEALED = "SELECT flake_seal(g, 'usr') FROM generate_series(1, 10) g"
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """A database whose owner, no superuser, owns the extension and a key, which has been rotated."""
+    """A database whose owner, not a superuser, owns the extension and a key that was rotated."""
     server = servers(extension=False)
     server.sql("""CREATE ROLE keeper LOGIN; CREATE ROLE reader LOGIN IN ROLE pg_read_all_data; CREATE ROLE app LOGIN;
                   CREATE ROLE heir LOGIN""")
@@ -41,7 +41,7 @@ def test_a_dump_by_a_role_that_may_read_secrets_has_them(server, role):
 
 @pytest.mark.parametrize("role", ["app", "reader"])
 def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
-    """pg_dump succeeds. Members of pg_read_all_data can read the catalog, but pg_dump asks a view that hides the secrets."""
+    """pg_dump succeeds. Members of pg_read_all_data can read the catalog, but pg_dump reads a view that hides the secrets."""
     with server.connect(dbname="kept") as db:
         secrets = db.execute("SELECT unnest(umoptions) FROM pg_user_mapping").fetchall()
         db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app")
@@ -51,9 +51,12 @@ def test_a_dump_by_another_role_lacks_them_which_is_noticed(server, role):
     with server.connect(**there) as db:
         error = pytest.raises(psycopg.Error, db.execute, SEALED).value
         assert error.sqlstate == "55000" and "flake_import_key" in error.diag.message_hint
+        # A new secret would hide that.
+        rotated = pytest.raises(psycopg.Error, db.execute, "SELECT flake_rotate_key('usr', 4000000000000000000)").value
+        assert (rotated.sqlstate, rotated.diag.message_hint) == (error.sqlstate, error.diag.message_hint)
         check = "SELECT ok, hint FROM flake_check() WHERE name = 'keys'"
         assert db.execute(check).fetchone() == (False, error.diag.message_hint)
-        # The secrets come back, in any order.
+        # The secrets are imported again, in any order.
         for (option,) in reversed(secrets):
             db.execute("SELECT flake_import_key('usr', %b)", (bytes.fromhex(option.partition("=")[2]),))
         assert db.execute(check).fetchone() == (True, None)
@@ -84,7 +87,7 @@ def test_a_standby_and_the_primary_it_becomes_seal_alike(servers):
     expected = sealed(primary)
     with standby.connect() as db:
         assert [text for (text,) in db.execute(SEALED)] == expected
-        # A session that has used the key hears of what is replayed.
+        # A session that has used the key learns of replayed changes.
         primary.sql("SELECT flake_rotate_key('usr', 5)")
         changed = sealed(primary)
         standby.wait_for_replay(primary)

@@ -1,4 +1,4 @@
-"""sno among sessions, under a clock that is set, and through clients."""
+"""sno in several sessions, with a clock that is set, and through clients."""
 
 
 import psycopg
@@ -14,7 +14,7 @@ INSERT = """INSERT INTO made (id, n)
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """With room for sessions that have not ended when the next ones come."""
+    """A server with spare connections, because earlier sessions may not have ended when new ones begin."""
     return servers("max_connections=200")
 
 
@@ -26,7 +26,7 @@ def test_no_sno_of_many_sessions_is_made_twice(server, arguments):
     count, different, without_metabyte = server.sql("""
         SELECT count(*), count(DISTINCT id), count(DISTINCT sno_with_metabyte(id, 0)) FROM made""")[0]
     assert count == 3200 * each
-    # The metabyte takes no part in uniqueness.
+    # The metabyte does not make snos unique.
     assert (different, without_metabyte) == (count, count)
     kinds = server.sql("SELECT sno_partition(id) >= 32768, n % 3 = 0 FROM made GROUP BY 1, 2 ORDER BY 1")
     assert kinds == [(False, False), (True, True)]
@@ -50,7 +50,7 @@ DECLARED = """
 
 
 def test_it_is_declared_as_a_type_of_postgresql(server):
-    """A wrong negator or combining function gives wrong answers in some plans only."""
+    """A wrong negator or combining function would give wrong answers in some plans only."""
     with server.connect() as db:
         of_sno, of_lsn = (set(db.execute(DECLARED, {"type": type})) for type in ("sno", "pg_lsn"))
     assert of_sno == of_lsn
@@ -97,7 +97,7 @@ class SnoBinary(psycopg.adapt.Loader):
 
 
 class Bytes(bytes):
-    """Ten bytes that are sent as a sno."""
+    """Ten bytes to be sent as a sno."""
 
 
 def sno_dumper(type_oid):
@@ -118,7 +118,7 @@ def test_psycopg_reads_and_writes_snos_in_both_formats(server):
         assert isinstance(made, str) and len(made) == 16
         db.execute("INSERT INTO p VALUES (%s)", (made,))
         assert db.execute("SELECT id FROM p WHERE id = %s", (made,)).fetchone() == (made,)
-        # Binary both ways: what is sent as bytes of the type, and what comes back as them.
+        # In the binary format, bytes are sent as the type, and the type is returned as bytes.
         oid, = db.execute("SELECT 'sno'::regtype::oid").fetchone()
         db.adapters.register_loader(oid, SnoBinary)
         received, = db.execute("SELECT id FROM p", binary=True).fetchone()
@@ -152,8 +152,8 @@ def test_malformed_snos_are_soft_errors(server):
 
 
 def test_estimates_of_rows_are_close(server):
-    """A sno of each minute of 20 days, all in the sample: hours, and single bounds. The histogram is finer than
-    another type's, from the same sample."""
+    """The table has a sno for each minute of 20 days, and all are in the sample. Ranges of hours and single bounds are
+    estimated. The histogram is finer than another type's from the same sample."""
     with server.connect() as db:
         db.execute("""
             SET timezone = 'UTC';
@@ -184,7 +184,7 @@ def test_estimates_of_rows_are_close(server):
             "AND NOT histogram_bounds::text::sno[] && most_common_vals::text::sno[] FROM pg_stats " \
             "WHERE tablename = 'minutes' AND attname = 'parent'"  # fmt: skip
         assert db.execute(in_order).fetchone() == (True,)
-        # The column's own target counts.
+        # The column's own statistics target applies.
         db.execute("ALTER TABLE minutes ALTER id SET STATISTICS 20; ANALYZE minutes")
         ends, = db.execute("SELECT cardinality(histogram_bounds::text::text[]) FROM pg_stats "
                            "WHERE tablename = 'minutes' AND attname = 'id'").fetchone()  # fmt: skip

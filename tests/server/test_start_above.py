@@ -1,4 +1,4 @@
-"""flake_start_above: this server's next ID is above one that came from elsewhere."""
+"""flake_start_above: the next ID of this server is above an ID from elsewhere."""
 
 import psycopg
 import pytest
@@ -41,7 +41,7 @@ def test_batches_are_above(server):
 
 
 def test_it_waits_for_a_session_that_is_in_a_long_tick(server):
-    """It makes IDs until the end of the tick, and the function waits for that."""
+    """The session makes IDs until the end of the tick, and the function waits for that."""
     server.sql("""SELECT flake_create_layout('slow', '{"like": "twitter", "tick": "5s"}')""")
     with server.connect() as db:
         db.execute("SET flake.max_clock_wait = '6s'")
@@ -73,7 +73,7 @@ def test_an_instant_far_ahead_needs_force(server):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
             server.sql(f"SELECT flake_next('{layout}')")
     pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT sno_next()")
-    # Time that was given up stays so, whatever is lost.
+    # The time stays unusable, whatever is lost.
     server.restart(while_stopped=(server.dir / "data" / "flake.mark").unlink)
     pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, server.sql, "SELECT flake_next('twitter')")
     server.set_clock("+3606")
@@ -81,7 +81,7 @@ def test_an_instant_far_ahead_needs_force(server):
 
 
 def test_ids_are_above_a_dump_restored_where_the_clock_is_behind(server):
-    """Such as one of a server whose clock is right."""
+    """The dump comes from a server whose clock is right."""
     id = server.value("SELECT flake_next('twitter')")
     server.sql(f"CREATE TABLE restored AS SELECT {id} AS id")
     server.restart(while_stopped=lambda: ((server.dir / "data" / "flake.mark").unlink(), server.set_clock("-3")))
@@ -107,7 +107,8 @@ def test_only_superusers_may_call_it(server):
 
 
 def test_called_again_after_a_cancellation_it_waits_again(own_servers):
-    """It returns when no session can use time that was granted before, whoever has raised the marks."""
+    """The function returns only when no session can use time that was granted before, even if another call has raised the
+    marks."""
     server = server_at_0(own_servers)
     with server.connect() as db, server.connect() as operator:
         db.execute("BEGIN; SELECT flake_next('twitter')")

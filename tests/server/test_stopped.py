@@ -1,4 +1,4 @@
-"""A session that was stopped while it changed the ledger: others wait for it, and their waits can be canceled."""
+"""A session that is stopped while it changes the ledger: other sessions wait for it, and their waits can be canceled."""
 
 import contextlib
 import datetime
@@ -9,7 +9,7 @@ import pytest
 
 from waiting import Background, is_busy, wait_until
 
-# Holds the ledger's lock, with the seqlock odd, as a writer that was stopped between its two increments.
+# Holds the ledger's lock with an odd version, as a writer does that was stopped between its two increments.
 STOP = """
 #include "postgres.h"
 #include "fmgr.h"
@@ -49,7 +49,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @pytest.fixture
 def stopped(servers):
-    """A server, and a context in which a writer is stopped; it gives away what ends that."""
+    """A server, and a context in which a writer is stopped. It yields a function that ends that."""
     server = servers()
     library = server.compile("stop", STOP)
     server.sql(f"CREATE FUNCTION stop_writer(bigint, text) RETURNS void STRICT LANGUAGE c AS '{library}'")
@@ -75,19 +75,19 @@ def test_waits_for_a_stopped_writer_can_be_canceled(stopped, call):
     with server.connect() as db, server.connect() as other:
         for session in [db, other]:
             session.execute(f"SELECT {call}")
-        # All sessions have to ask for time, and all that was granted is over.
+        # All granted time has ended, so all sessions must ask for time.
         time.sleep(4)
         with stop() as go_on:
             for _ in range(2):
                 db.execute("SET statement_timeout = '300ms'")
                 with pytest.raises(psycopg.errors.QueryCanceled):
                     db.execute(f"SELECT {call}")
-            # A session that is waiting can be terminated; it ends when it can leave its progress.
+            # A waiting session can be terminated, and ends when it can store its progress.
             with Background(lambda: pytest.raises(psycopg.OperationalError, other.execute, f"SELECT {call}")):
                 wait_until(lambda: is_busy(server, other))
                 server.sql("SELECT pg_terminate_backend(%s)", other.info.backend_pid)
                 go_on()
-        # Once the writer runs again, so do the others.
+        # When the writer runs again, so do the others.
         db.execute("SET statement_timeout = 0")
         made = db.execute(f"SELECT count(DISTINCT id) FROM (SELECT {call} FROM generate_series(1, 1000)) s(id)").fetchone()
         assert made == (1000,)

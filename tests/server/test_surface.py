@@ -1,4 +1,4 @@
-"""The whole SQL surface with extreme arguments, in databases of several encodings, on a server that is short of memory: errors
+"""The whole SQL surface with extreme arguments, in databases of several encodings, on a server that is short of memory. Errors
 are the user's, nothing ends the server, and everything can be canceled."""
 
 import collections
@@ -14,11 +14,11 @@ import databases
 import waiting
 from databases import ENCODINGS
 
-# How long each encoding is tried.
+# For how many seconds each encoding is tried.
 SECONDS = 2 * int(os.environ.get("FLAKE_SOAK", "1"))
-# Memory that a process of the server may take, in bytes; the library and shared memory count.
+# The memory limit of a server process in bytes, including the library and shared memory.
 MEMORY = 400_000 * 1024
-# How long a statement runs, and how long it may work until it ends after that, in seconds.
+# After how many seconds a statement is canceled, and how many more seconds of work it may take to end.
 TIMEOUT, LATEST = 0.2, 1
 
 # Arguments as SQL, by type.
@@ -74,7 +74,7 @@ OPERATORS = """
     SELECT oprname, format_type(oprleft, NULL), format_type(oprright, NULL)
     FROM pg_operator o JOIN pg_depend d ON d.classid = 'pg_operator'::regclass AND d.objid = o.oid AND d.deptype = 'e'
     WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'flake')"""
-# Others that take a value: input and output, casts, aggregates, indexes.
+# Other places that take a value: input and output, casts, aggregates, indexes.
 OTHERS = [
     "SELECT octet_length(({text})::sno::text)", "SELECT ({bytea})::sno", "SELECT ({uuid})::sno", "SELECT ({sno})::bytea",
     "SELECT ({sno})::uuid", "SELECT min(s), max(s), count(DISTINCT s) FROM (VALUES (({sno})::sno), ({sno})) v(s)",
@@ -88,7 +88,7 @@ OTHERS = [
 
 @pytest.fixture(scope="module")
 def server(servers):
-    """One whose processes may take little memory, with a database for each encoding whose owner is not a superuser."""
+    """A server whose processes have little memory, with a database for each encoding whose owner is not a superuser."""
     server = servers("shared_buffers=16MB", extension=False)
     databases.create(server)
     for encoding in ENCODINGS:
@@ -110,7 +110,7 @@ def connect(server, encoding):
 
 
 def outcome(db, statement):
-    """Its SQLSTATE; anything but an error of the user's, or one that comes late, fails."""
+    """Returns the SQLSTATE of a call. Any error that is not the user's is a failure, and so is a late one."""
     began, before = time.monotonic(), waiting.processor_seconds(db)
     state, message = "00000", ""
     try:
@@ -125,7 +125,7 @@ def outcome(db, statement):
 
 
 def calls(db):
-    """A template of each function and operator."""
+    """Returns a template for each function and operator."""
     templates = list(OTHERS)
     for name, types, is_set in db.execute(OBJECTS).fetchall():
         types = [NAMES.get(type, type) for type in types]
@@ -138,7 +138,7 @@ def calls(db):
 
 
 def filled(template, chance):
-    """A template with an argument for each type in braces."""
+    """Returns a template with an argument for each type in braces."""
     text, rest = "", template
     while "{" in rest:
         before, _, rest = rest.partition("{")
@@ -157,14 +157,14 @@ def test_extreme_arguments_raise_errors_only(server, encoding):
         templates = calls(db)
         assert len(templates) > 60
         ends = time.monotonic() + SECONDS
-        # On a slow machine the first round may last longer.
+        # On a slow machine, the first round may take longer.
         while not states or time.monotonic() < ends:
             for template in chance.sample(templates, len(templates)):
                 state = outcome(db, filled(template, chance))
                 states[state] += 1
         db.execute("SELECT flake_drop_layout(name) FROM flake_layouts WHERE source = 'custom' AND name NOT IN ('mine', 'kinds')")
     print(states)
-    # Short of memory or not, most calls are answered, unless a slow machine leaves no time.
+    # Even with little memory most calls are answered, unless a slow machine leaves no time.
     assert states["00000"] > (states.total() - states["57014"]) / 5
     assert "was terminated by signal" not in (server.dir / "server.log").read_text()
 
@@ -203,10 +203,10 @@ LONG = [
 
 @pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
 def test_long_texts_are_refused_before_they_are_copied(server, encoding):
-    """They are refused before they are copied or compared, as the memory and the time of it would be for the caller to say."""
+    """Otherwise the caller would decide how much memory and time a call takes."""
     with connect(server, encoding) as db:
         db.execute("SET statement_timeout = '30s'")
-        # A server with assertions writes constants as text, which takes more memory than it has.
+        # A server with assertions writes constants as text, which needs more memory than it has here.
         db.execute("SELECT set_config(name, 'off', false) FROM pg_settings WHERE name = 'debug_write_read_parse_plan_trees'")
         for statement, expected in LONG:
             error = pytest.raises(psycopg.Error, db.execute, statement).value

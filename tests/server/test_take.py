@@ -1,4 +1,4 @@
-"""flake_take: the next rows of a table, and a position that moves over them."""
+"""flake_take: returns the next rows of a table, and moves a position over them."""
 
 import subprocess
 
@@ -25,7 +25,7 @@ def test_each_row_comes_once_and_in_order(db):
 
 
 def test_rows_of_one_id_come_together(server, db):
-    """The position can be before or behind all of them only."""
+    """The position can only be before all of them or after all of them."""
     db.execute("""
         CREATE TABLE lines (id bigint DEFAULT flake_next('twitter'), line int, PRIMARY KEY (id, line));
         INSERT INTO positions VALUES ('mailer', 'lines');
@@ -38,7 +38,7 @@ def test_rows_of_one_id_come_together(server, db):
 
 
 def test_rows_that_are_not_below_the_horizon_stay(server, db):
-    """Not even the first one of the tick in which it lies."""
+    """Not even the first row of the horizon's tick is returned."""
     with server.session() as writer:
         writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
         db.execute("INSERT INTO outbox SELECT flake_min(flake_horizon(), 'twitter'), 0")
@@ -50,7 +50,7 @@ def test_rows_that_are_not_below_the_horizon_stay(server, db):
 
 
 def test_rows_are_as_the_table_has_them(server, db):
-    """Columns that were dropped or added, values out of line, names that have to be quoted, or that queries use."""
+    """Columns were dropped and added, values are stored out of line, and names need quotes or occur in the queries."""
     server.sql("""
         CREATE SCHEMA "S ""ß";
         CREATE TABLE "S ""ß"."T {key}" (gone text, t text, p int DEFAULT 7, large text,
@@ -68,7 +68,7 @@ def test_rows_are_as_the_table_has_them(server, db):
     ("bigint", "flake_next('twitter')", "flake_min(flake_horizon(), 'twitter')"),
     ("sno", "sno_next()", "sno_min(flake_horizon())")])  # fmt: skip
 def test_a_key_of_a_domain_is_taken(server, db, kind, default, horizon):
-    """As in docs/how-to/json.md. The position may be of the domain, too, or of another one."""
+    """docs/how-to/json.md does this. The position may have the same domain, or another one."""
     server.sql(f"""
         CREATE DOMAIN public_id AS {kind}; CREATE DOMAIN own_id AS public_id; CREATE DOMAIN place AS {kind};
         CREATE TABLE lines (id own_id PRIMARY KEY DEFAULT {default}, n int); INSERT INTO lines (n) SELECT generate_series(1, 5);
@@ -201,7 +201,7 @@ def test_a_consumer_canceled_while_it_waits_takes_nothing(server, db):
 
 
 def test_rows_of_a_partition_that_comes_meanwhile_are_taken(server, db):
-    """Its row is below one of the partition that the call knows."""
+    """The new partition's row is below a row of a partition that the call knows."""
     server.sql("""CREATE TABLE log (id bigint DEFAULT flake_next('twitter'), event int, PRIMARY KEY (id, event))
                       PARTITION BY LIST (event);
                   CREATE TABLE log1 PARTITION OF log FOR VALUES IN (1);
@@ -253,7 +253,7 @@ def test_another_table_that_gets_the_name_meanwhile_is_not_read(server, db):
 
 
 def test_a_function_whose_snapshot_is_older_loses_no_row(server, db):
-    """It has waited for the transaction that inserts, which its statement does not see."""
+    """The function has waited for the inserting transaction, which its statement's snapshot does not see."""
     server.sql("""
         CREATE FUNCTION late() RETURNS SETOF outbox STABLE LANGUAGE plpgsql AS $$ BEGIN
             PERFORM pg_advisory_xact_lock(1);
@@ -283,7 +283,7 @@ def test_rows_of_a_table_that_is_rewritten_meanwhile_are_taken(server, db, rewri
 
 @pytest.mark.parametrize("change", ["ADD more int", "DROP event"])
 def test_columns_that_change_meanwhile_are_an_error(server, db, change):
-    """The session knows the type of the rows, and waits in the call only."""
+    """The session knows the row type, and waits in the call."""
     with server.session() as other:
         assert events(other, TAKE.replace("100", "1")) == [1]
         db.execute(f"BEGIN; ALTER TABLE outbox {change}")
@@ -307,7 +307,7 @@ def test_a_position_belongs_to_a_table(server, db):
 
 
 def test_a_position_above_a_horizon_that_is_held_takes_nothing(server, db):
-    """Horizons can go back a little: a transaction holds them from the moment before it has looked how far they were."""
+    """Horizons can go back a little, because a transaction holds them from just before it has read what was announced."""
     with server.session() as writer:
         writer.execute("BEGIN; INSERT INTO outbox (event) VALUES (11)")
         db.execute("UPDATE positions SET last = flake_min(clock_timestamp(), 'twitter')")
@@ -316,7 +316,7 @@ def test_a_position_above_a_horizon_that_is_held_takes_nothing(server, db):
 
 
 def test_a_position_ahead_of_the_clock_is_an_error(db):
-    """Rows below it would be skipped."""
+    """Rows below the position would be skipped."""
     db.execute("UPDATE positions SET last = flake_min(now() + interval '1 minute', 'twitter')")
     refused(db, "55000")
     db.execute("UPDATE positions SET last = NULL; ALTER TABLE outbox ALTER id SET DEFAULT flake_next('instagram')")
@@ -335,7 +335,7 @@ def test_sources_of_another_type_are_used(db, kind):
 
 @pytest.mark.parametrize("kind", ["float8", "integer", "numeric", "text", "sno", None])
 def test_positions_of_another_type_are_refused(db, kind):
-    """A float would be rounded up, over rows."""
+    """A float would be rounded up, past some rows."""
     db.execute("ALTER TABLE positions DROP last")
     if kind:
         db.execute(f"ALTER TABLE positions ADD last {kind}")
@@ -345,7 +345,7 @@ def test_positions_of_another_type_are_refused(db, kind):
 
 
 def test_a_restored_position_continues(server, own_servers, tmp_path, db):
-    """A position that was restored continues."""
+    """The restored position continues where it was."""
     assert events(db, TAKE.replace("100", "4")) == [1, 2, 3, 4]
     server.run("pg_dump", "-f", tmp_path / "dump.sql")
     restored = own_servers(extension=False)
@@ -364,7 +364,7 @@ def test_a_position_continues_after_pg_upgrade(own_servers):
     with old.connect() as there:
         assert events(there, TAKE.replace("100", "4")) == [1, 2, 3, 4]
     old.stop()
-    # The new one has no checksums, which are the default from 18 on.
+    # The new server has no checksums, which are the default since version 18.
     disable = as_server(bindir() / "pg_checksums", "--disable", "-D", old.dir / "data")
     subprocess.run(disable, check=False, capture_output=True)
     new = own_servers(upgrade_of=old)

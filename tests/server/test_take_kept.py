@@ -1,4 +1,4 @@
-"""flake_take: what a session keeps from call to call, and what changes between two."""
+"""flake_take: the state that a session keeps between calls, and changes between two calls."""
 
 import time
 
@@ -27,7 +27,7 @@ CHANGES = {
 
 
 def calls(db, take=TAKE):
-    """More of them than custom plans."""
+    """Makes more calls than PostgreSQL tries custom plans."""
     return [events(db, take.replace("100", "1")) for _ in range(6)]
 
 
@@ -39,7 +39,7 @@ def test_changes_of_columns_between_two_calls_are_noticed(server, db, change):
 
 
 def test_another_layout_between_two_calls_is_noticed(server, db):
-    """Its IDs are above the old layout's IDs of the horizon."""
+    """The new layout's IDs are above the old layout's IDs at the horizon."""
     calls(db)
     server.sql("ALTER TABLE outbox ALTER id SET DEFAULT flake_next('instagram'); INSERT INTO outbox (event) VALUES (11)")
     wait_until_complete(server, horizon="flake_min(flake_horizon(), 'instagram')")
@@ -47,7 +47,7 @@ def test_another_layout_between_two_calls_is_noticed(server, db):
 
 
 def test_another_type_of_keys_between_two_calls_is_noticed(server, db):
-    """Some of the queries have the same text. The driver prepares none, whose result would have another type."""
+    """Some queries have the same text. The driver must not prepare a query whose result would have another type."""
     db.prepare_threshold = None
     calls(db)
     server.sql("""DROP TABLE outbox; CREATE TABLE outbox (id sno PRIMARY KEY DEFAULT sno_next(), event text);
@@ -96,7 +96,7 @@ def test_another_search_path_between_two_calls_changes_nothing(server, db):
 
 
 def test_an_extension_recreated_between_two_calls_is_noticed(server, db):
-    """In another schema, and as another one."""
+    """The extension is created again in another schema."""
     calls(db)
     take = TAKE.replace("flake_take", "ids.flake_take")
     server.sql("CREATE SCHEMA ids; ALTER EXTENSION flake SET SCHEMA ids")
@@ -109,7 +109,7 @@ def test_an_extension_recreated_between_two_calls_is_noticed(server, db):
 
 
 def test_a_plan_from_when_the_table_was_empty_reads_by_the_index(server, db):
-    """It does not read all rows of what comes later."""
+    """The plan does not read all rows that were inserted since."""
     db.execute("DELETE FROM outbox")
     db.execute("VACUUM ANALYZE outbox")
     assert [events(db) for _ in range(6)] == [[]] * 6
@@ -124,7 +124,7 @@ def test_a_plan_from_when_the_table_was_empty_reads_by_the_index(server, db):
 
 
 def test_a_session_keeps_a_limited_number_of_plans(server, db):
-    """Of the tables that come first."""
+    """The session keeps the plans of the tables that come first."""
     kept = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource'"
     calls(db)
     few = db.execute(kept).fetchone()[0]
@@ -162,7 +162,8 @@ def test_a_renamed_table_is_taken_from(server, db):
 
 
 def test_a_table_dropped_and_created_again_is_an_error(server, db):
-    """The position is of a table that is gone; a session that has called before raises an error instead of using the old type."""
+    """The position belongs to a table that was dropped. A session that has called before raises an error instead of using the
+    old type."""
     server.sql("""CREATE FUNCTION again() RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
                       RETURN QUERY SELECT event::text FROM flake_take(NULL::outbox, 'positions', 'mailer', 1); END $$""")
     assert events(db, "SELECT again()") == [1]

@@ -1,4 +1,4 @@
-"""flake_take: a partition is attached while a call runs, and its session is told later than its snapshot sees the commit."""
+"""flake_take: a partition is attached while a call runs, and the session gets the message after its snapshot sees the commit."""
 
 import concurrent.futures
 
@@ -9,7 +9,7 @@ from waiting import wait_until
 
 TAKE = "SELECT * FROM flake_take(NULL::log, 'positions', 'mailer', {})"
 
-# A commit that other sessions see, and are not told of yet, until a file is there. A library that is loaded first is called last.
+# Delays the message of a commit that others see, until a file exists. The library that is loaded first is called last.
 PAUSE = """
 #include "postgres.h"
 #include <unistd.h>
@@ -26,8 +26,8 @@ void _PG_init(void);
 void _PG_init(void) { RegisterXactCallback(pause_at, "FILE"); }
 """
 
-# Keeps a table's list of partitions from before a file is there, and takes in the messages until then. PostgreSQL has both when
-# the messages arrive while it makes the list.
+# Keeps an older list of a table's partitions until a file exists, although the messages were processed. PostgreSQL does that if
+# messages arrive while it builds the list.
 STALE = """
 #include "postgres.h"
 #include <unistd.h>
@@ -73,7 +73,7 @@ PARTITION = "ALTER TABLE log ATTACH PARTITION log2 FOR VALUES IN (2)"
 
 
 def attach(writer, server, first="SELECT", come=PARTITION):
-    """In one transaction, a partition comes with a row, whose ID is below one of the partition before."""
+    """Attaches a partition with a row, in one transaction. The row's ID is below an ID of an earlier partition."""
     writer.execute(f"BEGIN; {first}; {come}; INSERT INTO log2 (event) VALUES (2)")
     server.sql("INSERT INTO log (event) VALUES (1)")
 
@@ -102,7 +102,7 @@ def test_rows_of_a_partition_whose_message_is_late_are_taken(server, db, is_part
 
 
 def test_a_plan_older_than_the_snapshot_is_made_again(server, db):
-    """A constraint is evaluated when the call plans how it reads the rows, and waits."""
+    """A constraint is evaluated when the call plans its query, and waits."""
     server.sql("""CREATE FUNCTION pause() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
                       IF current_setting('test.pause', true) = 'on' THEN
                           PERFORM pg_advisory_lock(1), pg_advisory_unlock(1);
@@ -146,7 +146,7 @@ def test_a_list_of_partitions_that_stays_stale_is_read_again(server, db):
 
 
 def test_children_of_many_parents_are_looked_for_once(server, db):
-    """Each is looked for once: there are two to the power of forty ways to the last ones."""
+    """Each child is looked for once, although there are 2^40 paths to the last ones."""
     server.sql("CREATE TABLE tree (LIKE log INCLUDING ALL); INSERT INTO positions VALUES ('mailer', 'tree')")
     above = ["tree"]
     for level in range(40):

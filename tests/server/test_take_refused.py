@@ -1,4 +1,4 @@
-"""flake_take: what is refused, who may take, and clocks."""
+"""flake_take: refused calls, privileges, and clocks."""
 
 import psycopg
 import pytest
@@ -132,7 +132,7 @@ def test_a_standby_refuses(own_servers):
 
 
 def test_each_missing_privilege_is_an_error(server, db):
-    """Without each of them nothing is read and nothing moves."""
+    """Without any one of them, no row is read and no position moves."""
     with role(server) as consumer:
         for grant in ["SELECT ON positions", "UPDATE ON positions", "SELECT (id) ON outbox"]:
             refused(consumer, "42501")
@@ -160,7 +160,7 @@ def test_row_security_of_the_table_is_refused(server, db):
 
 
 def test_row_security_that_comes_meanwhile_is_refused(server, db):
-    """The consumer knows the type of the rows, which it would otherwise look up under a lock of the table."""
+    """The consumer knows the row type. Otherwise it would look the type up under a lock of the table."""
     with role(server) as consumer:
         db.execute("GRANT SELECT ON outbox TO consumer; GRANT SELECT, UPDATE ON positions TO consumer")
         assert len(events(consumer)) == 10
@@ -185,7 +185,7 @@ def test_row_security_of_positions_is_obeyed(server, db):
 
 
 def test_everything_runs_as_the_caller(server, db):
-    """A trigger of the positions and a function of a policy there see the caller."""
+    """A trigger on the positions and a function of a policy there see the caller's role."""
     with role(server) as consumer:
         db.execute("""
             CREATE TABLE seen (who name); GRANT INSERT ON seen TO PUBLIC;
@@ -198,7 +198,7 @@ def test_everything_runs_as_the_caller(server, db):
 
 
 def test_a_hostile_search_path_is_not_used(server, db):
-    """No operator, function, type or table is found by it."""
+    """No operator, function, type or table is found through it."""
     db.execute("""
         CREATE SCHEMA evil;
         CREATE FUNCTION evil.never(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
@@ -243,7 +243,7 @@ def test_names_in_other_encodings_are_kept(server, encoding):
 
 
 def test_a_clock_behind_after_a_restart_refuses_no_position(own_servers):
-    """The horizon does not go back by that, so the position is not ahead of it."""
+    """The restart does not lower the horizon, so the position is not ahead of it."""
     server = server_at_0(own_servers)
     server.sql(f"""{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text);
                    INSERT INTO outbox (event) VALUES (1); INSERT INTO positions VALUES ('mailer', 'outbox')""")
@@ -260,7 +260,7 @@ def test_a_clock_behind_after_a_restart_refuses_no_position(own_servers):
 
 
 def test_positions_from_a_clock_that_was_ahead_are_refused(own_servers):
-    """After flake_accept_clock, rows come below the position, which would never be taken."""
+    """After flake_accept_clock, rows appear below the position, which the consumer would never take."""
     server = server_at_0(own_servers)
     server.sql(f"{POSITIONS}; CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), event text)")
     server.set_clock(at(3600))

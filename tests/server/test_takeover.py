@@ -1,4 +1,4 @@
-"""A server takes over another's data, and cannot know from its own memory what the other one did."""
+"""A server takes over another server's data, without knowing from its own memory what the other one did."""
 
 import time
 
@@ -9,7 +9,7 @@ from standing_clock import at, attempts, fail_over, insert, open_ledger, pass_th
 
 
 def part(own_servers):
-    """A primary with IDs from when its clock was ahead, a standby with another number that was promoted, and those IDs."""
+    """A primary with IDs from when its clock was ahead, a promoted standby with another number, and those IDs."""
     first, made = server_at_0(own_servers, "flake.node_count=2", "flake.node_id=0", "wal_log_hints=on"), Made()
     second = own_servers("flake.node_id=1", standby_of=first, clock=at(0))
     first.set_clock(at(40))
@@ -30,7 +30,7 @@ def parted(own_servers):
 
 
 def rewind_and_switch_back(first, second):
-    """The first one becomes a standby of the second one, and the primary again."""
+    """Makes the first server a standby of the second one, and then the primary again."""
     first.stop("fast")
     second.sql("CHECKPOINT")
     first.rewind(second)
@@ -42,7 +42,7 @@ def rewind_and_switch_back(first, second):
 
 
 def test_a_file_that_pg_rewind_brings_is_not_this_servers_memory(parted):
-    """A file that pg_rewind has brought is the other node's memory, not this one's."""
+    """A file that pg_rewind has copied is the other node's."""
     first, second, made = parted
     open_ledger(second, made)
     second.set_clock(at(3))
@@ -56,11 +56,11 @@ REPLACED = ["DROP EXTENSION flake CASCADE; CREATE EXTENSION flake", "ALTER SEQUE
 
 @pytest.mark.parametrize("statements", REPLACED)
 def test_notes_in_a_page_that_is_rolled_back_do_not_count(own_servers, statements):
-    """Notes in a page that a rollback takes away say nothing of the page that is there."""
+    """A rollback removes a page. Records about it must not apply to the page that is there then."""
     primary, made = server_at_0(own_servers), Made()
     standby = own_servers(standby_of=primary, clock=at(-3600))
     insert(primary, made)
-    # A server that has just begun waits where it finds marks that are not its own.
+    # A new server waits if it finds marks that are not its own.
     time.sleep(2)
     primary.set_clock(at(60))
     with primary.connect() as db:

@@ -1,5 +1,5 @@
-"""Filters by time in plain SQL: each shape is planned as a range of IDs in the first statement of a new session, with the rows
-and the estimates of the range that one would write by hand; what is not planned so is right all the same."""
+"""Filters by time in plain SQL. Each shape becomes a range of IDs in the first statement of a new session, with the rows and
+the estimates of a range written by hand. Other shapes return the right rows too."""
 
 import itertools
 import pathlib
@@ -48,7 +48,7 @@ TABLES = """
     ANALYZE;
 """
 OPTIONS = "-c timezone=UTC -c enable_seqscan=off -c enable_bitmapscan=off"
-# The instants of these shapes are of rows that are there.
+# The tables have rows at these instants.
 DAY = "'2026-01-19Z'"
 
 
@@ -56,17 +56,17 @@ DAY = "'2026-01-19Z'"
 def server(servers):
     server = servers()
     server.sql("SET timezone = 'UTC'; " + TABLES)
-    # In the middle of the tables' time, so that now() finds rows.
+    # now() lies in the middle of the tables' time, so that it finds rows.
     server.sql("CREATE FUNCTION noon() RETURNS timestamptz STABLE LANGUAGE sql AS $$SELECT '2026-01-19 12:00Z'::timestamptz$$")
     return server
 
 
 def first_plan(server, query, *before, options=OPTIONS, **connection):
-    """Of a session that has planned nothing before, so that the library is not there."""
+    """Returns the plan of a session that has planned nothing before, and has not loaded the library."""
     with server.connect(options=options, **connection) as db:
         for command in before:
             db.execute(command)
-        # A list of settings would show the settings of a library that is loaded.
+        # Listing settings would show whether the library is loaded.
         assert "flake.so" not in pathlib.Path(f"/proc/{db.info.backend_pid}/maps").read_text()
         return "\n".join(line for line, in db.execute("EXPLAIN (COSTS OFF) " + query))
 
@@ -221,7 +221,7 @@ def estimate(db, query):
 @pytest.mark.parametrize("filter, range", ESTIMATES)
 def test_estimates_are_the_ranges_own(server, table, filter, range):
     with server.connect(options="-c timezone=UTC -c plan_cache_mode=force_generic_plan") as db:
-        # Where the instant is not known, the guard against impossible IDs takes NULLs for rows that are kept out.
+        # If the instant is unknown, the guard against impossible IDs counts NULLs as rows that it excludes.
         if table == "nullable" and "< " in filter and ("$1" in filter or "SELECT" in filter) and "$2" not in filter:
             range = f"{range} AND id IS NOT NULL"
         if table == "nullable":
@@ -248,7 +248,7 @@ def test_estimates_beside_conditions_on_columns_are_close(server, filter, range)
                                                             f"ON {range}")
 
 
-# Queries that are not served are right all the same: the filter, and the same rows by the time that was stored.
+# Queries without a range: the filter stays, and the rows are the same as by the stored time.
 UNSERVED = {
     "flattened UNION ALL": ("SELECT n FROM (SELECT * FROM orders UNION ALL SELECT * FROM orders) u WHERE created_at >= {0}",
                             "SELECT n FROM (SELECT * FROM ids UNION ALL SELECT * FROM ids) u WHERE at >= {0}"),
@@ -298,7 +298,7 @@ def test_flake_during_serves_a_flattened_union_all(server):
 
 
 def test_each_shape_returns_the_rows_of_the_stored_time(server):
-    """As many as by the time that was stored."""
+    """The number of rows is the same as by the stored time."""
     ats = ["'2026-01-19Z'", "'2026-01-01 00:00:17Z'", "'2026-01-01 00:00:16.999999Z'", "'2026-01-01 00:00:17.000001Z'"]
     with server.connect(options="-c timezone=UTC") as db:
         for operator, at, table in itertools.product(["<", "<=", "=", ">=", ">"], ats, ["orders", "barred", "readable"]):
@@ -311,7 +311,8 @@ def test_each_shape_returns_the_rows_of_the_stored_time(server):
 @pytest.mark.parametrize("sides", [[("a", ">=", "since")] * 2, [("a", ">=", "since"), ("b", "<=", "until")]],
                          ids=["one column", "two columns"])  # fmt: skip
 def test_many_filters_are_planned_fast(server, sides):
-    """Each may close the range of each other one. By the processor's time, as the planner takes for the ranges themselves."""
+    """Each filter may close the range of every other one. Processor time is measured, because the planner also needs time for
+    the ranges."""
     written = ["flake_timestamp({key}) {operator} now() - interval '{n} s'",
                "{key} {operator} flake_{end}(now() - interval '{n} s', 'twitter')"]  # fmt: skip
     with server.connect(options="-c jit=off") as db:

@@ -1,5 +1,5 @@
-"""Filters by time that are left alone: where the plan could become worse, where somebody else's function has the name, or where a
-role may not call what would be planned; and IDs that are not possible, which no range returns or deletes."""
+"""Filters by time that stay filters: because the plan could become worse, because another function has the name, or because the
+role may not call the functions of a range. Impossible IDs are never returned or deleted."""
 
 import psycopg
 import pytest
@@ -50,7 +50,7 @@ def test_an_index_with_the_call_as_a_column_keeps_the_filter(db, index):
                                    "(date_trunc('day', flake_timestamp(id) AT TIME ZONE 'UTC'))",
                                    "((flake_timestamp(id) AT TIME ZONE 'UTC'), n)"])  # fmt: skip
 def test_an_index_with_the_call_in_a_larger_expression_does_not(db, index):
-    """It has the call in a larger expression or in its condition, so it serves other queries."""
+    """The index has the call in a larger expression or in its condition, so it serves other queries."""
     db.execute(f"CREATE INDEX own ON ids {index}")
     assert is_range(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
     assert "Index Cond: (id >=" in plan(db, f"SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
@@ -66,7 +66,7 @@ NULLED = """
 
 
 def test_a_time_that_an_outer_join_makes_null_stays_a_filter(db):
-    """It is computed in the part that has no row for a.x = 2, of a key that is in the other part."""
+    """The time is computed where there is no row for a.x = 2, from a key of the other side."""
     db.execute(NULLED)
     assert db.execute("SELECT x, ts IS NULL FROM v ORDER BY x").fetchall() == [(1, False), (2, True)]
     assert db.execute("SELECT x FROM v WHERE ts >= '2025-01-01Z'").fetchall() == [(1,)]
@@ -75,7 +75,7 @@ def test_a_time_that_an_outer_join_makes_null_stays_a_filter(db):
 
 
 def test_a_time_that_an_outer_join_makes_null_with_its_key_is_a_range(db):
-    """Both are NULL in the same rows, so the range of keys still serves it, where PostgreSQL does not mark the time alone."""
+    """Both are NULL in the same rows, so the range still serves, unless PostgreSQL marks the time alone."""
     db.execute(NULLED)
     query = """SELECT d.y FROM d LEFT JOIN (
         SELECT CASE WHEN i.n < 150 THEN flake_timestamp(i.id) END AS ts, i.n FROM ids i JOIN b ON b.x = i.n) s ON s.n = d.y - 6
@@ -86,7 +86,7 @@ def test_a_time_that_an_outer_join_makes_null_with_its_key_is_a_range(db):
 
 
 def test_indexes_and_statistics_of_other_calls_do_not_keep_the_filter(db):
-    """Of another column, of the planner's statistics, or a CHECK."""
+    """The calls are of another column, in the planner's statistics, or in a CHECK."""
     db.execute("""
         ALTER TABLE ids ADD other bigint;
         CREATE INDEX ON ids (flake_timestamp(other)); CREATE INDEX ON ids (abs(id)); CREATE INDEX ON ids (n) WHERE id > 5;
@@ -117,7 +117,7 @@ def test_an_index_of_a_partitioned_table_keeps_the_filter(db):
 
 
 def test_constraints_of_children_keep_the_filter(db):
-    """The CHECKs of its children choose among them."""
+    """The CHECKs of the children select among them."""
     db.execute("""
         CREATE TABLE parent (id bigint);
         CREATE TABLE old (CHECK (flake_timestamp(id) < '2026-01-10Z')) INHERITS (parent);
@@ -127,7 +127,7 @@ def test_constraints_of_children_keep_the_filter(db):
 
 
 def test_another_equality_keeps_the_filter(db):
-    """By way of it, the constant chooses the partitions of another table."""
+    """Through the other equality, the constant selects the partitions of another table."""
     db.execute("""
         CREATE TABLE others (at timestamptz, n integer) PARTITION BY RANGE (at);
         CREATE TABLE others_1 PARTITION OF others FOR VALUES FROM ('2026-01-01Z') TO ('2026-01-15Z');
@@ -135,7 +135,7 @@ def test_another_equality_keeps_the_filter(db):
     text = plan(db, f"SELECT * FROM ids JOIN others o ON o.at = flake_timestamp(ids.id) WHERE flake_timestamp(ids.id) = {DAY}")
     assert "others_2" in text and "others_1" not in text, text
     assert is_range(db, f"SELECT * FROM ids JOIN others o ON o.n = ids.n WHERE flake_timestamp(ids.id) = {DAY}")
-    # A dear one would be evaluated for both ends.
+    # An expensive function would be evaluated for both ends.
     db.execute("CREATE FUNCTION dear() RETURNS timestamptz STABLE COST 10000 LANGUAGE plpgsql AS 'BEGIN RETURN now(); END'")
     assert not is_range(db, "SELECT * FROM ids WHERE flake_timestamp(id) = dear()")
     assert is_range(db, "SELECT * FROM ids WHERE flake_timestamp(id) >= dear()")
@@ -153,14 +153,14 @@ def test_layouts_whose_ranges_are_not_of_time_keep_the_filter(db, layout):
 
 
 def test_functions_of_others_stay_filters(server, db):
-    """Of the same name; and flake's own where somebody has replaced it."""
+    """Functions of the same name stay calls, and so does flake's own function after it was replaced."""
     query = f"SELECT * FROM ids WHERE {{}}flake_timestamp(id) >= {DAY}"
     db.execute("CREATE SCHEMA other")
     for more in "LANGUAGE sql IMMUTABLE AS 'SELECT now()'", "LANGUAGE plpgsql STABLE AS 'BEGIN RETURN now(); END'":
         db.execute(f"CREATE OR REPLACE FUNCTION other.flake_timestamp(bigint) RETURNS timestamptz {more}")
         assert "flake_since" not in plan(db, query.format("other.")) and "Index Cond" not in plan(db, query.format("other."))
     assert is_range(db, query.format(""))
-    # In flake's schema, with the support function of somebody else.
+    # The function is in flake's schema, and has another support function.
     db.execute("""
         CREATE FUNCTION a_timestamp(id bigint, layout text) RETURNS timestamptz STABLE LANGUAGE plpgsql
             SUPPORT generate_series_int8_support AS 'BEGIN RETURN now(); END'""")
@@ -187,7 +187,8 @@ def test_a_role_that_may_not_call_the_ends_gets_the_filter(db):
 
 
 def test_kept_plans_notice_changed_functions(db):
-    """A plan is made anew when a function that it was made by has changed, even where only its result is left in the plan."""
+    """A plan is made again when a function that it was made with has changed, even if only the function's result is in the
+    plan."""
     db.execute("CREATE ROLE caller; GRANT SELECT ON ids TO caller")
     db.execute(f"PREPARE kept AS SELECT * FROM ids WHERE flake_timestamp(id) >= {DAY}")
     assert is_range(db, "EXECUTE kept")
@@ -210,7 +211,7 @@ POSTGRES_FDW = """
 
 @pytest.mark.parametrize("table", ["far_ids", "half_far"])
 def test_foreign_tables_get_no_call_of_an_end(server, db, table):
-    """An older flake on the other server has no bounds to call; constants are sent as what they are."""
+    """An older flake on the other server may lack the functions of the ends. Constants are sent as they are."""
     if not (pg_config("--sharedir") / "extension" / "postgres_fdw.control").exists():
         pytest.skip("this PostgreSQL has no postgres_fdw")
     db.execute(POSTGRES_FDW.format(server.dir))
@@ -231,7 +232,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("layout", IMPOSSIBLE)
 def test_ids_that_are_not_possible_are_never_returned(db, layout):
-    """The filter would raise an error. They are never returned nor deleted, by a constant, a parameter, or a column."""
+    """The filter would raise an error for them. They are never returned or deleted, by a constant, a parameter or a column."""
     db.execute("""SELECT flake_create_layout('mine', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
         {"name": "one", "bits": 2, "role": "reserved", "value": 1}, {"name": "timestamp", "bits": 40, "role": "timestamp"},
         {"name": "sequence", "bits": 10, "role": "sequence"}]}')""")

@@ -1,4 +1,4 @@
-"""Clients filter a view's created_at as their query builders do; the server's log has the plan of what they sent."""
+"""Clients filter a view's created_at with their query builders. The server's log has the plan of the query that they sent."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import pytest
 
 from conftest import pg_config
 
-# Where scripts/setup puts clients that Debian's packages for tests do not have.
+# scripts/setup puts clients here that Debian does not package.
 CLIENTS = pathlib.Path(os.environ["FLAKE_CLIENTS"])
 
 DJANGO = """
@@ -67,7 +67,7 @@ def server(servers):
 
 
 def plan_of(server, *command, **environment):
-    """Of the query that a client sent; its answer is right."""
+    """Returns the plan of the query that a client sent, and checks its result."""
     log = server.dir / "server.log"
     begins = log.stat().st_size
     done = subprocess.run(command, check=False, env=server.client_environment | environment, capture_output=True, text=True)
@@ -85,7 +85,7 @@ def test_filters_of_query_builders_are_ranges(server, library, program, is_aware
         pytest.skip(f"{library} is not there and could not be installed")
     plan = plan_of(server, sys.executable, "-c", f"AWARE = {is_aware}\n{program}", **environment)
     assert "Index Cond: (id >= " in plan and "flake_timestamp" not in plan.partition("\n")[2], plan
-    # A naive time is one of the session's time zone.
+    # A time without a zone is in the session's time zone.
     assert ("flake_instant(" in plan) != is_aware, plan
 
 

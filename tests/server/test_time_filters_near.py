@@ -1,5 +1,5 @@
-"""Random conditions that only resemble filters by time: none is planned as a range of IDs, and they have the same rows as where
-the planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
+"""Random conditions that resemble filters by time. None becomes a range of IDs, and each returns the same rows as when the
+planner does not know the key. FLAKE_SOAK=20 tries 40,000."""
 
 import os
 import random
@@ -25,7 +25,7 @@ TABLES = """
         AS 'BEGIN RETURN a > b; END';
     CREATE OPERATOR mine.< (FUNCTION = mine.later, LEFTARG = timestamptz, RIGHTARG = timestamptz);
     ANALYZE"""
-# {t} is the time of the key {k}, {i} an instant, {c} a condition of the row, {x} a small number in it.
+# {t} is the time of the key {k}, {i} an instant, {c} a condition on the row, {x} a small number in the row.
 TIMES = [
     "CASE {x} WHEN {x} THEN {t} END", "CASE {x} WHEN {x} THEN {t} ELSE NULL END", "CASE {c} WHEN true THEN {t} END",
     "CASE WHEN {c} THEN {t} ELSE {i} END", "CASE WHEN {c} THEN {i} ELSE {t} END", "CASE WHEN {c} THEN {t} WHEN {c} THEN {i} END",
@@ -56,12 +56,12 @@ QUERIES = [
     "SELECT max(n) FROM near t GROUP BY t.id HAVING {}", "UPDATE near t SET n = n + 1000 WHERE {} RETURNING n",
     "SELECT o.n FROM beside o WHERE NOT EXISTS (SELECT FROM near t WHERE o.n = t.n AND {})",
 ]  # fmt: skip
-# Ranges of the key, also where the plan has only a constant of them.
+# Ranges of the key, even if the plan has only a constant for an end.
 RANGE = re.compile(r"\((t\.)?id [<>]=? |\((t\.)?id\)::bigint [<>]=? |flake_(since|after|until|before)\(")
 
 
 class NearMiss:
-    """A random query. It has {k} where the key is asked for, and may have the parameters $1 and $2."""
+    """A random query. {k} stands for the key, and $1 and $2 may be parameters."""
 
     def __init__(self, chance):
         self.chance, self.type = chance, chance.choice(["timestamptz", "timestamp", "date"])

@@ -1,6 +1,6 @@
-"""Random filters by time, on tables with ordinary and extreme IDs: the same rows as where the planner does not know that they are
-filters by time. FLAKE_SOAK=20 tries 100,000. A third of them have lateral sub-queries, whose times outer joins make NULL in rows
-where they leave the key as it is."""
+"""Random filters by time on tables with ordinary and extreme IDs. They return the same rows as when the planner does not know
+that they are filters by time. FLAKE_SOAK=20 tries 100,000. A third have lateral sub-queries: outer joins make their times NULL
+in rows where the key is not."""
 
 import os
 import random
@@ -15,10 +15,10 @@ ONE = """'{"epoch": "2020-01-01T00:00:00Z", "tick": "300us", "fields": [
 LAYOUTS = ["twitter", "si", "base64id", "discord", "one"]
 TABLES = [*LAYOUTS, "sno"]
 METHODS = ["seqscan", "indexscan", "bitmapscan", "indexonlyscan", "nestloop", "hashjoin", "mergejoin", "partition_pruning"]
-# As literals, those that other types have too.
+# As literals that other types accept too.
 INSTANTS = """SELECT coalesce(quote_literal(at), 'NULL') FROM at_{}
               WHERE at IS NULL OR NOT isfinite(at) OR at BETWEEN '1900-01-01Z' AND '9999-01-01Z'"""
-# The plans of a run must have shown these for it to have tested anything.
+# The plans of a run must contain these; otherwise it has tested too little.
 SHOWN = ["flake_since(", "flake_after(", "flake_until(", "flake_before(", "sno_since(", "sno_after(", "sno_until(",
          "sno_before(", "flake_instant(",
          "$1", "Index Cond", "One-Time Filter: false", "Filter", "Join", "BitmapOr", "Update", "Delete", "Merge on k_",
@@ -32,7 +32,7 @@ def db(server):
         for table in TABLES:
             key = "sno" if table == "sno" else "bigint"
             time = "sno_timestamp(id)" if table == "sno" else f"flake_timestamp(id, '{table}')"
-            # Ticks beside each other, at the beginning and the end of the layout, and where its IDs turn negative.
+            # Neighboring ticks, at the beginning and at the end of the layout, and where its IDs turn negative.
             made = {
                 "sno": "SELECT sno_make('2026-01-01Z'::timestamptz + n / 3 * interval '4 ms', n % 256, n, n, n % 2 = 0) "
                 "UNION ALL VALUES ('2222222222222222'::sno), ('xxxxxxxxxxxxxxxx')",
@@ -70,7 +70,7 @@ def db(server):
 
 
 class Query:
-    """A random query. It has {key} where the time of a key is asked for, and $1 and $2 may be parameters."""
+    """A random query. {key} stands for the time of a key, and $1 and $2 may be parameters."""
 
     def __init__(self, chance, table, instants):
         self.chance, self.table, self.instants = chance, table, instants
@@ -104,11 +104,11 @@ class Query:
         ])  # fmt: skip
 
     def lateral(self):
-        """A query with a sub-query that refers to a table beside it, perhaps in a view, and asks for its time or its key.
-        There is no row for most of the table's, so outer joins make what the sub-query returns NULL."""
+        """A query with a sub-query that refers to a table beside it, perhaps in a view, and returns its time or its key. Most
+        rows of the table have no match, so outer joins make the results of the sub-query NULL."""
         chance = self.chance
         source, other = f"{chance.choice('kp')}_{self.table}", f"k_{self.table}"
-        # The key may be of the table beside the sub-query, or of one in it.
+        # The key may belong to the table beside the sub-query, or to a table in it.
         inner = chance.choice([
             f"{other} b", f"{other} b JOIN {other} c ON c.n = b.n", f"{other} b LEFT JOIN {other} c ON c.n = b.n + 1",
             f"(SELECT * FROM {other} WHERE n % 2 = 0 OFFSET 0) b", "generate_series(1, 3) b (n)",
@@ -167,7 +167,7 @@ class Query:
 
 
 def rows(db, text, query, is_generic):
-    """The rows of a query whose times are asked of this key, or what it has left in the table, and its plan."""
+    """Returns the rows of a query on this key, or the rows that it has left in the table, and the plan."""
     if not is_generic:
         for number, value in enumerate(query.values, 1):
             text = text.replace(f"${number}", f"{value}::{query.type}")

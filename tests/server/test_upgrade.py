@@ -1,4 +1,4 @@
-"""Releases: what was released stays, and can be upgraded; an upgraded database is like a new one."""
+"""Releases: released scripts do not change and can be upgraded, and an upgraded database is like a new one."""
 
 import subprocess
 
@@ -12,19 +12,19 @@ from used_database import CONTENT, USED, members
 
 
 def test_released_scripts_do_not_change():
-    """Existing installations upgrade from the scripts as they were released."""
+    """Existing installations upgrade by the scripts as they were released."""
     subprocess.run([ROOT / "scripts/release", "check"], check=True)
     sums = RELEASES / "SHA256SUMS"
     listed = {line.split()[1] for line in sums.read_text().splitlines()} if sums.exists() else set()
     scripts = {path.name for path in RELEASES.glob("flake--*.sql")}
-    # An upgrade to a version that is not released yet is open.
+    # An upgrade to a version that is not released yet may change.
     assert listed == {name for name in scripts if VERSION in RELEASED or not name.endswith(f"--{VERSION}.sql")}
     if VERSION in RELEASED:
         assert (RELEASES / f"flake--{VERSION}.sql").read_text() == script(), "a change takes another version in Cargo.toml"
 
 
 def upgraded_and_new(server, version, to, defaults=""):
-    """A database of each kind, and what is different in them."""
+    """Returns a new and an upgraded database, and their differences."""
     for name, begins, ends in [("upgraded", version, f"ALTER EXTENSION flake UPDATE TO '{to}'"), ("new", to, "SELECT 1")]:
         server.sql(f"CREATE DATABASE {name}")
         with server.connect(dbname=name) as db:
@@ -37,7 +37,7 @@ def upgraded_and_new(server, version, to, defaults=""):
 @pytest.mark.parametrize("defaults", ["", DEFAULT_PRIVILEGES], ids=["", "default privileges"])
 @each_upgrade
 def test_an_upgraded_database_is_like_a_new_one(own_servers, version, to, defaults):
-    """And the library has every symbol that its catalog names, as PostgreSQL looks for them when it creates the functions."""
+    """The library also has every symbol that its catalog names. PostgreSQL looks for them when it creates the functions."""
     server = own_servers()
     provide(server)
     server.sql("CREATE ROLE grantee")
@@ -46,7 +46,7 @@ def test_an_upgraded_database_is_like_a_new_one(own_servers, version, to, defaul
 
 @pytest.mark.parametrize("forgotten", CHANGES)
 def test_an_upgrade_that_forgets_something_is_noticed(own_servers, forgotten):
-    """Its privileges follow a new function."""
+    """The privileges of a new function follow it."""
     gone = ["new function", "its privileges"] if forgotten == "new function" else [forgotten]
     server = own_servers()
     provide(server, [name for name in CHANGES if name not in gone])
@@ -57,7 +57,7 @@ def test_an_upgrade_that_forgets_something_is_noticed(own_servers, forgotten):
         assert "only new: PUBLIC has EXECUTE on function flake_later(bigint)" in different
 
 
-# They fit what the scripts call without a schema better than what PostgreSQL has, and are called by a superuser.
+# These functions match calls without a schema better than PostgreSQL's own. A superuser would call them.
 SPRUNG = "LANGUAGE plpgsql AS 'BEGIN RAISE ''called by %'', current_user; END'"
 TRAPS = f"""
     CREATE SCHEMA trap;
@@ -83,7 +83,7 @@ def test_an_upgrade_calls_nothing_from_the_schema(own_servers, role):
 
 
 def test_a_database_in_use_can_be_upgraded(own_servers, tmp_path):
-    """Its owner, who is not a superuser, upgrades it while a session makes IDs. A dump from before can be restored afterwards."""
+    """The owner, who is not a superuser, upgrades it while a session makes IDs. A dump from before can be restored afterwards."""
     server = own_servers()
     provide(server)
     server.sql("CREATE ROLE keeper LOGIN")
@@ -112,12 +112,12 @@ def test_a_database_in_use_can_be_upgraded(own_servers, tmp_path):
             db.execute(f"ALTER EXTENSION flake UPDATE TO '{VERSION}'")
 
 
-# PostgreSQL looks for this in the library of the session that upgrades, which may have loaded it before the package was upgraded.
+# PostgreSQL looks for this in the library that the upgrading session has loaded, perhaps before the package was upgraded.
 NOT_IN_THE_LIBRARY = "CREATE FUNCTION flake_newest() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'flake_newest';"
 
 
 def test_an_upgrade_by_a_session_with_an_old_library_is_refused(own_servers):
-    """It says what the library lacks, and leaves the database as it was."""
+    """The error names what the library lacks, and the database is unchanged."""
     server = own_servers()
     provide(server, more=NOT_IN_THE_LIBRARY)
     with server.connect() as db, server.connect() as other:

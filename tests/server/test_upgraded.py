@@ -1,6 +1,7 @@
-"""Databases that are in use keep working when they are upgraded: their behavior is compared.
+"""Databases in use keep working when they are upgraded: their behavior before and after is compared.
 
-The scripts are the ones that installations get, and a made-up next version's."""
+Installations run the same scripts, and the next version is made up.
+"""
 
 import psycopg
 import pytest
@@ -35,12 +36,12 @@ def upgrade(to):
 
 
 def without_privilege(db):
-    """The objects with which PUBLIC may do less than it is meant to, or more."""
+    """The objects on which PUBLIC has other privileges than intended."""
     return [(name, may) for name, kind, may in db.execute(OBJECTS).fetchall() if kind in PUBLIC and set(may) != PUBLIC[kind]]
 
 
 def use(db, made):
-    """Everything that the database has still works."""
+    """Checks that everything in the database still works."""
     for table in TABLES:
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     made.make(db, 100)
@@ -49,13 +50,13 @@ def use(db, made):
     counts = "SELECT (SELECT count(*) FROM parts) = (SELECT count(*) FROM aaa), newest() = (SELECT max(id) FROM aaa)"
     assert db.execute(counts).fetchone() == (True, True)
     assert db.execute("SELECT count(*) FROM flake_open_transactions").fetchone() == (0,)
-    # Its own layouts have few IDs.
+    # The database's own layouts have few IDs.
     wrong = "SELECT array_agg(hint) FROM flake_check() WHERE NOT ok AND hint NOT LIKE 'Expect sessions%'"
     assert db.execute(wrong).fetchone() == (None,)
 
 
 def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgrade):
-    """In a database whose owner, who is not a superuser, has created the extension, where default privileges grant nothing."""
+    """The owner of the database, not a superuser, has created the extension, and default privileges grant nothing."""
     server, made = make(), Made()
     server.sql("CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; CREATE ROLE grantee")
     server.sql("CREATE DATABASE kept OWNER keeper")
@@ -78,7 +79,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         other.execute("EXECUTE read")
         made.make(other, 100)
         use(db, made)
-        # Layouts are what they were, for their owner too.
+        # Layouts are unchanged, also for their owner.
         with pytest.raises(psycopg.errors.DependentObjectsStillExist):
             db.execute("SELECT flake_drop_layout('mine')")
         db.execute("""SELECT flake_create_layout('new', '{"like": "si"}')""")
@@ -90,7 +91,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
 
 @pytest.mark.parametrize("used", [True, False])
 def test_marks_of_other_nodes_stay_over_an_upgrade(make, upgrade, used):
-    """The first server comes back after another one, with another number, has upgraded the database, with and without IDs of its
+    """The first server returns after another one, with another number, has upgraded the database, with and without IDs of its
     own before."""
     first, second, made = part(make)
     if used:
@@ -102,7 +103,7 @@ def test_marks_of_other_nodes_stay_over_an_upgrade(make, upgrade, used):
 
 
 def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
-    """A standby replays the upgrade while it is read; its clock is behind IDs from before and from after."""
+    """A standby replays the upgrade while it is read. Its clock is behind the IDs from before and from after."""
     primary, made = server_at_0(make), Made()
     primary.sql(USED)
     standby = make(standby_of=primary, clock=at(0))
@@ -129,7 +130,7 @@ def test_no_id_is_made_twice_after_an_upgrade_and_a_failover(make, upgrade):
 
 
 def test_transactions_from_before_an_upgrade_hold_horizons(make, upgrade):
-    """Transactions that have made IDs before still hold them, prepared ones too."""
+    """Transactions that have made IDs before still hold them, and so do prepared ones."""
     server = make("max_prepared_transactions=2")
     server.sql(horizon.OUTBOX)
     with server.connect() as writer, server.connect() as tailer, server.connect() as db:
@@ -151,7 +152,7 @@ def test_transactions_from_before_an_upgrade_hold_horizons(make, upgrade):
 
 
 def test_a_promoted_standby_can_be_upgraded(make, upgrade):
-    """Before its first ID, so that it has not looked at the marks; and restored from a crash afterwards."""
+    """The standby is upgraded before its first ID, so it has not read the marks, and it recovers from a crash afterwards."""
     primary, made = server_at_0(make), Made()
     standby = make(standby_of=primary, clock=at(0))
     primary.set_clock(at(60))

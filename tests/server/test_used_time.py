@@ -1,4 +1,4 @@
-"""Used time, where it takes PostgreSQL's transactions, databases and sequences; the simulator plays the rest."""
+"""Used time, as far as it depends on PostgreSQL's transactions, databases and sequences. The simulator tests the rest."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ def create_extension(server, database):
 
 
 def test_start_above_waits_for_transactions(own_servers):
-    """It says for whose, and can be canceled; a tick that somebody has only asked for does not matter."""
+    """The call names the sessions that it waits for, and can be canceled. A tick that was only asked for does not matter."""
     server = server_at_0(own_servers)
     server.sql("""SELECT flake_create_layout('ages', '{"epoch": "2020-01-01T00:00:00Z", "tick": "300000000s", "fields": [
         {"name": "t", "bits": 3, "role": "timestamp"}, {"name": "w", "bits": 10, "role": "worker"},
@@ -37,7 +37,7 @@ def test_start_above_waits_for_transactions(own_servers):
 
 
 def test_a_database_under_the_oid_of_another_one_does_not_get_its_page(own_servers):
-    """Nobody believes that the page of the former one is its page."""
+    """The page of the former database must not be taken for the new one's."""
     old, made = server_at_0(own_servers), Made()
     create_extension(old, "template")
     old.sql("CREATE DATABASE x TEMPLATE template OID = 50000")

@@ -1,9 +1,9 @@
-"""flake_drop_layout finds what names the layout, and refuses."""
+"""flake_drop_layout finds the objects that name the layout, and refuses to drop it."""
 
 import psycopg
 import pytest
 
-# Objects that name the layout, by what flake calls them.
+# Objects that name the layout, with the names that flake shows.
 USES = {
     "default value for column id of table t": "CREATE TABLE t (id bigint DEFAULT flake_next('mine'))",
     "default value for column at of table t":
@@ -35,11 +35,11 @@ USES = {
         "CREATE TABLE t (id bigint, n timestamptz GENERATED ALWAYS AS (flake_timestamp(id, ('mine'::name)::text)) STORED)",
     "default value for column id of table other.t":
         "CREATE TABLE other.t (id bigint DEFAULT flake_next(upper('x')) + flake_next('mine'::varchar))",
-    # It may be the name of something else, but it may also be what the call gets.
+    # The text may name something else, but the call may also get it.
     "rule _RETURN on view w": "CREATE VIEW w AS SELECT flake_next(layout) FROM (SELECT 'mine' AS layout) s",
 }  # fmt: skip
 
-# Objects that are not found, or name another layout.
+# Objects that do not name the layout, or name another one.
 OTHERS = [
     "CREATE TABLE t (id bigint DEFAULT flake_next('twitter'), layout text DEFAULT 'mine')",
     "CREATE VIEW v AS SELECT flake_next('twitter') AS id, 'a mine' AS layout, '[ 32 0 0 0 109 105 110 101 ]' AS text",

@@ -36,7 +36,7 @@ def server(own_servers):
 
 @contextlib.contextmanager
 def another_version(server):
-    """Sessions that look at the ledger for the first time find another version's."""
+    """Lets new sessions find another version's ledger."""
     own = server.value("SELECT set_version(99)")
     try:
         yield
@@ -51,7 +51,7 @@ def begin(server, dbs, made):
 
 
 def test_sessions_of_two_versions_make_no_id_twice(server):
-    """Nor do those that come later."""
+    """Later sessions make none of them either."""
     made = Made()
     make_in_all(server, made)
     with sessions(server) as dbs:
@@ -64,7 +64,7 @@ def test_sessions_of_two_versions_make_no_id_twice(server):
 
 
 def test_a_restart_beside_sessions_of_another_version_makes_no_id_twice(server):
-    """The last session that knows of the ledger has exited before."""
+    """The last session that knows the ledger has exited before."""
     made = Made()
     with contextlib.ExitStack() as opened:
         dbs = [opened.enter_context(server.connect()) for _ in range(5)]
@@ -75,7 +75,7 @@ def test_a_restart_beside_sessions_of_another_version_makes_no_id_twice(server):
         server.set_clock(at(3))
         with server.connect() as db:
             make(db, made)
-        # Within what was granted.
+        # This instant lies in the granted time.
         server.set_clock(at(4.9))
         for db in dbs:
             make(db, made)
@@ -85,7 +85,7 @@ def test_a_restart_beside_sessions_of_another_version_makes_no_id_twice(server):
 
 
 def test_a_clock_accepted_after_a_restart_makes_none_of_their_ids(server):
-    """Time that they have used below an earlier mark is used."""
+    """Time that they have used below an earlier mark counts as used."""
     made = Made()
     server.set_clock(at(60))
     make_in_all(server, made)
@@ -101,7 +101,7 @@ def test_a_clock_accepted_after_a_restart_makes_none_of_their_ids(server):
 
 
 def test_beside_another_version_there_is_no_horizon(server):
-    """They do not say what they have made."""
+    """Such sessions do not publish what they have made."""
     server.sql(OUTBOX)
     with server.connect() as tailer, server.connect() as writer:
         tailer.execute("SELECT flake_horizon()")

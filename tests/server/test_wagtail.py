@@ -1,4 +1,4 @@
-"""A schema that nobody here has written, Wagtail's on Django: widened, converted, driven by its own models, and undone."""
+"""A real schema, Wagtail's on Django: it is widened, converted, used through its own models, and undone."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def django(server, *command, **environment):
 
 
 def rows(db):
-    """All rows of all tables, by the names of their columns."""
+    """Returns all rows of all tables, as dictionaries."""
     found = {}
     tables = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
     for table, in db.execute(tables).fetchall():
@@ -69,7 +69,7 @@ def test_a_wagtail_site_is_widened_converted_and_undone(own_servers):
         assert (int(count) > 300, lost) == (True, "0")
         pages = [id for id, in db.execute("SELECT id FROM wagtailcore_page WHERE slug LIKE 'after%'").fetchall()]
         assert len(pages) > 30 and min(pages) > 2**53
-        # As docs/how-to/convert.md warns: models that have keep to int4 do not look for greater keys.
+        # docs/how-to/convert.md warns of this: models with int4 keys do not look for greater keys.
         _, lost, *_ = django(server, "find")
         assert int(lost) > 100
 
@@ -80,8 +80,8 @@ def test_a_wagtail_site_is_widened_converted_and_undone(own_servers):
         assert max(pages) < 1000
         _, lost, *_ = django(server, "find", WIDE="yes")
         assert lost == "0"
-        # The first rows are what they were, but for the trees of pages and collections, which have got children, and what the
-        # search index computes of all titles.
+        # The first rows are unchanged, except for the trees of pages and collections, which have new children, and for what the
+        # search index computes from all titles.
         now = rows(db)
         changed = {table: set(kept[table]) - set(now[table]) for table in kept}
         may_change = {"wagtailcore_page", "wagtailcore_collection", "wagtailsearch_indexentry"}

@@ -1,15 +1,15 @@
-"""How long sessions wait for their first ID after an event, by the clocks of servers: as long as docs/how-to/plan-a-deployment.md
-says, and src/core/tests/scale.rs predicts. `-s` shows what was measured."""
+"""How long sessions wait for their first ID after an event, by the servers' clocks. docs/how-to/plan-a-deployment.md has the
+limits, and src/core/tests/scale.rs predicts them. `-s` shows the measured times."""
 
 import pytest
 
 from standing_clock import fail_over
 
-# In seconds: a tick, and what a busy machine may take between the two looks at the clock.
+# In seconds: a tick, and the time that a busy machine may need between two readings of the clock.
 TICK, BUSY = 0.001, 0.2
 STEP = 0.6
 NUMBERS = ["flake.node_count=2", "flake.node_id=0"]
-# The time from the question to the tick of the ID, in which a session may wait; and that tick.
+# The time from the question to the tick of the ID, in which a session may wait, and that tick.
 ASK = """
 SELECT extract(epoch FROM flake_timestamp(id) - asked)::float, extract(epoch FROM flake_timestamp(id))::float
 FROM (SELECT clock_timestamp() AS asked, flake_next('twitter') AS id OFFSET 0) AS one
@@ -17,7 +17,7 @@ FROM (SELECT clock_timestamp() AS asked, flake_next('twitter') AS id OFFSET 0) A
 
 
 def ask(db):
-    """The tick may have begun before the question."""
+    """Asks for an ID. The tick may have begun before the question."""
     wait, tick = db.execute(ASK).fetchone()
     return max(wait, 0), tick
 
@@ -49,7 +49,7 @@ def failover_to_a_new_number(servers):
 
 
 def step_back(servers):
-    """How much longer than the step."""
+    """Returns by how much the wait exceeds the step."""
     server = servers(clock="+0")
     with server.connect() as db:
         _, before = ask(db)

@@ -1,4 +1,4 @@
-"""examples/widen.sql: its plan makes keys of a schema bigint, which then have IDs, and go back."""
+"""examples/widen.sql: its plan makes the keys of a schema bigint. They then get IDs, and go back again."""
 
 import itertools
 import os
@@ -11,11 +11,12 @@ from conftest import ROOT
 from session_kinds import every_session
 
 SCRIPT = ROOT / "examples" / "widen.sql"
-# In the largest table. A million in `make soak`.
+# The rows of the largest table. `make soak` uses a million.
 ROWS = int(os.environ.get("FLAKE_CONVERT_ROWS", "20000"))
 COUNTER = itertools.count()
 
-# Twelve tables: foreign keys in a cycle and to the table itself, keys that are foreign keys, partitions, identity and serial.
+# Twelve tables with foreign keys in a cycle and to their own table, keys that are foreign keys, partitions, identity and
+# serial.
 SCHEMA = """
     CREATE TABLE companies (id serial PRIMARY KEY, name text NOT NULL, owner_id int);
     CREATE TABLE people (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, company_id int NOT NULL REFERENCES companies,
@@ -74,7 +75,7 @@ NARROW = """
 
 
 def plan(server, table):
-    """Returns hindrances, things to look at, and the statements."""
+    """Returns obstacles, things to check, and the statements."""
     printed = server.run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-v", f"table={table}", "-f", SCRIPT).stdout
     found = [re.findall(rf"^-- {what}: (.*)$", printed, re.M) for what in ("in the way", "look")]
     return *found, "\n".join(line for line in printed.splitlines() if not line.startswith("-- "))
@@ -90,14 +91,14 @@ def columns(db, table):
 
 
 def keep(db):
-    """Copies of all tables."""
+    """Copies all tables."""
     db.execute("DROP SCHEMA IF EXISTS kept_rows CASCADE; CREATE SCHEMA kept_rows")
     for table in TABLES:
         db.execute(f"CREATE TABLE kept_rows.{table} AS SELECT {columns(db, table)} FROM {table}")
 
 
 def differing(db):
-    """Rows that are in a table and not in its copy, or the other way round."""
+    """Returns rows that only a table or only its copy has."""
     found = {}
     for table in TABLES:
         now, then = (f"SELECT {columns(db, table)} FROM {schema}{table}" for schema in ("", "kept_rows."))
@@ -129,15 +130,15 @@ DESCRIPTION = [
 
 
 def described(db):
-    """All but the types and the order of columns."""
+    """Describes everything except for types and the order of columns."""
     db.execute("SELECT")
-    # A number beside a column gets the type of that.
+    # A number compared with a column gets the column's type.
     found = [sorted(re.sub(r"\((\d+)\)::bigint", r"\1", repr(row)) for row in db.execute(query)) for query in DESCRIPTION]
     db.execute("SELECT")
     return found
 
 
-# Removes all hindrances of the schema; and the statements that bring it back.
+# Removes all obstacles of the schema. Returns the statements that restore them.
 IN_THE_WAY = """
     DROP MATERIALIZED VIEW kept; DROP VIEW large; DROP VIEW totals; ALTER TABLE nodes DROP twice;
     DROP TRIGGER stamp ON orders; DROP POLICY own ON orders;"""
@@ -148,7 +149,7 @@ BACK = "\n".join(statement + ";" for statement in SCHEMA.split(";") if re.match(
 
 @every_session
 def test_a_schema_is_widened_converted_and_undone(own_servers, session):
-    """Row by row and object by object, by an owner who is not a superuser."""
+    """Rows and objects are compared one by one. The owner is not a superuser."""
     server = own_servers()
     server.sql("CREATE ROLE clerk")
     server = session.of(server, extension=True)
@@ -176,7 +177,7 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, session):
 
         db.execute("SET lock_timeout = '5s'")
         undos = [db.execute("SELECT undo FROM flake_convert(%s)", (table,)).fetchone()[0] for table in KEYS]
-        # Every key is found by what refers to it.
+        # Each key is found by the rows that refer to it.
         company, = db.execute("INSERT INTO companies (name) VALUES ('new') RETURNING id").fetchone()
         order, = db.execute("INSERT INTO orders (company_id) VALUES (%s) RETURNING id", (company,)).fetchone()
         db.execute("INSERT INTO items (order_id, product_id, amount) VALUES (%s, 1, 5)", (order,))
@@ -189,7 +190,7 @@ def test_a_schema_is_widened_converted_and_undone(own_servers, session):
         assert described(db) == first_state
 
 
-# An object beside table t, the names that the plan gives, and whether PostgreSQL refuses the plan.
+# An object beside table t, the names that the plan shows, and whether PostgreSQL refuses the plan.
 HINDERED = [
     ("CREATE VIEW v AS SELECT id FROM t", ["rule _RETURN on view v"], True),
     ("CREATE VIEW v AS SELECT id FROM t; CREATE VIEW top AS TABLE v",
@@ -204,7 +205,7 @@ HINDERED = [
     ("CREATE FUNCTION f() RETURNS bigint BEGIN ATOMIC SELECT sum(id) FROM t; END", ["function f()"], True),
     ("CREATE TABLE x (t_id int REFERENCES t) PARTITION BY HASH (t_id)", ["partition key of x: copy it to a new table"], True),
     ("CREATE DOMAIN d AS int; CREATE TABLE x (t_id d REFERENCES t)", ["domain d of column x.t_id"], False),
-    # PostgreSQL itself rewrites these.
+    # PostgreSQL rewrites these objects itself.
     ("CREATE STATISTICS s ON id, n FROM t", [], False),
     ("ALTER TABLE t REPLICA IDENTITY USING INDEX t_pkey", [], False),
     ("CREATE TABLE x () INHERITS (t)", [], False),
@@ -216,7 +217,7 @@ HINDERED = [
 
 @pytest.fixture
 def client(server):
-    """A database of the test's own with a table t."""
+    """A database with a table t for this test."""
     name = f"widened_{next(COUNTER)}"
     server.sql(f"CREATE DATABASE {name}")
     client = server.of_client("postgres", name, "")
@@ -227,7 +228,7 @@ def client(server):
 
 @pytest.mark.parametrize("sql, named, is_refused", HINDERED, ids=lambda given: str(given)[:50])
 def test_obstacles_to_widening_are_named(client, sql, named, is_refused):
-    """And PostgreSQL agrees."""
+    """PostgreSQL refuses these changes too."""
     client.sql(sql)
     hindered, _, statements = plan(client, "t")
     assert hindered == named

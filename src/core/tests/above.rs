@@ -21,8 +21,8 @@ fn the_floor_is_the_smallest_id_of_the_tick() {
     for id in [smallest, smallest + 1, greatest] {
         assert_eq!(twitter.floor(id).unwrap(), smallest as i64);
     }
-    assert!(layout("uniqueid").floor(0).is_err());
-    assert!(layout("seata").floor(0).is_err());
+    assert!(layout("uniqueid").floor(0).is_err(), "uniqueid is not ordered by time");
+    assert!(layout("seata").floor(0).is_err(), "seata is not ordered by time");
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn layouts_above_are_named_if_they_can_be_used() {
     assert_eq!(remedy(instagram, "twitter"), Remedy::EarlierEpoch);
     assert_eq!(remedy(i64::MAX, "twitter"), Remedy::NoRoom);
     let Remedy::Layouts(names) = remedy(1 << 53, "si") else { panic!() };
-    assert!(names.contains(&"twitter".to_owned()));
+    assert!(names.contains(&"twitter".to_owned()), "twitter is missing: {names:?}");
     // Layouts that are not ordered by time, and layouts that flake only reads, are left out.
     assert!(["uniqueid", "seata", "simpleflake", "cockroach"].iter().all(|&name| !names.contains(&name.to_owned())));
 }

@@ -108,8 +108,11 @@ fn gaps_without_room_count_as_used() {
     assert_eq!(kept, (SIZE - 5312) / 24);
     for (before, after) in marks.listed().iter().zip(read.listed()) {
         assert_eq!((before.by, before.times.all().until()), (after.by, after.times.all().until()));
-        assert!(after.times.contains(&before.times));
-        assert!(after.times.own.gaps().iter().all(|gap| gaps.contains(gap)));
+        assert!(after.times.contains(&before.times), "used time was lost: {before:?}, {after:?}");
+        assert!(
+            after.times.own.gaps().iter().all(|gap| gaps.contains(gap)),
+            "a gap arose that was not there: {after:?}"
+        );
     }
 }
 

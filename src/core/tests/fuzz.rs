@@ -78,7 +78,7 @@ fn config(cases: u32) -> ProptestConfig {
 
 fn holds(target: &str, cases: u32, oracle: fn(&[u8])) {
     let seeds = seeds(target);
-    assert!(!seeds.is_empty());
+    assert!(!seeds.is_empty(), "the target {target} has no seeds");
     for seed in &seeds {
         oracle(seed);
     }

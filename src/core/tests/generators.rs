@@ -297,7 +297,7 @@ fn no_definition_has_the_key_of_another_layout() {
     };
     let of_victim = layout("2020-01-01T00:00:00Z", "10s");
     let twin = layout("-003550-12-16T05:09:52.628969Z", "2066345149520216566us");
-    assert!(!of_victim.same_bits(&twin));
+    assert!(!of_victim.same_bits(&twin), "the two layouts must differ");
     assert_ne!((&of_victim).key(), (&twin).key());
     assert!(
         (0..1000)
@@ -310,9 +310,12 @@ fn no_definition_has_the_key_of_another_layout() {
 #[test]
 fn keys_show_whether_a_layout_is_built_in_custom_or_sno() {
     let kind = |key: u64| key >> 62;
-    assert!(BUILTIN.iter().all(|layout| kind(layout.key()) == 1));
+    assert!(BUILTIN.iter().all(|layout| kind(layout.key()) == 1), "the key of a built-in layout must have kind 1");
     let snos = [None, Some(0), Some(32767)].map(|partition| SnoSource { partition }.key());
-    assert!(snos.iter().all(|&key| kind(key) >= 2) && snos[0] != snos[1] && snos[1] != snos[2]);
+    assert!(
+        snos.iter().all(|&key| kind(key) >= 2) && snos[0] != snos[1] && snos[1] != snos[2],
+        "keys of snos: {snos:?}"
+    );
     for epoch in 1..100 {
         let fields = built_in("twitter").unwrap().fields().to_vec();
         let [one, other] =
@@ -352,7 +355,10 @@ fn the_layouts_of_the_first_release() {
         "cockroach",
         "simpleflake",
     ];
-    assert!(first.iter().all(|name| is_always_built_in(name)) && !is_always_built_in("nobody"));
+    assert!(
+        first.iter().all(|name| is_always_built_in(name)) && !is_always_built_in("nobody"),
+        "layouts of the first release: {first:?}"
+    );
     for (number, name) in (0..).zip(first) {
         assert_eq!(BUILTIN[number].name(), name);
         let same = first.iter().position(|other| built_in(other).unwrap().same_bits(&BUILTIN[number])).unwrap();
@@ -367,7 +373,10 @@ fn a_generator_continues_for_layouts_of_the_same_bits() {
     let mut fields = twitter.fields().to_vec();
     fields[0].bits = 40;
     let short = Layout::new("short", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
-    assert!(short.same_bits(twitter) && (&short).key() == twitter.key());
+    assert!(
+        short.same_bits(twitter) && (&short).key() == twitter.key(),
+        "the short layout must share generators with twitter"
+    );
     let end = short.start_of(short.last_tick()) + 1000;
     let (_, mut generator) = of_slot(twitter, 0, 122, end - 3000, 0);
     issued(generator.next(end - 1, || 0));

@@ -39,7 +39,7 @@ fn transaction_ids_do_not_wrap_around() {
     let before = |xid| snapshot.running_before(xid).collect::<Vec<_>>();
     assert_eq!(before(7 << 32 | 4), [7 << 32 | 3, 6 << 32 | 0xffff_fff1]);
     assert_eq!(before(7 << 32 | 3), [6 << 32 | 0xffff_fff1]);
-    assert!(before(6 << 32 | 0xffff_fff1).is_empty());
+    assert!(before(6 << 32 | 0xffff_fff1).is_empty(), "the running transaction begins at this ID");
     let is_any = |first: u64, last: u64| snapshot.is_any_running(first..=last);
     assert!(is_any(6 << 32, 6 << 32 | 0xffff_fff1) && is_any(6 << 32 | 0xffff_fff2, 7 << 32 | 3));
     assert!(is_any(6 << 32, 7 << 32 | 4) && is_any(7 << 32 | 4, 7 << 32 | 4));
@@ -210,7 +210,7 @@ fn rows_of_concurrent_threads_are_not_lost() {
         (world.lock().unwrap().committed.clone(), seen)
     });
     committed.sort_unstable();
-    assert!(committed.len() > 100);
+    assert!(committed.len() > 100, "only {} rows were written", committed.len());
     for seen in readers {
         assert!(seen == committed, "of {} rows, {} were read", committed.len(), seen.len());
     }

@@ -92,7 +92,7 @@ fn a_first_id_and_a_horizon_that_meet_see_each_other() {
 fn a_covered_id_and_a_horizon_that_meet_see_each_other() {
     let memory = || {
         let memory = Memory::new();
-        assert!(memory.make(150));
+        assert!(memory.make(150), "no horizon is announced, so the ID must be admitted");
         memory
     };
     let cover = |memory: &Memory| Some(if memory.slot.hold(&memory.announced, 100, || {}).is_ok() { 100 } else { 150 });
@@ -114,14 +114,14 @@ type Transactions = &'static [(u64, i64)];
 /// A snapshot that sees transactions from `snapshot` on as running is used while the slot's owner ends transactions.
 fn ends_beside(ended: Transactions, ending: Transactions, snapshot: u64) {
     let end = |memory: &Memory, (xid, bound): (u64, i64)| {
-        assert!(memory.make(bound));
+        assert!(memory.make(bound), "no horizon is announced, so the ID must be admitted");
         memory.slot.end(Some(xid), || {});
     };
     let (first, following) = ending.split_first().unwrap();
     let memory = move || {
         let memory = Memory::new();
         ended.iter().for_each(|one| end(&memory, *one));
-        assert!(memory.make(first.1));
+        assert!(memory.make(first.1), "no horizon is announced, so the ID must be admitted");
         memory
     };
     let write = move |memory: &Memory| {

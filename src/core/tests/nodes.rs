@@ -119,19 +119,19 @@ fn each_sno_belongs_to_its_node() {
     };
     let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
     let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
-    assert!(left_over > CALLERS as usize);
+    assert!(left_over > CALLERS as usize, "{left_over} numbers are left over");
     for partition in [0, 7, CALLERS - 1] {
         let callers = |node| Some(SnoSource { partition: Some(partition as i32) }.share(node, slot()).ok()?.sequences);
         let node_of_sequence = |number, node| sno(partition, number).node_of(node);
         let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
-        assert!(left_over > 1 << 16);
+        assert!(left_over > 1 << 16, "{left_over} numbers are left over");
     }
 }
 
 #[test]
 fn an_id_of_a_read_only_layout_belongs_to_no_node() {
     let read_only: Vec<_> = BUILTIN.iter().filter(|layout| !layout.generates).collect();
-    assert!(read_only.len() >= 8);
+    assert!(read_only.len() >= 8, "only {} layouts are read-only", read_only.len());
     for (layout, count) in read_only.into_iter().flat_map(|layout| [(layout, 1), (layout, 2)]) {
         assert_eq!(layout.node_of(id(layout, 0, 1), Node::new(0, count).unwrap()), Ok(None), "{}", layout.name());
     }

@@ -46,7 +46,7 @@ fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
         let mut published = Vec::new();
         for count in 1..=100_000 {
             add(&mut published, one(count * every, count as u64));
-            assert!(published.len() <= MAX_PUBLISHED);
+            assert!(published.len() <= MAX_PUBLISHED, "a page has no room for all of them: {published:?}");
         }
         let newest = 100_000 * every;
         assert_eq!(published.last(), Some(&one(newest, 100_000)));
@@ -75,7 +75,7 @@ proptest! {
         let mut published = Vec::new();
         for &(horizon, next) in &all {
             add(&mut published, one(horizon, next));
-            prop_assert!(published.len() <= MAX_PUBLISHED);
+            prop_assert!(published.len() <= MAX_PUBLISHED, "a page has no room for all of them: {published:?}");
             prop_assert!(published.is_sorted_by(|one, other| one.horizon < other.horizon && one.next < other.next));
         }
         prop_assert!(highest(&published, &snapshot(0, xmax)) <= highest(&published, &snapshot(0, xmax + 1)));

@@ -108,9 +108,9 @@ fn the_first_record_of_a_start_replaces_the_file() {
     let last = number(&alone);
     grant(&mut alone, 10);
     assert_eq!(*alone.writes.borrow(), [None]);
-    assert!(number(&alone) > last);
+    assert!(number(&alone) > last, "the number of the record must increase");
     grant(&mut alone, 20);
-    assert!(alone.writes.borrow()[1].is_some());
+    assert!(alone.writes.borrow()[1].is_some(), "the second record must replace a half only");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_file_that_is_deleted_is_written_again() {
     grant(&mut alone, 10);
     let ledger = alone.lock(|state| state.ledger).unwrap();
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(ledger.is_in(&file));
+    assert!(ledger.is_in(&file), "the new file must contain the mark");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_horizon_is_announced_in_time_that_is_on_disk() {
     assert_eq!(protocol::bind(&mut alone), Ok(NOON + 10 * SECOND));
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
     assert!(file.of((0, 2)).unwrap().times.own.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
-    assert!(file.bound.instant > NOON + 10 * SECOND);
+    assert!(file.bound.instant > NOON + 10 * SECOND, "the bound must be ahead of the horizon");
 
     let mut new = Alone::new();
     let mut marks = Marks::default();

@@ -34,7 +34,10 @@ fn ids_of_earlier_eras_are_counted() {
     make(&mut snos, &mut alone, (NOON + 20 * SECOND, 2), 0);
     assert_eq!((layouts.issued(), layouts.generator.issued()), (5, 2));
     assert_eq!((snos.issued(), snos.generator.issued()), (5, 2));
-    assert!(layouts.final_progress().era > era && snos.final_progress().era > era);
+    assert!(
+        layouts.final_progress().era > era && snos.final_progress().era > era,
+        "both generators must be in a new era"
+    );
 }
 
 /// A layout with the same bits that ends earlier also ends in the next era.
@@ -46,7 +49,10 @@ fn an_adopted_rule_is_followed_in_a_new_era() {
     fields[0].bits = 39;
     let short = Layout::new("short", twitter.epoch(), 1_000, fields, SequenceRule::Reset).unwrap();
     let end = short.start_of(short.last_tick()) + 1_000;
-    assert!(end > NOON && short.same_bits(twitter));
+    assert!(
+        end > NOON && short.same_bits(twitter),
+        "the short layout must have the bits of twitter, and end after noon"
+    );
     let mut own = begin(&mut alone, twitter);
     own.generator.adopt(&short);
     make(&mut own, &mut alone, (NOON + SECOND, 1), || 0);

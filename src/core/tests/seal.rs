@@ -98,7 +98,7 @@ fn every_flipped_bit_is_refused() {
 #[test]
 fn another_secret_opens_nothing() {
     let (cipher, other) = (Cipher::new(&SECRET), Cipher::new(b"b secret of test"));
-    assert!(ids(50_000).all(|id| other.open(cipher.seal(id)).is_none()));
+    assert!(ids(50_000).all(|id| other.open(cipher.seal(id)).is_none()), "another secret has opened an ID");
 }
 
 /// Sealed IDs have another order than the IDs, and none of their bits is constant.
@@ -173,7 +173,7 @@ fn ranges(from: &[i64]) -> Option<Ranges> {
 
 #[test]
 fn ranges_are_whole_and_in_order() {
-    assert!(ranges(&[i64::MIN]).is_some());
+    assert!(ranges(&[i64::MIN]).is_some(), "a single range of all IDs must be valid");
     assert!(ranges(&[i64::MIN, -5, 0, i64::MAX]).is_some());
     for wrong in [&[][..], &[0], &[i64::MIN, i64::MIN], &[i64::MIN, 7, 7], &[i64::MIN, 9, 7]] {
         assert!(ranges(wrong).is_none(), "{wrong:?}");
@@ -263,5 +263,8 @@ fn random_blocks_pass_a_shorter_tag_as_often_as_chance() {
     }
     let expected = count as f64 / (tag + 1) as f64;
     println!("{passed} of {count} passed a tag of {} bits, {expected:.1} were expected", tag.count_ones());
-    assert!((f64::from(passed) - expected).abs() < 5.0 * expected.sqrt());
+    assert!(
+        (f64::from(passed) - expected).abs() < 5.0 * expected.sqrt(),
+        "{passed} blocks passed, {expected} were expected"
+    );
 }

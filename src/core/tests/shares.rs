@@ -127,7 +127,7 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
                 }
             }
         }
-        assert!(makers.len() > 60_000 / 25);
+        assert!(makers.len() > 60_000 / 25, "only {} snos have a maker", makers.len());
     }
 }
 
@@ -144,7 +144,7 @@ fn automatic_partitions_are_nobody_elses() {
         assert!(first >= free && count > 0, "{node:?} has partitions from {first} on");
         free = first + count;
     }
-    assert!(free <= 1 << 16);
+    assert!(free <= 1 << 16, "the nodes have {free} partitions, more than there are");
     let of_caller =
         |partition| SnoSource { partition: Some(partition) }.share(Node::new(0, 1).unwrap(), Slot::new(0, 1).unwrap());
     assert_eq!(of_caller((1 << 15) - 1).unwrap().workers, Numbers { first: (1 << 15) - 1, count: 1 });
@@ -218,7 +218,7 @@ fn most_of_a_tick_is_used() {
         for (nodes, slots) in [(1, 122), (1, 1000), (16, 122), (32, 500)] {
             let Ok(share) = share(layout, (0, nodes), (0, slots)) else { continue };
             let all = layout.workers() / u64::from(nodes) * layout.sequences();
-            assert!(share.size() * u64::from(slots) <= all);
+            assert!(share.size() * u64::from(slots) <= all, "{slots} shares of {share:?} are more than {all} IDs");
             assert!(share.size() as f64 * f64::from(slots) > 0.5 * all as f64, "{} {share:?}", layout.name());
         }
     }

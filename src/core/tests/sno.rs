@@ -55,7 +55,10 @@ fn snos_of_the_original_are_read_and_made_alike() {
         assert_eq!(sno.instant(), number(starts) as i64, "{line}");
         assert_eq!(sno.encode(), text.as_bytes(), "{line}");
         assert_eq!(decoded(text), Ok(sno), "{line}");
-        assert!(Sno::min_at(sno.instant()).unwrap() <= sno && sno <= Sno::max_at(sno.instant() + 3999).unwrap());
+        assert!(
+            Sno::min_at(sno.instant()).unwrap() <= sno && sno <= Sno::max_at(sno.instant() + 3999).unwrap(),
+            "{sno:?} must lie in the range of its unit"
+        );
         seen += 1;
     }
     assert_eq!(seen, 84);
@@ -261,5 +264,5 @@ fn automatic_partitions_are_above_those_of_callers() {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
     }
     let key = |partition| SnoSource { partition }.key();
-    assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)));
+    assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
 }

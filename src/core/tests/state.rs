@@ -118,7 +118,7 @@ fn a_new_incarnation_that_meets_another_waits() {
     );
     let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
     let closed = opened.having_read(&others, NOON, 100 * SECOND);
-    assert!(!closed.is_open() && closed.era == opened.era + 1);
+    assert!(!closed.is_open() && closed.era == opened.era + 1, "the page must end the era: {closed:?}");
     assert!(opened.having_read(&of(Author { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
 }
 
@@ -143,7 +143,7 @@ fn a_page_that_touches_the_window_ends_its_era() {
     assert!(!meets(NOON + 1, NOON + HOUR).is_open());
     assert!(!meets(NOON - HOUR, NOON + 1).is_open());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
-    assert!(ahead.is_open() && ahead.era == ledger.era);
+    assert!(ahead.is_open() && ahead.era == ledger.era, "the window must stay open in its era: {ahead:?}");
     assert_eq!(ahead.window.skip, NOON + HOUR, "its end has come nearer");
     assert_eq!(ahead.granted(NOON + HOUR - 500, 1 << 41, NOON + HOUR + 1), Err(NOON + HOUR + 1));
 }
@@ -154,7 +154,7 @@ fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
     let accepted = ahead.accepted(now);
-    assert!(!accepted.is_open() && accepted.era > ahead.era);
+    assert!(!accepted.is_open() && accepted.era > ahead.era, "an accepted clock must begin an era: {accepted:?}");
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
     assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
@@ -166,7 +166,7 @@ fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let restarted = Ledger::begin(&again(&known));
     assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.window.until));
     // Generators that began above all used time begin again, although no window was open.
-    assert!(accepted.accepted(now + SECOND).era > accepted.era);
+    assert!(accepted.accepted(now + SECOND).era > accepted.era, "another acceptance must begin another era");
 }
 
 /// Horizons of another incarnation bind this one until they are recalled.
@@ -179,7 +179,7 @@ fn accepting_the_clock_recalls_horizons() {
         assert_eq!(bound.horizons.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
         assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
-        assert!(!accepted.is_open() && accepted.era > bound.era);
+        assert!(!accepted.is_open() && accepted.era > bound.era, "an accepted clock must begin an era: {accepted:?}");
         assert_eq!(accepted.having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON);
     }
     // The other incarnation's bound is lower than this one's, and still binds.
@@ -199,7 +199,7 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let mut page = of(quiet.me, quiet.used);
     assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
     page.bound = quiet.binding().horizons.bound;
-    assert!(quiet.binding().is_in(&page));
+    assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
     let later = quiet.binding().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));

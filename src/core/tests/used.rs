@@ -97,7 +97,7 @@ fn the_gap_around_the_clock_is_kept() {
             let from = 100 * at + if at == 20 { 90 } else { length };
             used = used.with(from, 100 * (at + 1), from);
             assert!(used.gaps().iter().any(|gap| gap.to == from), "{at}: {used:?}");
-            assert!(used.gaps().len() <= MAX_GAPS);
+            assert!(used.gaps().len() <= MAX_GAPS, "there are too many gaps: {used:?}");
             assert_eq!(used.gaps()[0].from, i64::MIN);
         }
         assert!(used.gaps().contains(&gap(2000, 2090)), "the longest: {:?}", used.gaps());
@@ -170,7 +170,7 @@ proptest! {
             let before = used;
             used = used.with(from, from + length, from);
             prop_assert!(used.contains(&before) && used.includes(from, from + length));
-            prop_assert!(used.gaps().len() <= MAX_GAPS);
+            prop_assert!(used.gaps().len() <= MAX_GAPS, "there are too many gaps: {used:?}");
         }
     }
 }

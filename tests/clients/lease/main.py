@@ -1,6 +1,6 @@
-"""Runs examples/lease/lease.py: `vectors` computes tests/vectors/lease.csv anew, `time` prints the nanoseconds of an ID, `load`
-makes IDs until its input ends, and prints them with the windows that it was given, by psql or by the socket LESSOR. SIGUSR1 makes
-`load` fork; the child prints to a file of its own. SIGUSR2 sets its clock."""
+"""Runs examples/lease/lease.py. `vectors` computes tests/vectors/lease.csv again, `time` prints how many nanoseconds an ID
+takes, and `load` makes IDs until its input ends, then prints them with the leases that it got through psql or through the
+socket LESSOR. SIGUSR1 makes `load` fork, and the child prints to a file of its own. SIGUSR2 sets the clock that it sees."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def timed():
 
 
 def ask_socket(*arguments):
-    """The server of LESSOR answers with a row, or not at all."""
+    """Asks the server behind LESSOR, which answers with a row or not at all."""
     with socket.socket(socket.AF_UNIX) as lessor:
         lessor.connect(os.environ["LESSOR"])
         lessor.sendall(f"{json.dumps([os.getpid(), *arguments])}\n".encode())

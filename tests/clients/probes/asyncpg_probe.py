@@ -18,7 +18,7 @@ async def main():
         await db.fetch("SELECT flake_timestamp($1)", -1)
     except asyncpg.PostgresError as raised:
         error = type(raised).__name__, raised.sqlstate
-    # A document is a text for asyncpg.
+    # asyncpg returns a JSON document as text.
     documents = [await db.fetchval("SELECT jsonb_build_object('id', $1::bigint)", int(id)) for id in IDS]
     report(
         kept=[await keep(int(id), int(id)) for id in IDS],

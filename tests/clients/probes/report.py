@@ -1,9 +1,9 @@
-"""Reports what a client of Python does with IDs, as a line of JSON. Each probe is called with IDs as texts."""
+"""Reports how a Python client handles IDs, as a line of JSON. Each probe is called with IDs as texts."""
 
 import json
 import sys
 
-# "plain", "set-up" as docs/how-to/clients.md says, or "identity" to insert many objects into a table with such a column.
+# "plain", "set-up" as docs/how-to/clients.md shows, or "identity" to insert many objects into a table with an identity column.
 MODE = sys.argv[1]
 SET_UP = MODE == "set-up"
 IDS = sys.argv[2:]
@@ -16,9 +16,9 @@ def text(id):
 
 
 def report(kept, hole, null, read, written, made, error, many=None):
-    """`kept` has what came back for each ID: itself, an array that has it twice, and how many rows were found by it; `hole` is
-    the same with an array of it and NULL. `many` is how many of the objects that an ORM has inserted at once have the key of
-    their row."""
+    """`kept` has the result for each ID: the ID, an array with the ID twice, and the number of rows found by it. `hole` has the
+    same with an array of the ID and NULL. `many` says how many objects that an ORM has inserted at once have the key of their
+    row."""
     strings = lambda id, many, found: [text(id), list(map(text, many)), found]  # noqa: E731
     print(json.dumps({
         "type": type(made[0]).__name__,

@@ -217,7 +217,7 @@ fn both_gaps_of_a_clock_that_jumped_twice_are_free_once_accepted() {
         ),
         on(A, again(1, true)),
     ]);
-    assert!(world.oracle.made[3].clock < world.oracle.made[1].clock);
+    assert!(world.oracle.made[3].clock < world.oracle.made[1].clock, "the last ID must be made in the first gap");
 }
 
 /// The clock jumps ahead twice, and the file is lost twice in between.

@@ -32,6 +32,18 @@ fn a_lease_that_gave_way_is_not_granted_again() {
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
 }
 
+/// A clock that is ahead grants a lease, and is accepted when it is right again. The lease of the era that is over gives way before
+/// one of this era, although it ends later: the worker of that one is not leased again when the clock goes back a little.
+#[test]
+fn a_lease_of_an_era_that_is_over_gives_way_first() {
+    let ahead = [Event::Step { by: HOUR }, lease(0), pass(3), lease(0), Event::Step { by: 100 * SECOND - HOUR }];
+    let accepted = [ACCEPT, lease(1), pass(3), lease(1)];
+    let others = [pass(12), lease(2), Event::Step { by: -8 * SECOND }, lease(1)];
+    let world = goes_well([on(A, granted(0)), on(A, ahead), on(A, accepted), on(A, others)]);
+    let kinds: Vec<_> = world.oracle.leased.iter().map(|lease| lease.made.kind).collect();
+    assert_eq!(kinds, [0, 0, 1, 2], "the last lessee waits");
+}
+
 /// The clock was an hour ahead while a lease was granted. Once the clock is accepted, leases begin after the time that the pool had before.
 #[test]
 fn leases_after_a_clock_that_was_ahead() {
