@@ -163,7 +163,7 @@ def test_a_pg_config_without_a_server_gets_one(tmp_path):
 
 
 def test_a_build_that_fails_installs_nothing(tmp_path):
-    """What was built before is not taken for it, beside the scripts of this version."""
+    """The library of an earlier build does not lie beside the scripts of this version then."""
     (tmp_path / "cargo").write_text(f'#!/bin/sh\n[ "$1" != build ] || exit 101\nexec "{shutil.which("cargo")}" "$@"\n')
     (tmp_path / "cargo").chmod(0o755)
     changed = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "FLAKE_STAGE": str(tmp_path / "stage"), "FLAKE_BUILT": ""}
