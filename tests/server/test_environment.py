@@ -149,7 +149,7 @@ def test_the_toolchain_comes_by_itself(tmp_path):
 
 @pytest.fixture
 def said_by_setup(tmp_path):
-    """What scripts/setup says where pg_config is as libpq-dev has it, and these programs are missing."""
+    """The output of scripts/setup with the pg_config of libpq-dev, and without these programs."""
 
     def said_by_setup(configure, *missing):
         (tmp_path / "bin").mkdir()
