@@ -62,10 +62,9 @@ fn find(name: &[u8]) -> Result<&'static Layout, Error> {
         return Err(unknown(&escaped));
     }
     // A custom layout keeps its name if it was made before this version of the library had a built-in layout with that name.
-    let layout = match (custom::find(&escaped), built_in(&escaped)) {
-        (Ok(Some(layout)), _) | (_, Some(layout)) => layout,
-        (Err(error), None) => return Err(error),
-        (Ok(None), None) => return Err(unknown(&escaped)),
+    let layout = match custom::find(&escaped)? {
+        Some(layout) => layout,
+        None => built_in(&escaped).ok_or_else(|| unknown(&escaped))?,
     };
     FOUND.with_borrow_mut(|(version, found)| {
         if *version != now || found.len() == NEAR {

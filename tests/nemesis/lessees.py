@@ -16,7 +16,7 @@ import time
 
 import psycopg
 
-from conftest import ROOT
+from conftest import ROOT, signalled
 from lessees import Lessee, Printed, overlapping
 
 from . import exemptions
@@ -45,7 +45,7 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
         if self.kills.is_set() and not row[-1]:
             self.kills.clear()
             self.cluster.lessees["killed before the answer"] += 1
-            os.kill(process, signal.SIGKILL)
+            signalled([process], signal.SIGKILL)
         else:
             with contextlib.suppress(BrokenPipeError):
                 request.sendall(json.dumps([value or 0 for value in row]).encode())
