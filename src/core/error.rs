@@ -62,7 +62,7 @@ pub enum Error {
     /// `received` says whether they came in the binary protocol.
     #[error("a sno must have 10 bytes, not {length}")]
     SnoBytes { length: usize, received: bool },
-    /// The name is empty where it is not known.
+    /// The name is empty if it is unknown.
     #[error("invalid layout definition{}: {reason}", if layout.is_empty() { String::new() } else { format!(" for \"{layout}\"") })]
     Definition { layout: Name, reason: DefinitionFault },
 }

@@ -9,7 +9,7 @@ const WIDEN: &str = "First widen the key and all columns that refer to it, for e
 
 #[derive(Debug)]
 pub enum Obstacle {
-    /// It is something else than a table of its own.
+    /// The relation is not a table, or is a part of another one.
     Kind {
         is: &'static str,
     },

@@ -16,8 +16,8 @@ use crate::postgres::node_tree::{LONGEST, MOST};
 use crate::postgres::queries::{Queries, bytes};
 
 /// The expressions of all objects that depend on a function of extension $1, or on an operator that stands for one, as bytes in the
-/// database's encoding, with their tables and the columns that they belong to. Shorter ones come first. NULL stands for an
-/// expression that is longer than $2, or that comes after $3 bytes of others. PostgreSQL knows the lengths without reading the
+/// database's encoding, with their tables and the columns that they belong to, the shortest first. An expression is
+/// NULL if it is longer than $2, or if it comes after $3 bytes of others: PostgreSQL knows the lengths without reading the
 /// expressions.
 const EXPRESSIONS: &CStr = c"
     SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(s.catalog, s.object, 0), pg_catalog.getdatabaseencoding()),
@@ -107,11 +107,13 @@ pub(super) fn functions(queries: &Queries, flake: Extension) -> HashMap<u32, Str
     functions
 }
 
-/// Returns descriptions of the objects that call flake and have this name as a constant, in whichever call, or may have it.
+/// Returns descriptions of the objects that call flake and contain this name as a constant, even of another call. An object whose
+/// expression is too long to be read counts too.
 pub fn of(name: &str) -> BTreeSet<String> {
     let Some(flake) = extension::find(c"flake") else { return BTreeSet::new() };
     let printed = |bytes: &[u8]| bytes.iter().map(|&byte| format!(" {}", byte as i8)).collect::<String>();
-    // As trees have constants: a text behind its length in four bytes, a name before zeros.
+    // A tree shows the bytes of a constant. A text has its length in four bytes before its characters, and a name has zeros after
+    // them.
     let size = name.len() as u32 + 4;
     let length = if cfg!(target_endian = "little") { size << 2 } else { size };
     let constants = [

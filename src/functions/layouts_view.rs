@@ -36,10 +36,10 @@ fn flake_layouts() -> TableIterator<
     ),
 > {
     // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
-    let custom: Vec<_> = custom::all().filter_map(|(_, layout)| layout.map_err(warn).ok()).collect();
-    let is_replaced = |layout: &&Layout| custom.iter().any(|custom| custom.name() == layout.name());
-    let built_in: Vec<&Layout> = BUILTIN.iter().filter(|layout| !is_replaced(layout)).collect();
-    TableIterator::new(built_in.into_iter().chain(custom).map(|layout| {
+    let (names, custom): (Vec<_>, Vec<_>) = custom::all().unzip();
+    let built_in = BUILTIN.iter().filter(move |layout| !names.iter().any(|name| name == layout.name()));
+    let custom: Vec<_> = custom.into_iter().filter_map(|layout| layout.map_err(warn).ok()).collect();
+    TableIterator::new(built_in.chain(custom).map(|layout| {
         let fields: Vec<_> = layout.fields().iter().map(FieldDefinition::from).collect();
         let start_of = |tick| from_instant(layout.start_of(tick));
         (

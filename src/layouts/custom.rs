@@ -17,7 +17,7 @@ use pgrx::prelude::*;
 use super::catalog::{self, Stored};
 use crate::error::Error;
 
-/// How many changes of foreign servers this session has been told of.
+/// How many invalidations of foreign servers this session has received.
 static CATALOG_VERSION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {

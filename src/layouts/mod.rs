@@ -12,7 +12,7 @@ use flake_core::{LONGEST_NAME, Layout, built_in, unknown_layout};
 use crate::error::{Error, OrRaise};
 use crate::postgres::encoding::escape_non_ascii;
 
-/// How many layouts are at hand, so that a query that names a few of them finds each by one or two comparisons.
+/// How many layouts a session keeps at hand. A query that names a few of them finds each by one or two comparisons.
 const NEAR: usize = 8;
 
 thread_local! {
@@ -62,10 +62,9 @@ fn find(name: &[u8]) -> Result<&'static Layout, Error> {
         return Err(unknown(&escaped));
     }
     // A custom layout keeps its name if it was made before this version of the library had a built-in layout with that name.
-    let layout = match (custom::find(&escaped), built_in(&escaped)) {
-        (Ok(Some(layout)), _) | (_, Some(layout)) => layout,
-        (Err(error), None) => return Err(error),
-        (Ok(None), None) => return Err(unknown(&escaped)),
+    let layout = match custom::find(&escaped)? {
+        Some(layout) => layout,
+        None => built_in(&escaped).ok_or_else(|| unknown(&escaped))?,
     };
     FOUND.with_borrow_mut(|(version, found)| {
         if *version != now || found.len() == NEAR {

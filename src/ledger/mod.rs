@@ -1,6 +1,6 @@
 //! PostgreSQL as the host of the protocol in `flake_core::ledger`: shared memory, the file, the pages, and horizons.
 //!
-//! This room does not know generators. A session calls [`join`] before it has any, and [`leave`] with their progress.
+//! Nothing here depends on generators. A session calls [`join`] before it has any, and [`leave`] with their progress.
 
 mod attach;
 mod backend;

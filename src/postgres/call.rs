@@ -170,7 +170,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns its bytes, wherever they are stored. It may raise an error.
+    /// Returns the value's bytes, even if they are compressed or stored out of line. It may raise an error.
     pub fn bytes(self) -> &'a [u8] {
         // SAFETY: as for `inline_bytes`.
         unsafe { <&[u8]>::from_datum(self.varlena.into(), false) }.unwrap_or_default()

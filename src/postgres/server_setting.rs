@@ -42,7 +42,7 @@ impl ServerSetting {
         }
     }
 
-    /// Defines it with what `hooks!` makes of it.
+    /// Defines the setting in PostgreSQL. `hooks!` makes the two functions from the setting.
     pub fn define(
         &'static self,
         name: &'static CStr,

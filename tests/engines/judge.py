@@ -39,7 +39,8 @@ class Event:
 
 
 def an_old_primary_for_too_long(one, other):
-    """Not covered: IDs of a primary more than two seconds after another member with its number was promoted."""
+    """Returns whether an old primary made IDs more than two seconds after another member with its number was promoted. The
+    guarantee does not cover these IDs."""
     old, new = sorted([one, other], key=lambda batch: batch.reign)
     return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
 

@@ -73,8 +73,8 @@ class Member(Server):
         return float((self.base / "clock").read_text())
 
     def role(self):
-        """Returns whether clients may write, or None if it does not answer. pg_auto_failover lets them some time after a
-        promotion."""
+        """Returns "primary" if clients may write, "standby" if not, or None if the server does not answer. With
+        pg_auto_failover, clients may write only some time after a promotion."""
         try:
             with self.connect(connect_timeout=2) as db:
                 return "primary" if db.execute("SHOW transaction_read_only").fetchone()[0] == "off" else "standby"

@@ -17,7 +17,7 @@ def test_an_engines_failovers_make_no_id_twice(kind, own_numbers):
 
 
 def test_a_changed_number_waits_for_a_restart():
-    """Patroni does not say so, but flake_check does."""
+    """Patroni does not report that the server must restart, but flake_check does."""
     with Patroni(members=1) as engine:
         member, = engine.members
         member.sql("CREATE EXTENSION flake")

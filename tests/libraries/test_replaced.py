@@ -105,6 +105,11 @@ def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers)
         assert seen == []
         db.execute("SELECT flake_record_mark()")
         assert seen == [("WARNING", 'layout "tsid" is not the built-in one')]
+        # The built-in one does not take its place where somebody has altered it.
+        db.execute("ALTER SERVER tsid OPTIONS (SET definition '{\"like\": \"si\"}')")
+        for session in [db, other]:
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="has been changed"):
+                session.execute("SELECT flake_timestamp(0, 'tsid')")
         db.execute("SELECT flake_drop_layout('tsid')")
         for session in [db, other]:
             assert session.execute("SELECT flake_timestamp(0, 'tsid')").fetchone()[0].year == 2020

@@ -158,7 +158,7 @@ def test_settings_that_were_never_valid_are_named(servers):
 
 
 @pytest.mark.parametrize("who", [{"options": "-c flake.node_id=0"}, {"user": "shadowed"}], ids=["client", "role"])
-def test_a_session_whose_settings_hide_the_servers_cannot_tell(node_1_of_4, who):
+def test_settings_that_hide_the_servers_are_named(node_1_of_4, who):
     server = node_1_of_4
     server.sql("DROP ROLE IF EXISTS shadowed; CREATE ROLE shadowed LOGIN; ALTER ROLE shadowed SET flake.node_id = 0")
     server.restart()

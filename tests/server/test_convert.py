@@ -263,7 +263,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("layout, sqlstate, detail, hint", LAYOUTS)
-def test_layouts_whose_ids_would_be_below_the_keys_are_refused(db, layout, sqlstate, detail, hint):
+def test_layouts_that_cannot_continue_a_key_are_refused(db, layout, sqlstate, detail, hint):
     with contextlib.suppress(psycopg.errors.DuplicateObject):
         db.execute("""SELECT flake_create_layout('tagged', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "t", "role": "timestamp", "bits": 41}, {"name": "w", "role": "worker", "bits": 6},
@@ -290,11 +290,11 @@ def test_other_layouts_convert_too(db, layout):
     assert db.execute("SELECT flake_timestamp(%s, %s) > now() - interval '1 min'", (first, layout)).fetchone() == (True,)
 
 
-def test_a_second_conversion_changes_the_layout(db):
+def test_a_second_conversion_is_refused(db):
     db.execute("CREATE TABLE t (id bigserial PRIMARY KEY)")
     convert(db)
     refused(db, "55000", "calls flake already", "DROP DEFAULT first")
-    # Each column of the result would take a call of its own.
+    # PostgreSQL calls the function for each column of the result here. One of the calls fails, so the statement converts nothing.
     db.execute("CREATE TABLE u (id bigserial PRIMARY KEY)")
     pytest.raises(psycopg.Error, db.execute, "SELECT (flake_convert('u')).*")
     assert insert(db, "u") == 1

@@ -153,7 +153,7 @@ def test_a_procedure_covers_an_id_again_after_a_commit(writer, tailer):
 
 
 def test_an_id_of_a_long_tick_is_covered_until_the_horizon_passes_it(own_servers):
-    """The horizon is asked for in the tick of the ID, before it, and after it."""
+    """The tailer asks for the horizon before the ID's tick, in it, and after it."""
     server = own_servers(clock=running(-7200))
     server.sql("""SELECT flake_create_layout('of_seconds', '{"like": "twitter", "tick": "1s"}')""")
     server.set_clock(at(0.3))

@@ -54,7 +54,7 @@ def test_make_runs_in_any_environment(environment):
         assert "ERROR:  22003: ID -1 is not possible" in query.stderr and "backtrace" not in query.stderr.lower()
 
 
-def test_a_private_umask_leaves_files_readable():
+def test_make_runs_with_a_private_umask():
     with demo(umask=0o077) as (output, _):
         assert "Index Cond: ((id >= '" in output
 
@@ -147,19 +147,35 @@ def test_the_toolchain_comes_by_itself(tmp_path):
     assert (tmp_path / "asked").read_text().startswith(f"toolchain install {toolchain} --profile minimal")
 
 
-def test_a_pg_config_without_a_server_gets_one(tmp_path):
+@pytest.fixture
+def said_by_setup(tmp_path):
+    """The output of scripts/setup with the pg_config of libpq-dev, and without these programs."""
+
+    def said_by_setup(configure, *missing):
+        (tmp_path / "bin").mkdir()
+        path = without("pg_config", "apt-get", "sudo", *missing, directory=tmp_path / "bin")
+        (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\n")
+        answers = f'case $1 in --version) echo PostgreSQL 15.1 ;; --configure) echo "{configure}" ;; *) echo "{tmp_path}" ;; esac'
+        (tmp_path / "bin" / "pg_config").write_text(f"#!/bin/sh\n{answers}\n")
+        for program in "apt-get", "pg_config":
+            (tmp_path / "bin" / program).chmod(0o755)
+        environment = os.environ | {"PATH": path}
+        environment.pop("PG_CONFIG")
+        ran = subprocess.run(["scripts/setup"], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+        return ran.stdout + ran.stderr
+
+    return said_by_setup
+
+
+def test_a_pg_config_without_a_server_gets_one(said_by_setup):
     """libpq-dev has only pg_config. A server is installed together with everything else that is missing."""
-    (tmp_path / "bin").mkdir()
-    path = without("pg_config", "apt-get", "sudo", directory=tmp_path / "bin")
-    (tmp_path / "bin" / "apt-get").write_text("#!/bin/sh\n")
-    answers = f'case $1 in --version) echo PostgreSQL 15.1 ;; *) echo "{tmp_path}" ;; esac'
-    (tmp_path / "bin" / "pg_config").write_text(f"#!/bin/sh\n{answers}\n")
-    for program in "apt-get", "pg_config":
-        (tmp_path / "bin" / program).chmod(0o755)
-    environment = os.environ | {"PATH": path}
-    environment.pop("PG_CONFIG")
-    ran = subprocess.run(["scripts/setup"], cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
-    assert "postgresql-server-dev-15 postgresql-15" in ran.stdout + ran.stderr
+    assert "postgresql-server-dev-15 postgresql-15" in said_by_setup("'--with-openssl'")
+
+
+@pytest.mark.parametrize("configure", ["'--with-icu' '--with-openssl'", "'--without-icu'"])
+def test_a_postgresql_with_icu_gets_its_headers(said_by_setup, configure):
+    """Its headers include ICU's, which no compiler finds here."""
+    assert ("libicu-dev" in said_by_setup(configure, "cc")) is ("--with-icu" in configure)
 
 
 def test_a_build_that_fails_installs_nothing(tmp_path):

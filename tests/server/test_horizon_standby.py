@@ -232,7 +232,7 @@ def test_a_horizon_that_was_taken_back_is_not_returned(own_servers, ahead):
 
 
 def test_constant_publishing_hides_no_horizon_from_older_snapshots(own_servers):
-    """A role without privileges publishes all the time. An older snapshot still finds a horizon, and nothing grows."""
+    """A role without privileges publishes again and again. Older snapshots still find a horizon, and the page does not grow."""
     primary, standby = with_standby(own_servers)
     primary.sql("CREATE ROLE nobody LOGIN")
     with primary.connect() as writer, standby.connect() as old, primary.connect(user="nobody") as hostile:

@@ -62,7 +62,7 @@ def test_a_member_of_pg_monitor_reads_them(server):
         assert read(db, "flake_stats")["sessions",] == 1
 
 
-def test_a_healthy_server_raises_no_alert_and_an_ill_one_does(server):
+def test_the_values_that_alerts_are_about_change(server):
     with server.connect(user="monitor") as db, server.connect(user="app") as app:
         read(db, "flake_makes_ids")
         app.execute("BEGIN; SELECT flake_next('twitter')")

@@ -101,7 +101,7 @@ FIXED, OF_ROW, LATER = "'[2026-01-01Z,2026-01-02Z)'::text::tstzrange", "span", "
     {"key": "1", "sid": "sno_make('2026-01-01Z')"}, {"key": "id", "sid": "sid"},
 ], ids=["fixed", "row"])  # fmt: skip
 def test_nested_calls_do_not_double_the_plan(server, call, plain, arguments, last, inner, setting):
-    """If a level was written twice, 16 levels would be 65,536 times as large."""
+    """If a level were written twice, 16 levels would be 65,536 times as large."""
     for depth in 16, 300:
         took = []
         for form in call, plain:

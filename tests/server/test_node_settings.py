@@ -57,7 +57,7 @@ def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(serve
         assert db.execute(WORKERS).fetchone() == (1,)
 
 
-def test_a_session_that_sets_it_before_the_library_is_loaded_is_refused(server_of_node_1):
+def test_a_value_set_before_the_library_is_loaded_does_not_count(server_of_node_1):
     server_of_node_1.restart()
     with server_of_node_1.connect(user="nobody") as db:
         db.execute("SET flake.node_id = 0")
@@ -121,7 +121,7 @@ def test_values_that_are_checked_and_not_applied_do_not_count(servers, look):
 
 
 @pytest.mark.parametrize("preload", ["", "flake"], ids=["loaded", "preloaded"])
-def test_a_setting_that_is_removed_from_the_file_stays_until_a_restart(servers, preload):
+def test_a_setting_removed_from_the_file_ends_with_a_reload(servers, preload):
     server = servers("flake.node_id=5", f"shared_preload_libraries={preload}")
     server.restart()
     with server.connect() as db:

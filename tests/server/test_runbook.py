@@ -48,7 +48,8 @@ def pair(own_servers, laid_out):
     primary = with_orders(own_servers("flake.node_count=32", "wal_log_hints=on", "wal_keep_size=64MB"))
     standby = own_servers(standby_of=primary)
     laid_out(primary)
-    # The primary was started again, and the standby must reconnect.
+    # The primary was started again. A standby that has not connected again would miss the last record before a switchover.
+    wait_until(lambda: primary.value("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == 1)
     standby.wait_for_replay(primary)
     return primary, standby
 

@@ -325,7 +325,7 @@ def test_a_position_ahead_of_the_clock_is_an_error(db):
 
 
 @pytest.mark.parametrize("kind", ["text", "name", "bigint", None])
-def test_sources_of_another_type_are_used(db, kind):
+def test_sources_of_another_type_are_refused(db, kind):
     change = f"ALTER source TYPE {kind} USING source::oid::{kind}" if kind else "DROP source"
     db.execute(f"ALTER TABLE positions {change}")
     error = refused(db, "42804")

@@ -242,7 +242,7 @@ def test_estimates_are_the_ranges_own(server, table, filter, range):
     ("flake_timestamp(ids.id) >= m.at AND flake_timestamp(ids.id) < m.at + interval '1 h'",
      "ids.id >= flake_min(m.at) AND ids.id <= flake_min(m.at + interval '1 h')"),
 ])  # fmt: skip
-def test_estimates_beside_conditions_on_columns_are_close(server, filter, range):
+def test_estimates_beside_columns_are_the_ranges_own(server, filter, range):
     with server.connect() as db:
         assert estimate(db, f"SELECT FROM moments m JOIN ids ON {filter}") == estimate(db, f"SELECT FROM moments m JOIN ids "
                                                             f"ON {range}")

@@ -51,7 +51,7 @@ def begin(server, dbs, made):
 
 
 def test_sessions_of_two_versions_make_no_id_twice(server):
-    """Later sessions make none of them either."""
+    """Sessions that begin later make none of these IDs either."""
     made = Made()
     make_in_all(server, made)
     with sessions(server) as dbs:

@@ -255,7 +255,7 @@ pub fn unknown_layout(name: &str, custom: &[String]) -> Error {
         BUILTIN.iter().map(|layout| layout.name.to_string()).chain(custom.iter().cloned()).collect();
     let likeness = |known: &&String| (strsim::normalized_damerau_levenshtein(name, known) * 1000.0) as u32;
     let comparable = if name.len() > LONGEST_NAME { &[] } else { known.as_slice() };
-    // Of two that are equally similar, the earlier one.
+    // If two names are equally similar, the earlier one is suggested.
     let nearest = comparable.iter().rev().max_by_key(likeness).filter(|name| likeness(name) >= 500).cloned();
     Error::UnknownLayout { name: name.chars().take(100).collect(), nearest, known }
 }

@@ -18,7 +18,7 @@ pub enum Role {
     },
     /// The number that distinguishes the IDs of one tick and worker.
     Sequence,
-    /// The caller's own number; takes no part in uniqueness.
+    /// A number of the caller's, which does not make IDs unique.
     Tag,
     /// Fresh random bits in every ID.
     Random,

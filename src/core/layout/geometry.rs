@@ -20,8 +20,9 @@ pub(crate) struct Geometry {
     pub worker: Scattered,
     pub sequence: Bits,
     pub random_mask: u64,
-    /// The bits that are the same in every ID, including those above the layout's width, and what they hold.
+    /// The bits that are the same in every ID, including those above the layout's width.
     pub fixed_mask: u64,
+    /// The value of the fixed bits.
     pub fixed: u64,
     /// The order of the (unsigned) IDs is the order of their ticks.
     pub time_ordered: bool,
@@ -94,14 +95,14 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The timestamp bits of a tick and the reserved bits, in an ID without a flag.
+    /// Returns the timestamp bits of a tick and the reserved bits, in an ID without a flag.
     #[inline]
     pub const fn time_bits(&self, tick: u64) -> u64 {
         self.timestamp.put(self.turn(tick, 0)) | self.fixed
     }
 
-    /// Where the ticks of all layouts with the same place lie in the same bits. Where they are not reversed, more bits above
-    /// them only let the layout last longer.
+    /// Returns the place of the ticks in an ID. Two layouts with the same place have a tick in the same bits. The width counts only
+    /// if ticks are reversed, because otherwise a wider timestamp only lasts longer.
     pub fn time_place(&self) -> (u32, Reversal, u32) {
         let Bits { shift, width } = self.timestamp;
         (shift, self.reversed, if matches!(self.reversed, Reversal::Never) { 0 } else { width })
@@ -119,7 +120,7 @@ impl Geometry {
     }
 }
 
-/// The width of an ID with these fields, if there are as many of each role as a layout may have.
+/// Returns the width of an ID with these fields, or a fault if a layout may not have so many fields of one role.
 const fn width_of(fields: &[Field]) -> Result<u32, Fault> {
     let mut width = 0;
     let (mut timestamps, mut sequences, mut workers, mut tags) = (0, 0, 0, 0);

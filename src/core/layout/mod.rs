@@ -21,7 +21,7 @@ use crate::error::{Error, Fault};
 
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
-/// How long a step lasts, in microseconds, where there are enough IDs: an index gets no tighter by shorter ones.
+/// How long a step lasts, in microseconds, if there are enough IDs. Shorter steps would not make an index smaller.
 pub const STEP: u64 = 16;
 
 /// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share. In SQL and in
@@ -122,8 +122,8 @@ impl Layout {
         self.ticks().tick_at(at, &self.name)
     }
 
-    /// The last tick up to which the order of bigint is the order of time, or None if it never is. In layouts that use bit
-    /// 63 for time, IDs turn negative halfway.
+    /// The last tick up to which the order of bigint is the order of time, or None if it never is. If the timestamp includes
+    /// bit 63, IDs turn negative halfway.
     #[inline]
     pub fn last_ordered_tick(&self) -> Option<u64> {
         let timestamp = self.geometry.timestamp;
@@ -175,15 +175,16 @@ impl Layout {
         let geometry = &self.geometry;
         let counted = geometry.worker.mask() | geometry.sequence.mask();
         let uncounted = geometry.random_mask | geometry.tag.mask();
-        // A rolling sequence goes back where a tick has one step only.
+        // A rolling sequence goes back if a tick has one step only.
         let goes_on = matches!(self.rule, SequenceRule::Reset) || most_steps(self.tick_length) > 1;
         let in_order = counted == 0 || uncounted < counted & counted.wrapping_neg();
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
-    /// Returns the first bit of the timestamp if an application can compose an ID of it, a worker and a sequence number alone: the IDs
-    /// are in the order of time, the worker's bits are one run above a sequence at bit 0, and nothing else lies below the timestamp.
-    /// A tick may last a second, because a lease holds whole ticks.
+    /// Returns the lowest bit of the timestamp if an application can compose an ID from a tick, a worker and a sequence number.
+    ///
+    /// The IDs must be in the order of time. The worker's bits must be one run above a sequence at bit 0, and nothing else may lie
+    /// below the timestamp. A lease holds whole ticks, so a tick may last a second at most.
     pub fn lease_shift(&self) -> Option<u32> {
         let Geometry { timestamp, worker, sequence, fixed, time_ordered, .. } = self.geometry;
         let shift = sequence.width + worker.width();

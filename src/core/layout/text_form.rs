@@ -70,12 +70,12 @@ impl TextForm {
         &TABLES[self as usize].values
     }
 
-    /// How many digits fit into 64 bits whatever they are.
+    /// How many digits fit into 64 bits, even if each is the greatest one.
     pub(crate) fn fitting(self) -> usize {
         TABLES[self as usize].fitting
     }
 
-    /// How many digits every number of `bits` bits has; in decimal, how many it has at least.
+    /// How many digits a number of `bits` bits has. In decimal, it has at least so many.
     pub(crate) const fn length(self, bits: u32) -> usize {
         TABLES[self as usize].lengths[bits as usize] as usize
     }

@@ -105,7 +105,7 @@ pub struct Page {
 /// A decision about a page.
 #[derive(Debug)]
 pub enum Change {
-    /// Leave it: it contains everything.
+    /// Leave the page as it is, because it contains the marks already.
     Keep,
     /// Write these bytes, and set the sequence's last value to this instant.
     Write(Vec<u8>, i64),
@@ -169,7 +169,7 @@ pub trait Host: Server {
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Self::Error>;
     /// Waits for the right to change the ledger.
     fn writer(&mut self) -> Self::Writer<'_>;
-    /// Takes that right if no session holds it.
+    /// Takes the right to change the ledger if no session holds it.
     fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
     /// Runs an action on the progress that this session's slot keeps.
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;

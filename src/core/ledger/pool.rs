@@ -32,7 +32,8 @@ const AHEAD: i64 = LONGEST + 10_000_000;
 const LEAST: i64 = AHEAD - 5_000_000;
 /// How many leases can exist at once.
 pub const MOST_LEASES: usize = 1024;
-/// How many databases can lease at once; one more would have to wait two seconds for its page again and again.
+/// How many databases' pages are remembered. If more databases lease at once, each displaces another one, which waits two seconds
+/// for its page again.
 const DATABASES: usize = 8;
 
 /// The session that a lease was granted to.
@@ -169,8 +170,8 @@ impl Pool {
         &self.ledger
     }
 
-    /// Returns the pool with another ledger. Leases of another era lie in used time, so what is known of pages is forgotten with
-    /// them.
+    /// Returns the pool with another ledger. If its era is another one, every earlier lease lies in used time, so what was recorded
+    /// of the pages is reset.
     #[must_use]
     fn with(self, ledger: Ledger) -> Self {
         if ledger.era == self.ledger.era {
@@ -250,7 +251,7 @@ impl Pool {
         }
     }
 
-    /// Forgets what was recorded of a page that no longer says it, such as after DROP EXTENSION.
+    /// Resets the record of a page that says less than was recorded, such as after DROP EXTENSION.
     pub fn check(&mut self, database: u32, marks: &Marks) {
         let me = self.ledger.me;
         let says = marks.of(me.node).filter(|mark| mark.by == me).map_or(i64::MIN, |mark| mark.times.own.until());

@@ -12,7 +12,7 @@ use super::Secret;
 const MARKED: u128 = 0xf << 76 | 0b11 << 62;
 /// Version 8, which is for what an application defines, and the variant of RFC 9562.
 const MARKS: u128 = 8 << 76 | 0b10 << 62;
-/// The bits behind the ID: those that are not marked of the last 62.
+/// The bits below the ID, which are zero in every block that was sealed.
 const ZEROS: u128 = (1 << 58) - 1;
 
 type Block = Array<u8, <Aes128 as BlockSizeUser>::BlockSize>;

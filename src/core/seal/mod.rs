@@ -1,6 +1,6 @@
-//! Public IDs: an ID, sealed by a secret, is a UUID of version 8 that tells nothing without the secret.
+//! Public IDs. An ID that a secret seals becomes a UUID of version 8, which tells nothing to whoever lacks the secret.
 //!
-//! This is encode-then-encipher: the ID and 58 zeros are enciphered, and what was deciphered is an ID only if the zeros are there.
+//! This is encode-then-encipher: a secret enciphers the ID and 58 zeros. A deciphered block holds an ID only if the zeros are there.
 
 mod block;
 mod ranges;
@@ -13,7 +13,7 @@ pub use text::{LONGEST_NAME, is_name, read, write};
 /// The bytes that make a cipher.
 pub type Secret = [u8; 16];
 
-/// Returns what may be shown of a secret, so that another one is noticed.
+/// Returns the fingerprint of a secret: it may be shown, and it tells two secrets apart.
 pub fn fingerprint(secret: &Secret) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::new().chain_update(b"flake public IDs").chain_update(secret).finalize();

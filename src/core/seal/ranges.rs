@@ -1,11 +1,11 @@
-//! The secrets of a key, each for the IDs from one on, so that an ID has one public name for ever.
+//! The secrets of a key. Each is for the IDs from a first one on, so a new secret changes no public ID that exists.
 
 use super::{Cipher, Secret, fingerprint};
 
 /// How many secrets a key may have. A text that was not sealed is deciphered by each.
 pub const MOST_RANGES: usize = 4;
 
-/// It begins the text form of a range, so that a version that does not know an algorithm refuses it.
+/// The algorithm, which begins the text form of a range, so that a version that does not know it refuses the range.
 const ALGORITHM: &str = "aes128-uuid8";
 
 /// A range of IDs, as it can be shown: it lasts up to the next one.
@@ -18,12 +18,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// The IDs from this one on, sealed by this secret.
+    /// Returns the range of the IDs from this one on, which this secret seals.
     pub fn new(from: i64, secret: &Secret) -> Self {
         Self { from, fingerprint: fingerprint(secret) }
     }
 
-    /// Reads what its text form says, or None if that is of another version.
+    /// Returns the range that a text form says, or None if another version wrote it.
     pub fn read(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
         let (algorithm, from, fingerprint) = (words.next()?, words.next()?, words.next()?);
@@ -43,7 +43,7 @@ impl std::fmt::Display for Range {
 pub struct Ranges(Vec<(i64, Cipher)>);
 
 impl Ranges {
-    /// Creates the ranges of a key, or None unless the first has all IDs, and each other one begins above the one before.
+    /// Returns the ranges of a key, or None if they leave out an ID or are not in order.
     pub fn new(ranges: Vec<(i64, Cipher)>) -> Option<Self> {
         let is_whole = ranges.first().is_some_and(|&(from, _)| from == i64::MIN);
         (is_whole && ranges.len() <= MOST_RANGES && ranges.is_sorted_by(|one, other| one.0 < other.0))
@@ -57,7 +57,7 @@ impl Ranges {
 
     /// Returns the ID that a UUID stands for, or None if it was not sealed by the secret of that ID.
     pub fn open(&self, sealed: u128) -> Option<i64> {
-        // New IDs are asked for most.
+        // The latest range is tried first, because most requests are for new IDs.
         (0..self.0.len()).rev().find_map(|range| {
             let id = self.cipher(range).open(sealed)?;
             (self.range(id) == range).then_some(id)

@@ -4,7 +4,7 @@
 pub const LONGEST_NAME: usize = 63;
 
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// How many digits 128 bits have; the first stands for three bits.
+/// How many digits 128 bits have. The first digit stands for three bits.
 const LENGTH: usize = 26;
 const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 

@@ -48,7 +48,7 @@ impl IdSource for SnoSource {
                 partitions.first += AUTOMATIC;
                 (partitions, Numbers { first: 0, count: SEQUENCES })
             }
-            // The nodes divide the sequence; those for which nothing is left have no share.
+            // The nodes divide the sequence. A node for which nothing is left has no share.
             Some(partition) => {
                 let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
                 let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);

@@ -39,7 +39,7 @@ fn a_horizon_that_more_snapshots_may_use_replaces_one_as_high() {
     assert_eq!(published, [one(10, 100), one(40, 101)]);
 }
 
-/// However often horizons are published, even by a session that does nothing else.
+/// This holds however often horizons are published, even if one session does nothing else.
 #[test]
 fn snapshots_of_all_ages_find_one_that_is_not_much_older() {
     for every in [100, 10_000, 1_000_000] {

@@ -188,7 +188,7 @@ pub fn lookalikes(client: &mut SpiClient<'_>, key: &Key) -> Result<Vec<String>, 
     Ok(names(narrow(columns)))
 }
 
-/// Raises an error: a query has returned other columns than expected.
+/// Raises the error if a query of the catalog returns other columns than expected.
 fn unread() -> ! {
     pgrx::error!("could not read the catalog")
 }

@@ -74,7 +74,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
         Ok::<_, SpiError>((first, undo))
     })
     .unwrap_or_else(|error| pgrx::error!("{error}"));
-    // A text is stored like a bytea.
+    // A text is stored like a bytea, so these bytes can be returned as one.
     let columns = [first.into_datum(), undo.as_slice().into_datum()];
     // SAFETY: the columns have these types, and flake_convert caches nothing else.
     let row = unsafe { row(call, [pg_sys::INT8OID, pg_sys::TEXTOID], columns) };

@@ -185,7 +185,7 @@ impl Take<'_> {
         }
     }
 
-    /// Moves the position.
+    /// Moves the consumer's position to this key.
     fn advance(&self, texts: &Texts, last: pg_sys::Datum) {
         let [consumer, source] = self.of();
         if self.queries.execute::<0>(&texts.advance, &[consumer, source, (self.key.kind, last)]).1 != 1 {

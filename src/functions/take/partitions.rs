@@ -9,7 +9,8 @@ use pgrx::pg_sys;
 use crate::postgres::queries::Queries;
 use crate::postgres::relation;
 
-/// Most tables have none, so this cheap query saves them the recursive one, whose hash table is not cheap.
+/// Finds out whether a table has partitions or children. Most have none, so this query saves them the recursive one, whose hash table
+/// costs more.
 const HAS_ANY: &CStr = c"SELECT FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) $1 LIMIT 1";
 /// Returns each relation once, however many parents it has. OFFSET 0 makes PostgreSQL use the index of parents.
 const BELOW: &CStr = c"
@@ -30,7 +31,8 @@ impl Partitions {
         Self { table, lacked: HashSet::new() }
     }
 
-    /// Returns whether a plan has all of them. If not, the next plan will: it is built from the catalog, and waits for their locks.
+    /// Returns whether a plan has all partitions. If not, the next plan has them, because the planner reads the catalog again and
+    /// waits for their locks.
     pub fn are_in(&mut self, queries: &Queries, plan: &HashSet<pg_sys::Oid>) -> bool {
         let table = [(pg_sys::OIDOID, self.table.into())];
         if queries.execute::<0>(HAS_ANY, &table).1 == 0 {

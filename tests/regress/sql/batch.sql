@@ -2,7 +2,7 @@
 SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE flake_timestamp(id) BETWEEN now() - interval '1 ms' AND clock_timestamp())
 FROM flake_batch('twitter', 100000) id;
 
--- In a layout whose sequence restarts they increase, also beside other calls.
+-- If the layout's sequence restarts, the IDs increase, even beside other calls.
 SELECT count(*) AS disorder
 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM flake_batch('snowflake', 50000) WITH ORDINALITY b(id, n)) s
 WHERE id <= before;
@@ -31,6 +31,6 @@ INSERT INTO batched SELECT flake_batch('twitter', 1000), 'tea';
 INSERT INTO batched SELECT id, 'rice' FROM flake_batch('twitter', 1000) id;
 SELECT count(*) FROM batched;
 
--- Not where one value is expected.
+-- A batch is refused where one value is expected.
 SELECT CASE WHEN flake_batch('twitter', 2) > 0 THEN 1 END;
 UPDATE batched SET item = 'salt' WHERE id = flake_batch('twitter', 1);

@@ -85,7 +85,7 @@ CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 41, "role": "time
 CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 41, "role": "timestamp"}, {"name": "w", "bits": 2, "role": "worker", "reversed": true}]}');
 CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 41, "role": "timestamp", "value": 3}]}');
 CALL try('{"like": "twitter", "fields": [{"name": "t", "bits": 40, "role": "timestamp"}, {"name": "a", "bits": 1, "role": "worker"}, {"name": "b", "bits": 1, "role": "worker"}, {"name": "c", "bits": 1, "role": "worker"}, {"name": "d", "bits": 1, "role": "worker"}, {"name": "e", "bits": 1, "role": "worker"}]}');
--- The largest there is, and the smallest.
+-- The largest timestamp, and the smallest.
 CALL try('{"epoch": "1970-01-01T00:00:00Z", "tick": "1us", "fields": [{"name": "t", "bits": 64, "role": "timestamp"}]}');
 CALL try('{"epoch": "-004713-11-24T00:00:00Z", "tick": "9223372036854775807us", "fields": [{"name": "t", "bits": 1, "role": "timestamp"}]}');
 -- The earliest epoch is the first timestamptz; an earlier one could not be shown.
@@ -131,7 +131,7 @@ SELECT flake_next('passing') > 0 AS made;
 ROLLBACK;
 SELECT flake_next('passing');
 
--- The same name again, with other bits.
+-- The name is used again, with other bits.
 SELECT flake_create_layout('again', '{"like": "twitter"}');
 SELECT flake_timestamp(0, 'again'), flake_next('again') > 0 AS made;
 SELECT flake_drop_layout('again'), flake_create_layout('again', '{"like": "si"}');

@@ -59,7 +59,8 @@ SELECT n, (SELECT count(*) FROM events WHERE flake_during(id, (SELECT s.span FRO
 FROM spans ORDER BY n;
 SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans WHERE n = 9));
 SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM spans));
--- Of a common table expression, of a lateral join, in a list of columns, beside other conditions, in HAVING.
+-- The span may come from a common table expression or a lateral join. The call may be in a list of columns, beside other
+-- conditions, or in HAVING.
 WITH s AS (SELECT span FROM spans WHERE n = 1) SELECT count(*) FROM events WHERE flake_during(id, (SELECT span FROM s));
 SELECT n, count FROM spans, LATERAL (SELECT count(*) FROM events WHERE flake_during(id, (SELECT spans.span))) c ORDER BY n;
 SELECT count(*) FILTER (WHERE flake_during(id, (SELECT span FROM spans WHERE n = 1))),

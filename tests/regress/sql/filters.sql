@@ -12,7 +12,7 @@ FROM (VALUES ('2026-01-01Z'::timestamptz), ('2026-01-01 00:00:00.000001Z'), ('-i
 SELECT at, sno_since(at), sno_after(at), sno_until(at), sno_before(at)
 FROM (VALUES ('2026-01-01Z'::timestamptz), ('2026-01-01 00:00:00.000001Z'), ('-infinity'), ('2010-01-01Z'),
              ('2079-09-07 15:47:35.548Z'), ('infinity')) v (at);
--- Where IDs turn negative, only up to the turn.
+-- If IDs turn negative, a range ends at the turn.
 SELECT flake_since('2084-09-06 15:47:35.551Z', 'discord'), flake_since('2084-09-06 15:47:35.552Z', 'discord'),
        flake_before('2090-01-01Z', 'discord');
 SELECT flake_instant('2026-01-01 12:00'::timestamp), flake_instant('2026-01-01'::date), flake_instant('infinity'::date),
@@ -45,7 +45,7 @@ SELECT count(*) FROM events WHERE flake_timestamp(id + 0) < '2027-01-01Z';
 SELECT count(*) FROM readable WHERE created_at < '2027-01-01Z';
 DELETE FROM readable WHERE created_at < '2027-01-01Z';
 SELECT * FROM events;
--- Of a layout whose IDs turn negative.
+-- A layout whose IDs turn negative.
 INSERT INTO events SELECT flake_make('2026-01-01Z'::timestamptz + n * interval '20 years', '{}', 'discord') FROM generate_series(0, 4) n;
 SET enable_bitmapscan = on;
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE flake_timestamp(id, 'discord') >= '2060-01-01Z';

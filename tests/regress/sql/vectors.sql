@@ -28,7 +28,7 @@ SELECT DISTINCT layout, epoch_ms, replace(layout, '/', '-') || '.' || epoch_ms A
 FROM vectors v
 WHERE NOT EXISTS (SELECT FROM flake_layouts l
                   WHERE l.name = v.layout AND l.epoch = to_timestamp(0) + epoch_ms * interval '1 ms');
--- Many of them have another one's epoch.
+-- Many of these layouts can make the same IDs as another one, so flake_create_layout warns.
 SET client_min_messages = error;
 SELECT count(flake_create_layout(name,
     CASE WHEN layout IN (SELECT l.name FROM flake_layouts l) THEN jsonb_build_object('like', layout)

@@ -97,7 +97,7 @@ pub struct Machine {
     pub horizons: Vec<Horizon>,
     /// The horizons that it has published in its pages.
     pub published: Vec<Horizon>,
-    /// The horizons that it has returned for snapshots from when it was a standby.
+    /// The horizons that it has returned for snapshots that it took as a standby.
     pub replayed: Vec<Horizon>,
     /// How often its clock was accepted: the calls that have begun and the calls that have ended.
     pub acceptances: u64,
