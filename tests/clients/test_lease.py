@@ -96,7 +96,7 @@ def test_a_client_asks_for_a_new_lease_after_an_error(programs, language, tmp_pa
     options = {"env": environment, "stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     with subprocess.Popen([*programs[language], "load"], **options) as client:
         try:
-            wait_until(lambda: asked.exists() and asked.read_text().count("\n") > 2)
+            wait_until(lambda: asked.exists() and asked.read_text().count("flake_lease") > 2)
         finally:
             client.kill()
     arguments = re.findall(r"flake_lease\('twitter', (\w+), (\w+)\)", asked.read_text(), re.I)
