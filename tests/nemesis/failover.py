@@ -67,7 +67,7 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
         cluster.stop_processes(old, old.server.processes(), seconds)
     old.clients = new.clients = 3
     new.promoting = True
-    branch.promoted_clock = promote(new)
+    branch.promoted, branch.promoted_clock = promote(new)
     given, whose = old.above
     new.now_is(branch=branch, recovers=False)
     if whose == (old.maker.memory, old.maker.branch):
@@ -85,12 +85,12 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
 
 
 def promote(node):
-    """Promotes a standby. Returns an instant, by its clock, shortly before the promotion."""
-    before, deadline = node.clock.now(), time.monotonic() + LONG
+    """Promotes a standby. Returns an instant shortly before the promotion, by the steady clock and by its own."""
+    before, deadline = (time.monotonic(), node.clock.now()), time.monotonic() + LONG
     with node.server.connect() as db:
         db.execute("SELECT pg_promote(false)")
         while True:
-            asked = node.clock.now()
+            asked = time.monotonic(), node.clock.now()
             if not db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
                 return before
             before = asked

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import datetime
+import math
 import threading
 import time
 import typing
@@ -18,7 +19,8 @@ class Branch:
     parent: "Branch | None" = None
     cut: float = 0  # when the last WAL was written that was surely replayed, by the steady clock
     cut_clock: float = 0  # the same by the clock of the parent's primary
-    promoted_clock: float = 0  # an instant before the promotion, by the new primary's clock
+    promoted: float = math.inf  # an instant before the promotion, by the steady clock
+    promoted_clock: float = 0  # the same by the new primary's clock
     idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
     copied: str = ""  # "beside" or "instead" of the original, if files were copied
 
