@@ -55,8 +55,8 @@ errors! {
     NodeUnknown => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "This session cannot see flake.node_id and flake.node_count of the server: the client, the role or the database has set one \
          of them, or the server's own value is not a number or was removed.",
-        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET. With flake in \
-         shared_preload_libraries, every session sees the server's.";
+        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; restart the server after its \
+         own value was removed. With flake in shared_preload_libraries, every session sees the server's.";
     /// A version of the library that computes shares differently is in use until the server restarts.
     #[error("another version of the flake library is in use")]
     OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
