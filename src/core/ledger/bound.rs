@@ -59,6 +59,11 @@ impl Horizons {
     #[must_use]
     pub fn with(&self, found: Bound, is_own: bool) -> Self {
         let mut new = Self { bound: self.bound.united(found), ..*self };
+        if found.recalls > self.bound.recalls && (self.binds || self.bound.incarnation == self.me) {
+            // The file is an older copy that lacks the recall, and this server may have announced horizons after it. The next
+            // primary must make no ID below them.
+            new.bind_upto(self.bound.instant);
+        }
         // The bound in the page is news unless the file has it too, or this start wrote it. A bound of this incarnation that is not
         // in the file shows that an older file was put back. A bound of another incarnation counts even if it is lower than ours.
         let is_known =

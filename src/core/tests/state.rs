@@ -190,6 +190,27 @@ fn accepting_the_clock_recalls_horizons() {
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
+/// A server whose file is older than a recall learns of it from the page of another database. What it has announced until then
+/// still binds the next primary.
+#[test]
+fn a_recall_that_is_learned_late_takes_back_nothing_that_was_announced() {
+    let [mut others, mut recalled] = [Marks::default(), Marks::default()];
+    others.bound = Bound { recalls: 0, instant: NOON + HOUR, incarnation: 9 };
+    recalled.bound = Bound { recalls: 1, instant: NOON, incarnation: 9 };
+    let read = |ledger: Ledger, marks| ledger.having_read(marks, NOON, 100 * SECOND);
+    let learned = |ledger| {
+        let bound = read(ledger, &recalled).horizons.bound;
+        (bound.recalls, bound.instant)
+    };
+    assert_eq!(learned(open().binding()), (1, NOON + AHEAD), "its own horizons");
+    assert_eq!(
+        learned(read(open(), &others).binding()),
+        (1, NOON + HOUR),
+        "horizons of another server that it has announced"
+    );
+    assert_eq!(learned(read(open(), &others)), (1, NOON), "it has announced none");
+}
+
 /// If sessions ask for horizons, granted time is a bound in the file and in the page.
 #[test]
 fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
