@@ -63,7 +63,7 @@ public class Lease {
             return steady >= due;
         }
 
-        /** Returns why the answer is no lease, or null. */
+        /** Returns the reason if the answer grants no lease, else null. */
         public Exception answered(Row answer, long sent, long arrived, long clock) {
             if (answer.pause > 0) {
                 due = arrived + Math.min(5 * SECOND, answer.pause);

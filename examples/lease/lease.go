@@ -65,7 +65,7 @@ func (w *Window) Asks(steady, wall int64) (Ask, bool) {
 	return w.ask, steady >= w.due
 }
 
-// Answered takes an answer, and returns why it is no lease, or nil.
+// Answered takes an answer, and returns the reason if it grants no lease, else nil.
 func (w *Window) Answered(row Row, sent, came, wall int64) error {
 	if row.Wait > 0 {
 		w.due = came + min(5*second, row.Wait)

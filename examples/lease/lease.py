@@ -56,7 +56,7 @@ class Window:
         return self.ask if steady >= self.due else None
 
     def answered(self, row, sent, came, wall):
-        """Returns why the answer is no lease, or None."""
+        """Returns the reason if the answer grants no lease, else None."""
         if row.wait:
             self.due = came + min(5 * SECOND, row.wait)
             return f"the database grants none for {row.wait / SECOND} s"

@@ -54,7 +54,7 @@ impl Window {
         (steady >= self.due).then_some(self.ask)
     }
 
-    /// Returns why the answer is no lease.
+    /// Returns the reason if the answer grants no lease.
     pub fn answered(&mut self, row: Row, sent: i64, came: i64, wall: i64) -> Result<(), String> {
         if row.wait > 0 {
             self.due = came + row.wait.min(5 * SECOND);

@@ -49,7 +49,7 @@ export class Window {
     return steady >= this.due ? this.ask : undefined;
   }
 
-  /** Returns why the answer is no lease, or undefined. */
+  /** Returns the reason if the answer grants no lease, else undefined. */
   answered(row: Row, sent: number, came: number, wall: number): string | undefined {
     if (row.wait > 0) {
       this.due = came + Math.min(5 * SECOND, row.wait);
