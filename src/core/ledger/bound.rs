@@ -63,6 +63,7 @@ impl Horizons {
             // The file is an older copy that lacks the recall, and this server may have announced horizons after it. The next
             // primary must make no ID below them.
             new.bind_upto(self.bound.instant);
+            new.before = new.before.max(self.announced());
         }
         // The bound in the page is news unless the file has it too, or this start wrote it. A bound of this incarnation that is not
         // in the file shows that an older file was put back. A bound of another incarnation counts even if it is lower than ours.
@@ -75,8 +76,9 @@ impl Horizons {
     }
 
     /// Returns the horizon that binds this server: another server's, or its own from before the ledger began.
-    pub const fn announced(&self) -> i64 {
-        self.before
+    pub fn announced(&self) -> i64 {
+        // The file may know of a bound that no page contains yet.
+        if self.bound.incarnation == self.me { self.before } else { self.before.max(self.bound.instant) }
     }
 
     /// Lowers all horizons that are above an instant.

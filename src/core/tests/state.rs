@@ -190,8 +190,8 @@ fn accepting_the_clock_recalls_horizons() {
     assert_eq!(own.accepted(NOON + 1), own);
 }
 
-/// A server whose file is older than a recall learns of it from the page of another database. What it has announced until then
-/// still binds the next primary.
+/// A server whose file is older than a recall learns of it from the page of another database. The horizons that it has announced
+/// until then still bind the next primary.
 #[test]
 fn a_recall_that_is_learned_late_takes_back_nothing_that_was_announced() {
     let [mut others, mut recalled] = [Marks::default(), Marks::default()];

@@ -251,3 +251,17 @@ fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
         on(B, [REPLAY, Event::Connect { slot: 1, database: 1 }, Event::Promote, ask(1), make(0), wait(1)]),
     ]);
 }
+
+/// The clock of an old primary was ahead. In the first database of the new one there is no page, so only the file tells that
+/// horizons bind it there, and the page of the other database does not stop IDs that it has begun to make.
+#[test]
+fn horizons_that_only_the_file_knows_bind_a_new_primary() {
+    let last = Event::Restart { node: SECOND_NODE, preloads: false };
+    goes_well([
+        on(A, [Event::Step { by: 15 * SECOND }]),
+        on(B, [follow(FIRST)]),
+        on(A, [Event::Publish { slot: 1, stop: None }]),
+        on(B, [REPLAY, Event::Promote, make(0), Event::Drop { database: 0 }, last]),
+        on(A, [Event::Follow { source: B, node: (0, 1), keeps_file: false }]),
+    ]);
+}
