@@ -134,7 +134,14 @@ timed() {
     local begin=$SECONDS
     shift
     say "$running"
-    trap '[ $? -eq 0 ] || say "$running: FAILED"' EXIT
+    trap 'is_over $?' EXIT
     "$@"
     say "$running: passed after $((SECONDS - begin)) s"
+}
+
+# Says which part has failed, and ends what setsid has begun in the background.
+is_over() {
+    local job
+    [ "$1" -eq 0 ] || say "$running: FAILED"
+    for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done
 }

@@ -53,7 +53,7 @@ def test_no_id_of_lasting_sessions_is_made_twice(server, layout):
     check(server, layout, 3200 * LASTING)
 
 
-@pytest.mark.parametrize("layout", FEW)
+@pytest.mark.parametrize("layout", [LAYOUTS[0], *(pytest.param(layout, marks=pytest.mark.matrix) for layout in LAYOUTS[1:])])
 def test_no_id_of_sessions_for_one_transaction_is_made_twice(server, layout):
     make_table(server, layout)
     server.pgbench(INSERT, "-C", "-c", 32, "-j", 2, "-t", RECONNECTING)

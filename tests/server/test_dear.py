@@ -58,6 +58,7 @@ def test_long_expressions_of_others_are_not_read(server):
         assert "(perhaps; its expression is too long to read)" in error.diag.message_detail
 
 
+@pytest.mark.matrix
 def test_many_expressions_of_others_are_not_all_read(server):
     """Each expression is short enough. Expressions of ordinary tables are much shorter, and are read first."""
     server.sql("CREATE TABLE small (id integer DEFAULT flake_next('twitter'))")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-LASTS = 10 * int(os.environ.get("FLAKE_SOAK", "1"))
+LASTS = 5 * int(os.environ.get("FLAKE_SOAK", "1"))
 # An ID of one of these layouts is possible in the others, and in order up to the year 2070.
 LAYOUTS = ["twitter", "snowflake", "discord", "leaf", "odd"]
 TABLES = {

@@ -98,7 +98,7 @@ def test_partitions_that_come_meanwhile_are_read(own_servers, by):
     def come():
         with server.connect() as db:
             # Partitions must not come too fast, because every call reads all of them.
-            while not writing.ends.wait(0.02):
+            while not writing.ends.wait(0.06):
                 n = next(numbers)
                 comes = f"log ATTACH PARTITION part{n} FOR VALUES IN ({n})" if by else f"part{n} INHERIT log"
                 db.execute(f"""BEGIN; CREATE TABLE part{n} (LIKE log INCLUDING ALL); INSERT INTO part{n} (event) VALUES ({n});

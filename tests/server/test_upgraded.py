@@ -89,7 +89,7 @@ def test_everything_in_a_database_stays_over_an_upgrade(make, version, to, upgra
         new.execute("SELECT flake_horizon(); SELECT FROM flake_layouts, flake_generators, flake_open_transactions")
 
 
-@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize("used", [True, pytest.param(False, marks=pytest.mark.matrix)])
 def test_marks_of_other_nodes_stay_over_an_upgrade(make, upgrade, used):
     """The first server returns after another one, with another number, has upgraded the database, with and without IDs of its
     own before."""
