@@ -142,3 +142,20 @@ fn time_that_is_granted_while_the_pool_begins_is_in_the_file() {
         .stops
     });
 }
+
+/// A worker is leased while the clock is ahead. The clock is accepted for the pool, and then the flush of the server's own acceptance
+/// fails, so this record may be on disk. It must not lower horizons that are returned before a crash.
+#[test]
+fn an_acceptance_that_failed_after_the_pools_recalls_nothing() {
+    let ask = Event::Ask { slot: 1, stop: None };
+    let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
+    at_each_point(|stop| {
+        let fails = [Event::Accept { slot: 0, stop: Some(stop) }, full, Event::GoOn { slot: 0, stop: None }, empty];
+        goes_well([
+            on(A, [make(0), Event::Step { by: HOUR }, make(0), ask, lease(1), Event::SetRight, pass(4)]),
+            on(A, fails),
+            on(A, [ask, CRASH, START, make(0)]),
+        ])
+        .stops
+    });
+}
