@@ -30,6 +30,8 @@ pub struct Made {
     /// When the clock was read for it: the real time, then the clock's reading.
     pub time: i64,
     pub clock: i64,
+    /// When the clock of its server was last set or accepted by then.
+    pub stepped: i64,
     /// Whether its transaction has created the extension.
     pub of_creator: bool,
     /// Whether it stands for a lease: the ticks that begin from `start` to before `end` of the ID.

@@ -142,7 +142,7 @@ impl Play {
         self.stop_server(at, Ending::Crash);
         let mut world = self.world();
         world.cut_off_standbys(at);
-        let life = world.number();
+        let new_life = world.number();
         world.renewed += i64::from(keeps_file);
         let upstream = &world.machines[source];
         let mut wal = upstream.wal.clone();
@@ -157,12 +157,13 @@ impl Play {
             machine.file = file;
             machine.taken_back = taken_back;
             machine.promises = promises;
+            machine.life = new_life;
         }
         // Promises in pages come with the replayed WAL.
         machine.promises.retain(|promise| promise.database.is_none());
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
         (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
-        (machine.node, machine.life) = (node, life);
+        machine.node = node;
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
         machine.horizons.clear();
