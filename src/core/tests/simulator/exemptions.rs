@@ -119,8 +119,8 @@ fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
-        let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
-            && known.last_steps[new.server] < branch.promoted;
+        let is_overlap =
+            old.time < branch.promoted + MARGIN - branch.delay.abs() && known.last_steps[new.server] < branch.promoted;
         !is_lag && !is_overlap
     })
 }

@@ -47,8 +47,6 @@ pub struct Branch {
     /// When it was promoted, and when that last record was written.
     pub promoted: i64,
     pub last: i64,
-    /// How long records had been waiting for replay.
-    pub lag: i64,
     /// How far apart the two clocks were.
     pub delay: i64,
     /// The databases in which the old primary's mark was above its clock.

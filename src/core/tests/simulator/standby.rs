@@ -70,7 +70,6 @@ impl Play {
         let (new, old) = (&world.machines[at], &world.machines[upstream]);
         let end = new.wal.records.len();
         let last = new.wal.records.last().map_or(i64::MIN, |(time, _)| *time);
-        let lag = old.wal.records.get(end).map_or(0, |(time, _)| now - time);
         let is_active = |database: usize| {
             let page = new.wal.databases[database].0.as_ref()?;
             let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
@@ -87,7 +86,6 @@ impl Play {
             parent: Some((old.branch, end)),
             promoted: now,
             last,
-            lag,
             delay: old.offset() - new.offset(),
             is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
             is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
