@@ -25,7 +25,7 @@ use flake_core::ledger::{protocol, record};
 
 use self::control::Guarded;
 use crate::error::{Error, superuser_only};
-use crate::postgres::report;
+use crate::postgres::{recovery, report};
 
 pub use self::attach::{counters, preload, system};
 pub use self::backend::Backend;
@@ -76,6 +76,8 @@ pub fn other_version() -> Result<Option<u32>, Error> {
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
+    // Otherwise the ledger would begin on a standby, and look out for an old primary long before the promotion.
+    recovery::refuse(c"flake_record_mark()");
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
     if attach::attach()?.other_version.is_some() {
         return Ok(());

@@ -266,6 +266,25 @@ def test_a_standby_makes_ids_once_it_is_promoted(servers):
         assert None not in db.execute(f"SELECT {', '.join(calls.values())}").fetchone()
 
 
+REFUSED_IN_RECOVERY = [
+    "flake_record_mark()", "flake_accept_clock()", "flake_start_above(1, 'twitter')", "flake_lease('twitter')",
+    "flake_cover(1, 'twitter')", "flake_publish_horizon()",
+]  # fmt: skip
+
+
+def test_a_standby_does_not_begin_to_use_time(servers):
+    """A ledger that a standby had begun would have stopped looking out for the old primary by the time of a promotion."""
+    primary = servers()
+    primary.sql("SELECT flake_next('twitter')")
+    standby = servers(standby_of=primary)
+    file = standby.dir / "data" / "flake.mark"
+    before = file.read_bytes()
+    for call in REFUSED_IN_RECOVERY:
+        error = pytest.raises(psycopg.errors.ReadOnlySqlTransaction, standby.sql, f"SELECT {call}").value
+        assert error.diag.message_primary == f"cannot execute {call.partition('(')[0]}() during recovery"
+    assert file.read_bytes() == before
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
 def test_names_in_databases_of_other_encodings_are_shown(server, encoding):
     server.sql(f"CREATE DATABASE {encoding} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")

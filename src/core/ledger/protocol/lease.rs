@@ -1,8 +1,8 @@
 //! How a session leases a worker of the pool, in the order that [`pool`](crate::ledger::pool) needs: the time is in the file, then
 //! in the page of the session's database, then a lease ends in it.
 
-use super::begun;
 use super::page::{Looked, look, raise_page};
+use super::{begun, in_force};
 use crate::ledger::host::{Host, Server, State, Writer};
 use crate::ledger::marks::Marks;
 use crate::ledger::pool::{Answer, Lease, Pool, Request};
@@ -26,14 +26,13 @@ pub fn lease<H: Host>(host: &mut H, node: (u32, u32), request: &Request) -> Resu
 
 /// Begins the pool's ledger after a start or a promotion.
 fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H::Error> {
-    let server = begun(host)?;
+    begun(host)?;
     if host.lock(|state| state.pool.is_some()) {
         return Ok(());
     }
     let writer = host.writer();
-    if writer.lock(|state| state.pool.is_some()) {
-        return Ok(());
-    }
+    // The ledger is read here, because another session may have been granted time while this one waited for the writer.
+    let Some((server, None)) = writer.lock(in_force) else { return Ok(()) };
     let file = writer.read()?.map(|bytes| newest(&bytes)).transpose()?;
     let pool = Pool::begin(node, &server, file.as_ref().map(|((marks, _), _)| marks));
     let pool = pool.having_read(page, writer.now(), writer.steady());

@@ -25,9 +25,6 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
     let page = look(host)?;
     let (now, is_new, bound) = {
         let writer = host.writer();
-        // The file is in doubt until a record is written: if the write fails halfway, a crash may bring the recall back, and with
-        // it a lower bound than the horizons announced since.
-        writer.lock(|state| state.file.is_in_doubt = true);
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
         let now = writer.now();
         let Some((ledger, pool)) = writer.lock(in_force) else {
@@ -39,6 +36,9 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             writer.lock(|state| state.pool = new_pool);
         }
         if new != ledger {
+            // The file is in doubt until this record is written: if the write fails halfway, a crash may bring the recall back, and
+            // with it a lower bound than the horizons announced since.
+            writer.lock(|state| state.file.is_in_doubt = true);
             store(&writer, &new, new_pool.as_ref(), &page.marks)?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = None);

@@ -4,6 +4,7 @@
 //! `one` and `other` have made the same ID, in either order.
 
 use flake_core::ledger::marks::MARGIN;
+use flake_core::ledger::state::AHEAD;
 
 use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
@@ -35,7 +36,7 @@ pub fn of(
     one: &Made,
     other: &Made,
 ) -> Option<usize> {
-    // A server that still has its file needs no exemption.
+    // A server that still has its file needs no exemption, even if it has become a standby of another one in between.
     if one.server == other.server && one.life == other.life {
         return None;
     }
@@ -92,17 +93,17 @@ fn two_servers_with_one_number(known: &Known<'_>, one: &Made, other: &Made) -> b
     known.are_strangers(one, other)
 }
 
-/// It rests on "after a failover, IDs of a transaction that created the extension and was rolled back". The page was rolled back with
-/// the extension.
+/// It rests on "IDs of a transaction that created the extension and was rolled back". The page was rolled back with the extension.
 fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.of_creator && one.record == usize::MAX || other.of_creator && other.record == usize::MAX
 }
 
 /// It rests on "IDs made within 3 seconds after the clock was set or accepted, if the standby had not replayed that before a failover".
+/// Only the old primary's IDs count, and only its steps after the last record that was replayed.
 fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known
         .parted(one, other)
-        .is_some_and(|(old, _, branch)| branch.stepped >= branch.last || known.last_steps[old.server] >= branch.last)
+        .is_some_and(|(old, _, branch)| old.stepped >= branch.last && old.time < old.stepped + AHEAD)
 }
 
 /// It rests on "IDs that an old primary made under a new number, if the standby had not replayed a mark of that number before the
@@ -118,8 +119,8 @@ fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
-        let is_overlap = old.time < branch.promoted + MARGIN - branch.lag - branch.delay.abs()
-            && known.last_steps[new.server] < branch.promoted;
+        let is_overlap =
+            old.time < branch.promoted + MARGIN - branch.delay.abs() && known.last_steps[new.server] < branch.promoted;
         !is_lag && !is_overlap
     })
 }

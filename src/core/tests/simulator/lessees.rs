@@ -81,6 +81,7 @@ impl Play {
                     record: usize::MAX,
                     time: now,
                     clock: now + machine.offset(),
+                    stepped: machine.last_step,
                     of_creator: session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator),
                     is_lease: true,
                     id: Id { bits: 0, start, end },

@@ -56,7 +56,6 @@ impl Play {
                 parent: None,
                 promoted: i64::MIN,
                 last: i64::MIN,
-                lag: 0,
                 delay: 0,
                 is_active: [false; DATABASES],
                 is_known: [true; DATABASES],

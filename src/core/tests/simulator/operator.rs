@@ -91,6 +91,12 @@ impl Play {
         }
     }
 
+    /// When the clock of a server was last set or accepted. A call that accepts it may have done so already.
+    pub fn last_step(&self, at: usize) -> i64 {
+        let machine = &self.world().machines[at];
+        if machine.accepting > 0 { self.time() } else { machine.last_step }
+    }
+
     /// Brings the clock to when an ID was made: time passes, or the clock is set.
     pub fn to_used(&self, at: usize, which: usize, by: i64, waits: bool) {
         let (step, name) = {

@@ -30,6 +30,8 @@ pub struct Made {
     /// When the clock was read for it: the real time, then the clock's reading.
     pub time: i64,
     pub clock: i64,
+    /// When the clock of its server was last set or accepted by then.
+    pub stepped: i64,
     /// Whether its transaction has created the extension.
     pub of_creator: bool,
     /// Whether it stands for a lease: the ticks that begin from `start` to before `end` of the ID.
@@ -45,8 +47,6 @@ pub struct Branch {
     /// When it was promoted, and when that last record was written.
     pub promoted: i64,
     pub last: i64,
-    /// How long records had been waiting for replay.
-    pub lag: i64,
     /// How far apart the two clocks were.
     pub delay: i64,
     /// The databases in which the old primary's mark was above its clock.

@@ -230,10 +230,10 @@ impl Play {
             }
         };
         let past = &session.past;
-        let read = Cell::new((0, 0));
+        let read = Cell::new((0, 0, 0));
         let outcome = own.next(host, kind, |host| {
             let (now, admitted) = host.admit(past);
-            read.set((self.time(), now));
+            read.set((self.time(), now, self.last_step(host.at)));
             (now, admitted)
         });
         session.own[kind] = Some(own);
@@ -249,7 +249,7 @@ impl Play {
             });
             let is_below =
                 promise.map(|promise| format!("an ID of {} is below {}", time(id.start), time(promise.instant)));
-            let (time, clock) = read.get();
+            let (time, clock, stepped) = read.get();
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {
                 server: host.at,
@@ -264,6 +264,7 @@ impl Play {
                 record: usize::MAX,
                 time,
                 clock,
+                stepped,
                 of_creator: is_creator,
                 is_lease: false,
                 id,

@@ -70,7 +70,6 @@ impl Play {
         let (new, old) = (&world.machines[at], &world.machines[upstream]);
         let end = new.wal.records.len();
         let last = new.wal.records.last().map_or(i64::MIN, |(time, _)| *time);
-        let lag = old.wal.records.get(end).map_or(0, |(time, _)| now - time);
         let is_active = |database: usize| {
             let page = new.wal.databases[database].0.as_ref()?;
             let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
@@ -87,7 +86,6 @@ impl Play {
             parent: Some((old.branch, end)),
             promoted: now,
             last,
-            lag,
             delay: old.offset() - new.offset(),
             is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
             is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
@@ -142,7 +140,7 @@ impl Play {
         self.stop_server(at, Ending::Crash);
         let mut world = self.world();
         world.cut_off_standbys(at);
-        let life = world.number();
+        let new_life = world.number();
         world.renewed += i64::from(keeps_file);
         let upstream = &world.machines[source];
         let mut wal = upstream.wal.clone();
@@ -157,12 +155,13 @@ impl Play {
             machine.file = file;
             machine.taken_back = taken_back;
             machine.promises = promises;
+            machine.life = new_life;
         }
         // Promises in pages come with the replayed WAL.
         machine.promises.retain(|promise| promise.database.is_none());
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
         (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
-        (machine.node, machine.life) = (node, life);
+        machine.node = node;
         machine.has_looked = [false; DATABASES];
         machine.saved = None;
         machine.horizons.clear();

@@ -2,7 +2,7 @@
 
 use crate::layouts::{HOUR, SECOND};
 use crate::stories::{
-    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, at_each_point, follow, goes_well, make, on,
+    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, again, at_each_point, follow, goes_well, make, on,
 };
 use crate::story::Event;
 
@@ -125,4 +125,37 @@ fn an_extension_that_is_created_again_knows_earlier_leases() {
         on(A, again),
         on(A, granted(1)),
     ]);
+}
+
+/// While a session begins the pool, another one makes IDs in another database. After a crash the file knows their time, so nobody
+/// makes them in the first database, even with a clock that is set back.
+#[test]
+fn time_that_is_granted_while_the_pool_begins_is_in_the_file() {
+    let in_database = |database| Event::Connect { slot: 1, database };
+    at_each_point(|stop| {
+        let begins = Event::Lease { slot: 0, kind: 1, renews: None, stop: Some(stop) };
+        goes_well([
+            on(A, [in_database(1), pass(1), begins, make(1), Event::GoOn { slot: 0, stop: None }]),
+            on(A, [CRASH, START, in_database(0)]),
+            on(A, again(0, false)),
+        ])
+        .stops
+    });
+}
+
+/// A worker is leased while the clock is ahead. The clock is accepted for the pool, and then the flush of the server's own acceptance
+/// fails, so this record may be on disk. It must not lower horizons that are returned before a crash.
+#[test]
+fn an_acceptance_that_failed_after_the_pools_recalls_nothing() {
+    let ask = Event::Ask { slot: 1, stop: None };
+    let (full, empty) = (Event::DiskFails(true), Event::DiskFails(false));
+    at_each_point(|stop| {
+        let fails = [Event::Accept { slot: 0, stop: Some(stop) }, full, Event::GoOn { slot: 0, stop: None }, empty];
+        goes_well([
+            on(A, [make(0), Event::Step { by: HOUR }, make(0), ask, lease(1), Event::SetRight, pass(4)]),
+            on(A, fails),
+            on(A, [ask, CRASH, START, make(0)]),
+        ])
+        .stops
+    });
 }
