@@ -138,7 +138,7 @@ def compiled(command, **environment):
         command, check=False, cwd=COPY, env=os.environ | environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     if done.returncode != 0:
-        raise DoesNotCompileError("\n".join(f"{done.stdout}{done.stderr}".splitlines()[-30:]))
+        raise DoesNotCompileError("\n".join(done.stderr.splitlines()[-30:]))
     return done.stdout
 
 
@@ -151,7 +151,7 @@ def build(tests):
         # The loom tests need another build of the core.
         flags = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": "target/loom"} if name == "loom" else {}
         what = ["--locked", "--profile", profile, "-p", "flake-core", f"--test={name}"]
-        messages = compiled(["cargo", "test", "--quiet", "--no-run", "--message-format=json", *what], **flags).splitlines()
+        messages = compiled(["cargo", "test", "--quiet", "--no-run", "--message-format=json-render-diagnostics", *what], **flags).splitlines()
         artifacts = [json.loads(message) for message in messages if message.startswith("{")]
         programs |= {artifact["target"]["name"]: artifact["executable"] for artifact in artifacts if artifact.get("executable")}
     if len(of_core) < len({test.split("::")[0] for test in tests}):
