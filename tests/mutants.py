@@ -151,7 +151,8 @@ def build(tests):
         # The loom tests need another build of the core.
         flags = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": "target/loom"} if name == "loom" else {}
         what = ["--locked", "--profile", profile, "-p", "flake-core", f"--test={name}"]
-        messages = compiled(["cargo", "test", "--quiet", "--no-run", "--message-format=json-render-diagnostics", *what], **flags).splitlines()
+        quietly = ["--quiet", "--no-run", "--message-format=json-render-diagnostics"]
+        messages = compiled(["cargo", "test", *quietly, *what], **flags).splitlines()
         artifacts = [json.loads(message) for message in messages if message.startswith("{")]
         programs |= {artifact["target"]["name"]: artifact["executable"] for artifact in artifacts if artifact.get("executable")}
     if len(of_core) < len({test.split("::")[0] for test in tests}):
