@@ -4,6 +4,9 @@
 
 BEGIN;
 
+-- The functions and their type find each other wherever they are called, such as in an index or while a dump is restored.
+DO $$ BEGIN PERFORM set_config('search_path', format('%I, pg_temp', current_schema()), true); END $$;
+
 CREATE TYPE flake_reader_layout AS (
     layout text,
     epoch bigint, -- the start of tick 0, in microseconds
@@ -129,7 +132,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake_timestamp(id bigint, layout text DEFAULT 'twitter') RETURNS timestamptz
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
 DECLARE
     l flake_reader_layout := flake_reader(layout);
 BEGIN
@@ -139,7 +142,7 @@ END $$;
 CREATE TYPE flake_parts AS (layout text, created_at timestamptz, worker bigint, sequence bigint, fields jsonb);
 
 CREATE FUNCTION flake_decode(id bigint, layout text DEFAULT 'twitter') RETURNS flake_parts
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
 DECLARE
     l flake_reader_layout := flake_reader(layout);
     tick bigint := flake_reader_tick(id, l);
@@ -154,7 +157,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake_min(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
 DECLARE
     l flake_reader_layout := flake_reader_ordered(layout);
 BEGIN
@@ -162,7 +165,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake_max(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE plpgsql AS $$
 DECLARE
     l flake_reader_layout := flake_reader_ordered(layout);
 BEGIN
@@ -206,12 +209,12 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS 'SELECT first FROM flake_reader_span(span, layout)';
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE sql AS 'SELECT first FROM flake_reader_span(span, layout)';
 CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE sql AS 'SELECT last FROM flake_reader_span(span, layout)';
+    IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE sql AS 'SELECT last FROM flake_reader_span(span, layout)';
 
--- Not STRICT, so that the planner puts the condition in its place, which can use an index.
+-- Not STRICT and without settings, so that the planner puts the condition in its place, which can use an index.
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
-    IMMUTABLE PARALLEL SAFE LANGUAGE sql AS 'SELECT id >= flake_first(span, layout) AND id <= flake_last(span, layout)';
+    IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN id >= flake_first(span, layout) AND id <= flake_last(span, layout);
 
 COMMIT;

@@ -72,3 +72,16 @@ def test_the_pages_statements_free_all_tables_of_the_extension(own_servers, sess
         assert db.execute(added).fetchone() == (True,)
         assert db.execute("INSERT INTO empty DEFAULT VALUES RETURNING id").fetchone() == (1,)
         pytest.raises(psycopg.errors.UndefinedFunction, db.execute, "SELECT broken()")
+
+
+def test_the_pages_query_finds_snos_beside_the_search_path(own_servers):
+    """The extension has a schema of its own. Some snos have no default."""
+    server = own_servers(extension=False)
+    of_all, _ = (block for block in pages.recipe(PAGE, "Removing flake") if block.startswith("SELECT "))
+    server.sql("""CREATE SCHEMA apart; CREATE EXTENSION flake SCHEMA apart;
+        CREATE TABLE documents (id apart.sno PRIMARY KEY DEFAULT apart.sno_next(), next apart.sno)""")
+    for statement, in server.sql(of_all):
+        server.sql(statement)
+    server.sql("DROP EXTENSION flake")
+    types = "SELECT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'documents'::regclass AND attnum > 0"
+    assert server.sql(types) == [("text",), ("text",)]

@@ -108,8 +108,14 @@ def test_ranges_use_the_index(both):
     assert any("Index Cond: ((id >= '2006515713438646272'::bigint)" in line for line, in plan), plan
 
 
-def test_it_serves_generated_columns(both):
+def test_it_serves_generated_columns_and_indexes(both):
+    """The search_path is empty while a dump is restored, and PostgreSQL 17 and later empty it to make an index."""
     _, plain = both
-    plain.execute("""CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED);
-                     INSERT INTO t VALUES (1541815603606036480)""")
+    plain.execute("CREATE TABLE t (id bigint, at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED)")
+    plain.execute("SET search_path = ''; INSERT INTO public.t VALUES (1541815603606036480)")
+    plain.execute("CREATE INDEX ON public.t (public.flake_timestamp(id))")
+    plain.execute("CREATE INDEX ON public.t (((public.flake_decode(id)).worker)) WHERE public.flake_during(id, '[2022-06-28Z,)')")
+    plain.execute("""CREATE TABLE public.u (
+        id bigint CHECK (id BETWEEN public.flake_min('2022-01-01Z') AND public.flake_max('2023-01-01Z')))""")
+    plain.execute("INSERT INTO public.u SELECT id FROM public.t; RESET search_path")
     assert plain.execute("SELECT at = '2022-06-28 16:07:40.105Z' FROM t").fetchone() == (True,)
