@@ -211,7 +211,7 @@ errors! {
         "";
     #[error("must be owner of extension flake to call {function}")]
     NotOwner { function: &'static str, owner: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("Layouts belong to the owner of the extension, role \"{owner}\", and to its members."),
+        format!("The owner of the extension is role \"{owner}\"."),
         "Call it as a member of that role.";
     #[error("permission denied for {what}")]
     NotMonitor { what: &'static str } => ERRCODE_INSUFFICIENT_PRIVILEGE,

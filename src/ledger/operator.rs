@@ -30,11 +30,11 @@ pub fn accept_clock() -> Result<i64, Error> {
         report::warning(
             "IDs can lie below horizons that were returned before".to_owned(),
             Some("The time that the clock was ahead by is given back, with the horizons in it."),
-            "Have consumers read again from the time that this function returns.",
+            "Consumers have to read again from the time that this function returns.",
         );
     }
     if is_new {
-        report::log("flake: the present clock was accepted although later IDs exist".to_owned());
+        report::log("flake: the current clock was accepted although later IDs exist".to_owned());
     }
     let from = from.max(backend.control().header.others_floor.load(Ordering::Acquire));
     if from.saturating_sub(now) > AHEAD + MARGIN {
