@@ -119,8 +119,9 @@ fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
-        let is_overlap =
-            old.time < branch.promoted + MARGIN - branch.delay.abs() && known.last_steps[new.server] < branch.promoted;
+        // The old primary's clock may have been set back between the ID and the promotion.
+        let delay = branch.delay.abs().max((old.clock - old.time) - (new.clock - new.time));
+        let is_overlap = old.time < branch.promoted + MARGIN - delay && known.last_steps[new.server] < branch.promoted;
         !is_lag && !is_overlap
     })
 }
