@@ -31,7 +31,7 @@ pub fn define() {
     LEASE_NODE.define(
         c"flake.lease_node",
         c"Number whose workers applications lease from this server.",
-        c"It is below flake.node_count, and no server's flake.node_id. -1 means that there are no leases. Changes take effect at the next server start.",
+        c"It is below flake.node_count, and neither a server's flake.node_id nor another primary's flake.lease_node. -1 means that there are no leases. Changes take effect at the next server start.",
         -1,
         setting_hooks!(LEASE_NODE),
     );
