@@ -139,7 +139,7 @@ timed() {
     say "$running: passed after $((SECONDS - begin)) s"
 }
 
-# Says which part has failed, and ends what setsid has begun in the background.
+# Says which part has failed, and ends the groups of processes that run in the background.
 is_over() {
     local job
     [ "$1" -eq 0 ] || say "$running: FAILED"
