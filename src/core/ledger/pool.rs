@@ -193,7 +193,7 @@ impl Pool {
     /// Returns the pool with the clock accepted: it leases from the current instant on although later leases exist.
     #[must_use]
     pub fn accepted(self, now: i64) -> Self {
-        self.with(self.ledger.accepted(now))
+        self.with(self.ledger.accepted(now, i64::MIN))
     }
 
     /// Returns the pool raised above an instant: it grants no lease before that.

@@ -270,12 +270,12 @@ impl Ledger {
     }
 
     /// Returns the ledger with the clock accepted although later IDs or horizons exist. Returns the ledger unchanged if sessions
-    /// can make IDs at the current instant anyway.
+    /// can make IDs at the current instant anyway: a session that has begun since the clock read `last_seen` makes none before that.
     #[must_use]
-    pub fn accepted(&self, now: i64) -> Self {
+    pub fn accepted(&self, now: i64, last_seen: i64) -> Self {
         let mut new = *self;
         let is_present = self.is_open() && self.window.from <= now && now < self.window.until;
-        if is_present && self.horizons.announced() <= now {
+        if is_present && self.horizons.announced() <= now && last_seen <= self.window.until {
             return new;
         }
         // A new era also stops generators that have begun above a time that is not valid any more. No ID is made in it before the

@@ -153,11 +153,11 @@ fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
-    let accepted = ahead.accepted(now);
+    let accepted = ahead.accepted(now, i64::MIN);
     assert!(!accepted.is_open() && accepted.era > ahead.era, "an accepted clock must begin an era: {accepted:?}");
     let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
     assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
-    assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
+    assert_eq!(back.accepted(now, i64::MIN), back, "nothing keeps it from going on");
     // The clock has left the gap and goes back, which was not accepted.
     let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
     let later = now + 60 * SECOND;
@@ -166,7 +166,7 @@ fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let restarted = Ledger::begin(&again(&known));
     assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.window.until));
     // Generators that began above all used time begin again, although no window was open.
-    assert!(accepted.accepted(now + SECOND).era > accepted.era, "another acceptance must begin another era");
+    assert!(accepted.accepted(now + SECOND, i64::MIN).era > accepted.era, "another acceptance must begin another era");
 }
 
 /// Horizons of another incarnation bind this one until they are recalled.
@@ -177,7 +177,7 @@ fn accepting_the_clock_recalls_horizons() {
     for ledger in [open(), Ledger::begin(&facts(None))] {
         let bound = ledger.having_read(&others, NOON, 100 * SECOND);
         assert_eq!(bound.horizons.announced(), NOON + HOUR);
-        let accepted = bound.accepted(NOON);
+        let accepted = bound.accepted(NOON, i64::MIN);
         assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
         assert!(!accepted.is_open() && accepted.era > bound.era, "an accepted clock must begin an era: {accepted:?}");
         assert_eq!(accepted.having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON);
@@ -187,7 +187,7 @@ fn accepting_the_clock_recalls_horizons() {
     assert_eq!(open().binding().having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON + SECOND);
     let own = open().binding();
     assert_eq!((own.horizons.bound.instant, own.horizons.announced()), (NOON + AHEAD, i64::MIN));
-    assert_eq!(own.accepted(NOON + 1), own);
+    assert_eq!(own.accepted(NOON + 1, i64::MIN), own);
 }
 
 /// A server whose file is older than a recall learns of it from the page of another database. The horizons that it has announced
@@ -247,7 +247,11 @@ fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
     assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
-    assert_eq!(above.accepted(NOON).granted(NOON, 1 << 40, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
+    assert_eq!(
+        above.accepted(NOON, i64::MIN).granted(NOON, 1 << 40, NOON + 1),
+        Err(NOON + HOUR),
+        "nothing takes it back"
+    );
     let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
     assert!(
         ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2),
@@ -320,7 +324,7 @@ proptest! {
                         handed_out = Some(ledger.window);
                     }
                 }
-                Step::Accept(at) => ledger = ledger.accepted(NOON + at),
+                Step::Accept(at) => ledger = ledger.accepted(NOON + at, i64::MIN),
                 Step::GoBack(at) => {
                     if ledger.is_open() && NOON + at < ledger.window.from
                         && let Ok((new, window)) = ledger.gone_back(NOON + at)

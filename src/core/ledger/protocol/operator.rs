@@ -30,7 +30,8 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         let Some((ledger, pool)) = writer.lock(in_force) else {
             return Ok(Acceptance { from: now, is_new: false, bound: i64::MIN });
         };
-        let (new, new_pool) = (ledger.accepted(now), pool.map(|pool| pool.accepted(now)));
+        let last_seen = writer.shared().last_seen.load(Ordering::Acquire);
+        let (new, new_pool) = (ledger.accepted(now, last_seen), pool.map(|pool| pool.accepted(now)));
         if new_pool != pool {
             store(&writer, &ledger, new_pool.as_ref(), &page.marks)?;
             writer.lock(|state| state.pool = new_pool);

@@ -277,3 +277,16 @@ fn an_exit_note_does_not_give_back_a_tick_that_began_before_its_window() {
         ],
     )]);
 }
+
+/// A later time was accepted, and an older copy of the file put back. While the clock is ahead in an accepted gap, a session begins; the
+/// clock is corrected, and a page whose gap lies lower opens the window there. An acceptance helps the session too, although the window
+/// contains the clock already.
+#[test]
+fn an_acceptance_counts_for_a_session_that_began_after_a_later_clock() {
+    goes_well([
+        on(A, [Event::Step { by: SECOND / 4 }, make(1), make(0), Event::SaveFile]),
+        on(A, [Event::Step { by: 30 * SECOND }, make(1), Event::LoseFile { ending: Ending::InOrder }]),
+        on(A, [Event::ToUsed { which: 14, by: 0, waits: false }, Event::Step { by: 25 * SECOND }, ACCEPT]),
+        on(A, [Event::RestoreFile, Event::Connect { slot: 0, database: 1 }, Event::Pass { by: SECOND / 4 }, make(0)]),
+    ]);
+}
