@@ -28,7 +28,7 @@ def test_pg_partman_makes_partitions_of_days(own_servers, time):
             CREATE TABLE public.events (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), kind text)
             PARTITION BY RANGE (id)""")
         db.execute("""
-            SELECT partman.create_parent('public.events', 'id', %s,
+            SELECT partman.create_parent('public.events', 'id', p_type := %s,
                 p_interval := (flake_min('2026-01-02Z') - flake_min('2026-01-01Z'))::text,
                 p_start_partition := flake_min(now())::text)""", (kind,))  # fmt: skip
         before = db.execute(PARTITIONS).fetchall()
