@@ -44,7 +44,8 @@ def another_database(one, its, other, others, tick):
 
 def an_old_primary_for_too_long(one, its, other, others, tick):
     """It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary
-    was idle, this limit is for the time that both run and the delay of the new one's clock"."""
+    made no IDs in the last 2 seconds that were replicated, this limit is for the time that both run and the delay of the new
+    one's clock"."""
     branch = parted(its, others)
     if branch is None or branch.copied or its.number != others.number or one.what == LEASE:
         return False

@@ -108,7 +108,7 @@ def synced(cluster, old, new):
 def parting(cluster, old, new, copied=""):
     """Returns a branch that begins at the current end of the WAL."""
     cut, clock = time.monotonic(), old.clock.now()
-    made = {database: cluster.oracle.last_made.get((old.name, database), 0) for database in DATABASES}
+    made = {database: cluster.oracle.last_made.get((old.maker.branch, database), 0) for database in DATABASES}
     idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
     return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
 

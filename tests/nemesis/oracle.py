@@ -21,7 +21,7 @@ class Branch:
     cut_clock: float = 0  # the same by the clock of the parent's primary
     promoted: float = math.inf  # an instant before the promotion, by the steady clock
     promoted_clock: float = 0  # the same by the new primary's clock
-    idle: frozenset = frozenset()  # databases in which the parent's primary had made no IDs for two seconds
+    idle: frozenset = frozenset()  # databases in which no statement of the parent's primary had returned IDs for two seconds
     copied: str = ""  # "beside" or "instead" of the original, if files were copied
 
 
@@ -66,7 +66,7 @@ class Oracle:
         self.lock = threading.Lock()
         self.made, self.ticks = collections.defaultdict(dict), collections.defaultdict(dict)
         self.batches = {}
-        self.last_made = {}
+        self.last_made = {}  # when a statement last returned IDs, by branch and database
         self.failures, self.forgiven, self.near = [], collections.Counter(), collections.Counter()
         self.rows, self.story, self.faults = 0, [], collections.Counter()
         self.began = time.monotonic()
@@ -108,11 +108,11 @@ class Oracle:
         batch.ended, batch.ended_clock = time.monotonic(), max(batch.clock, node.clock.highest_since(batch.began))
         if node.maker is not batch.makers[0]:
             batch.makers += (node.maker,)
-        self.last_made[node.name, batch.database] = batch.ended
 
     def returned(self, batch, node, layout, texts):
         """Checks the IDs that one statement returned."""
         numbers = [layout.number(text) for text in texts]
+        self.last_made[batch.makers[-1].branch, batch.database] = time.monotonic()
         with self.lock:
             made = self.made[layout.key]
             for number in numbers:

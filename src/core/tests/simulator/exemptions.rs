@@ -114,8 +114,8 @@ fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made
     })
 }
 
-/// It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary was idle,
-/// this limit is for the time that both run and the delay of the new one's clock".
+/// It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary made
+/// no IDs in the last 2 seconds that were replicated, this limit is for the time that both run and the delay of the new one's clock".
 fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     known.parted(one, other).is_some_and(|(old, new, branch)| {
         let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
