@@ -10,8 +10,8 @@ from conftest import LAYOUTS, SECONDS
 INSERT = "INSERT INTO made (n) SELECT nextval('n') FROM generate_series(1, 100);\n"
 # The transactions of each session, and the sessions if each has one transaction.
 LASTING, RECONNECTING = 40 * SECONDS, 8 * SECONDS
-# In each change, one whose sequence restarts and one of a long tick; the core's tests say the rest.
-FEW = [name if name in ("twitter", "base64id") else pytest.param(name, marks=pytest.mark.matrix) for name in LAYOUTS]
+# In each change, one layout; the core's tests say the rest.
+FEW = [name if name == "twitter" else pytest.param(name, marks=pytest.mark.matrix) for name in LAYOUTS]
 RESET = ["twitter", "snowflake"]  # restart their sequence at every tick, and are in the order of time
 
 

@@ -67,8 +67,9 @@ FAULTS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("round", range(SOAK))
-@pytest.mark.parametrize("fault", ["kill", *(pytest.param(fault, marks=pytest.mark.matrix) for fault in ("immediate", "fast"))])
+@pytest.mark.parametrize("fault", list(FAULTS))
 def test_a_crash_or_restart_under_load_makes_no_id_twice_although_the_clock_is_set(faked, fault, round):
     """The clock is set back by ten seconds and by an hour, and ahead and back. Clients continue as soon as they may."""
     made = Made()
