@@ -44,6 +44,7 @@ impl<S: IdSource> Resumable<S> {
     /// Begins where the last owner of the slot stopped. A rolling sequence that does not resume begins at `position`.
     pub fn begin<H: Host>(host: &mut H, source: S, share: &Share, position: u64) -> Result<Self, H::Error> {
         let Beginning { start, last_seen, era, window } = protocol::begin(host, source.key())?;
+        let start = start.before(window.skip, source.ticks().length);
         let mut generator = Generator::start(source, share, start, last_seen, position);
         generator.allow(window);
         Ok(Self { generator, position, era, issued_before: 0 })

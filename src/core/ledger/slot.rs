@@ -46,6 +46,20 @@ pub struct Start {
     pub resumed: Option<Progress>,
 }
 
+impl Start {
+    /// Starts after the predecessor's tick if that reaches into used time, at `skip`. The predecessor did not know of it if it
+    /// made its IDs in another database. `length` is a tick's.
+    #[must_use]
+    pub fn before(self, skip: i64, length: i64) -> Self {
+        match self.resumed {
+            Some(progress) if progress.start.saturating_add(length) > skip => {
+                Self { free_from: self.free_from.max(progress.free_from()), resumed: None }
+            }
+            _ => self,
+        }
+    }
+}
+
 /// How many generators of a slot have an entry of their own.
 const MAX_GENERATORS: usize = 8;
 

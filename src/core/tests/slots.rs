@@ -59,6 +59,20 @@ fn a_slot_stores_eight_generators_and_gives_up_the_time_of_others() {
     assert_eq!(slot.start(1, NOON + 2, 1).resumed, Some(progress(NOON + 30)));
 }
 
+#[test]
+fn a_tick_that_reaches_into_used_time_is_not_resumed() {
+    let start = Start { free_from: NOON, resumed: Some(progress(NOON + 3_000)) };
+    for skip in [NOON + 4_000, i64::MAX] {
+        assert_eq!(start.before(skip, 1_000), start);
+    }
+    let after = Start { free_from: NOON + 3_001, resumed: None };
+    assert_eq!(start.before(NOON + 3_999, 1_000), after);
+    // It does not lower the floor.
+    let floor = NOON + 9_000;
+    assert_eq!(Start { free_from: floor, ..start }.before(NOON, 1_000), Start { free_from: floor, resumed: None });
+    assert_eq!(after.before(NOON, 1_000), after);
+}
+
 /// Ticks of a millisecond, and windows whose ends are close to the tick's.
 #[test]
 fn a_tick_is_open_or_closed_as_a_whole() {

@@ -20,8 +20,9 @@
 //!    flake_start_above must know that no session makes IDs of an ended era, so it waits for the transactions that passed that
 //!    check before.
 //! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
-//! 8. A session stores its progress while it still owns the slot. The next owner resumes there if the era is the same. A session
-//!    that exits in the middle of making an ID gives up all time that was granted to its slot.
+//! 8. A session stores its progress while it still owns the slot. The next owner resumes there if the era is the same, unless the
+//!    page of its database says that the tick reaches into used time. A session that exits in the middle of making an ID gives up
+//!    all time that was granted to its slot.
 //! 9. The last session to exit leaves an exit note. The note is not flushed, and counts only until the operating system restarts.
 //!    It gives back only time that its own start was granted, so an old file never gives back time that it does not know of.
 //! 10. flake_accept_clock accepts gaps. flake_start_above raises an instant that belongs to the data: it binds every server that

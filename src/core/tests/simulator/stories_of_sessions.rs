@@ -1,9 +1,10 @@
 //! Stories of sessions that stop, exit and have successors.
 
-use crate::layouts::SECOND;
+use crate::layouts::{DAY, HOUR, SECOND};
 use crate::operator::Ending;
 use crate::stories::{
-    A, B, CRASH, FIRST, REPLAY, RESTART, START, again, at_each_point, connect, follow, goes_well, make, on, wait,
+    A, B, CRASH, FIRST, LOSE_FILE, REPLAY, RESTART, START, again, at_each_point, connect, follow, goes_well, make, on,
+    wait,
 };
 use crate::story::Event;
 
@@ -55,6 +56,20 @@ fn a_tick_that_is_continued_in_another_database_is_in_its_page() {
         on(B, connect(1)),
         on(B, [some, Event::Pass { by: 3 * SECOND }, Event::ToUsed { which: 0, by: 0, waits: false }, some]),
     ]);
+}
+
+/// The clock was ahead in one database, in a tick that had not begun yet, and flake.mark is lost. Within that tick, a session
+/// makes IDs in a database whose page does not know, and exits. The next one in its slot is connected to the first database. It
+/// does not continue in the tick, which its page says was used.
+#[test]
+fn a_tick_that_reaches_into_time_that_another_page_knows_is_not_continued() {
+    let of_day = |count| Event::Make { slot: 0, kind: DAY, count, waits: false, stop: None };
+    let at = |database| Event::Connect { slot: 0, database };
+    let pass = |seconds| Event::Pass { by: seconds * SECOND };
+    let eve = Event::Pass { by: 24 * HOUR - 60 * SECOND };
+    let ahead = [at(1), Event::Step { by: 100 * SECOND }, of_day(9), Event::SetRight, pass(20), LOSE_FILE];
+    let later = [at(0), wait(0), pass(50), of_day(1), at(1), of_day(5)];
+    goes_well([on(A, [make(0), eve, make(0)]), on(A, ahead), on(A, later)]);
 }
 
 /// A session is terminated anywhere while it asks for time, and the clock goes back. Its slot has given up the granted time.
