@@ -166,6 +166,21 @@ def test_only_usage_allows_sealing_and_opening(server, keys):
         assert refused(db, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
 
 
+def test_the_hint_grants_a_key_whose_name_is_a_word_of_sql(keys):
+    """So are "user" and "order", which fit keys well."""
+    for name, quoted in [("usr", "usr"), ("user", '"user"')]:
+        if name != "usr":
+            keys.execute(f"SELECT flake_create_key('{name}')")
+        keys.execute("SET ROLE other")
+        hint = refused(keys, f"SELECT flake_seal(1, '{name}')").diag.message_hint
+        keys.execute("RESET ROLE")
+        _, _, grant = hint.partition(": ")
+        assert grant == f"GRANT USAGE ON FOREIGN SERVER {quoted} TO …"
+        keys.execute(grant.replace("…", "other"))
+        keys.execute(f"SET ROLE other; SELECT flake_seal(1, '{name}'); RESET ROLE")
+    keys.execute('DROP SERVER "user" CASCADE')
+
+
 def test_usage_is_lost_also_while_another_key_is_used(server, keys):
     keys.execute("SELECT flake_create_key('ord'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
     try:
