@@ -8,6 +8,7 @@ use std::time::Duration;
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
 use pgrx::PgSqlErrorCode::*;
+use pgrx::spi::quote_identifier;
 
 use super::define::errors;
 use super::obstacle::Obstacle;
@@ -271,7 +272,7 @@ errors! {
     #[error("permission denied for key \"{key}\"")]
     NoUsage { key: String } => ERRCODE_INSUFFICIENT_PRIVILEGE,
         "Public IDs are made and read by roles that have USAGE on the foreign server of this name.",
-        format!("The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {key} TO …");
+        format!("The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {} TO …", quote_identifier(key));
     /// The error shows the fingerprint of the secret that was found.
     #[error("secret of key \"{key}\" is missing or has been changed")]
     NoSecret { key: String, fingerprint: String, found: Option<String> } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -1,6 +1,8 @@
 //! The IDs of a span of time.
 #![allow(unsafe_code, reason = "answers the planner")]
 
+use std::ops::Bound::Unbounded;
+
 use pgrx::datum::Range;
 use pgrx::prelude::*;
 
@@ -33,16 +35,23 @@ fn flake_during(id: i64, span: Range<TimestampWithTimeZone>, layout: &[u8]) -> b
 
 entry_point!(flake_during_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is for flake_during(key, span, layout), and the functions of the ends are declared with (span, layout).
-    unsafe { range_condition::answer(request, &Ends { first: c"flake_first", last: c"flake_last", accept: is_ordered }) }
+    unsafe { range_condition::answer(request, &Ends { first: c"flake_first", last: c"flake_last", accept: has_range }) }
 });
 
-/// Returns whether a layout has ranges of IDs.
-fn is_ordered(layout: Text<'_>) -> bool {
-    known(layout.bytes()).is_some_and(|layout| layout.last_ordered_tick().is_some())
+/// Returns whether a layout has a range of IDs for a span that may be known.
+fn has_range(layout: Text<'_>, span: Option<pg_sys::Datum>) -> bool {
+    let Some(layout) = known(layout.bytes()) else { return false };
+    // If its IDs turn negative, this depends on the span.
+    if layout.last_ordered_tick() == Some(layout.last_tick()) {
+        return true;
+    }
+    // SAFETY: flake_during is declared with a tstzrange.
+    let span = span.and_then(|span| unsafe { Range::<TimestampWithTimeZone>::from_datum(span, false) });
+    let (from, to) = span.and_then(|span| ranges::instants(&span)).unwrap_or((Unbounded, Unbounded));
+    layout.ids_during(from, to).is_ok()
 }
 
 fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) {
-    use std::ops::Bound::Unbounded;
     let layout = by_name(layout);
     let Some((from, to)) = ranges::instants(span) else {
         // A layout that is not ordered by time is an error even for an empty span.

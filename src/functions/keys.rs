@@ -30,6 +30,9 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
     for key in seal::names().iter().filter_map(|name| seal::find(name)) {
         let Ok(shown) = key.shown() else { continue };
         let Some(number) = shown.iter().position(|range| range.fingerprint == fingerprint) else { continue };
+        // Another session may be storing the same secret, or dropping the key.
+        lock(key.server);
+        let Some(key) = seal::find(&key.name) else { continue };
         // Under another name, all public IDs of the key would get another prefix.
         if key.name.as_bytes() != name || key.secret(number) == Some(secret) {
             raise(Error::SecretTaken { key: key.name });
@@ -59,10 +62,7 @@ fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
 #[pg_extern(sql = "")]
 fn flake_rotate_key(name: &[u8], from_id: i64) {
     writer("flake_rotate_key", c"flake_rotate_key()");
-    let server = known(name).server;
-    // Two rotations of one key must not run at the same time.
-    lock(server);
-    let key = known(name);
+    let key = locked(name);
     key.ranges().or_raise();
     let shown = key.shown().or_raise();
     let number = shown.len();
@@ -84,7 +84,7 @@ fn flake_rotate_key(name: &[u8], from_id: i64) {
 #[pg_extern(sql = "")]
 fn flake_drop_key(name: &[u8]) {
     writer("flake_drop_key", c"flake_drop_key()");
-    let key = known(name);
+    let key = locked(name);
     let uses = layout_uses::of(&key.name);
     if !uses.is_empty() {
         raise(Error::KeyInUse { key: key.name, uses });
@@ -110,6 +110,12 @@ fn execute(command: &str) {
 
 fn known(name: &[u8]) -> Key {
     str::from_utf8(name).ok().and_then(seal::find).unwrap_or_else(|| raise(seal::unknown(name)))
+}
+
+/// Returns a key that no other session changes or drops by these functions before the transaction ends.
+fn locked(name: &[u8]) -> Key {
+    lock(known(name).server);
+    known(name)
 }
 
 /// PostgreSQL calls this with the options of servers and mappings, including those in a dump. Any role may use the wrapper, so that

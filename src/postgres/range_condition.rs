@@ -17,9 +17,9 @@ use super::same_schema::{in_schema_of, may_call, operator};
 pub struct Ends {
     pub first: &'static CStr,
     pub last: &'static CStr,
-    /// Returns whether the functions accept a constant as the argument after the span. Planning must not raise an error, because
-    /// `during` may never be called.
-    pub accept: fn(Text<'_>) -> bool,
+    /// Returns whether the functions accept a constant as the argument after the span, and the span if it is a constant too. Planning
+    /// must not raise an error, because `during` may never be called.
+    pub accept: fn(Text<'_>, Option<pg_sys::Datum>) -> bool,
 }
 
 /// Returns a support function's answer; a null pointer tells the planner that the request was not answered.
@@ -57,9 +57,9 @@ unsafe fn range_condition(
         let all = call.args.cast();
         let arguments = elements(call.args);
         let &key = arguments.first()?;
-        if let Some(constant) = arguments.get(2).filter(|&&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
-            let constant = &*constant.cast::<pg_sys::Const>();
-            if constant.constisnull || !(ends.accept)(Text::from_datum(constant.constvalue)) {
+        if let Some(&more) = arguments.get(2).filter(|&&argument| is_a(argument, pg_sys::NodeTag::T_Const)) {
+            let is_fine = |more| (ends.accept)(Text::from_datum(more), constant(arguments[1]));
+            if !constant(more).is_some_and(is_fine) {
                 return None;
             }
         }
@@ -120,6 +120,13 @@ unsafe fn is_grouped(root: *mut pg_sys::PlannerInfo, call: &pg_sys::FuncExpr) ->
     }
 }
 
+/// Returns the value of a constant that is not NULL.
+unsafe fn constant(argument: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
+    // SAFETY: the tag of a node tells its type.
+    let constant = unsafe { is_a(argument, pg_sys::NodeTag::T_Const).then(|| &*argument.cast::<pg_sys::Const>()) };
+    constant.filter(|constant| !constant.constisnull).map(|constant| constant.constvalue)
+}
+
 /// Returns the result of an immutable function if its arguments are constants, so that statistics and partitions can be compared
 /// with it. PostgreSQL would create an executor for that.
 unsafe fn result(
@@ -129,11 +136,6 @@ unsafe fn result(
     arguments: &[*mut pg_sys::Node],
     collation: pg_sys::Oid,
 ) -> *mut pg_sys::Node {
-    let constant = |argument: *mut pg_sys::Node| {
-        // SAFETY: the tag of a node tells its type.
-        let constant = unsafe { is_a(argument, pg_sys::NodeTag::T_Const).then(|| &*argument.cast::<pg_sys::Const>()) };
-        constant.filter(|constant| !constant.constisnull).map(|constant| constant.constvalue)
-    };
     // SAFETY: it takes these arguments; the cache of types has a row for each; nodes in two places are copied.
     unsafe {
         let value = match *arguments {

@@ -257,6 +257,12 @@ def test_a_call_that_is_never_executed_raises_no_error(few):
     assert both(few, f"SELECT count(*) FROM ids WHERE id IS NULL AND {{during}}(id, {span}, 'gone')") == [(0,)]
     case = f"SELECT count(*) FROM ids WHERE CASE WHEN layout = 'none' THEN {{during}}(n, {span}, 'uniqueid') ELSE true END"
     assert both(few, case) == [(13,)]
+    # After a span that ends in the year 2120, IDs of discord are negative.
+    late = "'[2024-01-01Z,2120-01-01Z)', 'discord'"
+    assert both(few, case.replace(f"{span}, 'uniqueid'", late)) == [(13,)]
+    assert both(few, f"SELECT count(*) FROM ids WHERE id IS NULL AND {{during}}(id, {late})") == [(0,)]
+    with pytest.raises(psycopg.errors.DatetimeFieldOverflow):
+        few.execute(f"SELECT flake_during(n, {late}) FROM ids")
     for layout in "gone", "uniqueid":
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             few.execute(f"SELECT flake_during(1, {span}, '{layout}')")

@@ -166,6 +166,21 @@ def test_only_usage_allows_sealing_and_opening(server, keys):
         assert refused(db, "SELECT flake_seal(42, 'usr')").sqlstate == "42501"
 
 
+def test_the_hint_grants_a_key_whose_name_is_a_word_of_sql(keys):
+    """So are "user" and "order", which fit keys well."""
+    for name, quoted in [("usr", "usr"), ("user", '"user"')]:
+        if name != "usr":
+            keys.execute(f"SELECT flake_create_key('{name}')")
+        keys.execute("SET ROLE other")
+        hint = refused(keys, f"SELECT flake_seal(1, '{name}')").diag.message_hint
+        keys.execute("RESET ROLE")
+        _, _, grant = hint.partition(": ")
+        assert grant == f"GRANT USAGE ON FOREIGN SERVER {quoted} TO …"
+        keys.execute(grant.replace("…", "other"))
+        keys.execute(f"SET ROLE other; SELECT flake_seal(1, '{name}'); RESET ROLE")
+    keys.execute('DROP SERVER "user" CASCADE')
+
+
 def test_usage_is_lost_also_while_another_key_is_used(server, keys):
     keys.execute("SELECT flake_create_key('ord'); GRANT USAGE ON FOREIGN SERVER ord TO staff")
     try:
@@ -314,3 +329,41 @@ def test_two_rotations_at_a_time_wait_for_each_other(server, keys):
         one.execute("COMMIT")
         waiting.join()
         assert errors == ["22023"]
+
+
+IMPORT = r"flake_import_key('raced', '\x00112233445566778899aabbccddeeff')"
+
+
+@pytest.mark.parametrize("first, second, state", [
+    ("flake_drop_key('raced')", "flake_drop_key('raced')", "42704"),
+    ("flake_rotate_key('raced', 1000)", "flake_drop_key('raced')", None),
+    ("flake_drop_key('raced')", "flake_rotate_key('raced', 1000)", "42704"),
+    (IMPORT, IMPORT, "42710"),
+    ("flake_drop_key('raced')", IMPORT, None),
+])  # fmt: skip
+def test_changes_of_one_key_at_a_time_wait_for_each_other(server, first, second, state):
+    """One secret of the key is missing, so importing it gives it back."""
+    with server.connect() as one, server.connect() as two:
+        one.execute(f"DROP SERVER IF EXISTS raced CASCADE; SELECT {IMPORT}")
+        if "rotate" not in first + second:
+            one.execute("SELECT flake_rotate_key('raced', 500)")
+            one.execute("ALTER USER MAPPING FOR PUBLIC SERVER raced OPTIONS (DROP key1)")
+        one.execute(f"BEGIN; SELECT {first}")
+        states = []
+
+        def change():
+            try:
+                two.execute(f"SELECT {second}")
+                states.append(None)
+            except psycopg.Error as error:
+                states.append(error.sqlstate)
+
+        waiting = threading.Thread(target=change)
+        waiting.start()
+        wait_until(lambda: server.sql("SELECT FROM pg_locks WHERE pid = %s AND NOT granted", two.info.backend_pid))
+        one.execute("COMMIT")
+        waiting.join()
+        assert states == [state]
+        if second == IMPORT:
+            assert two.execute("SELECT flake_unseal(flake_seal(1, 'raced'), 'raced')").fetchone() == (1,)
+        two.execute("DROP SERVER IF EXISTS raced CASCADE")

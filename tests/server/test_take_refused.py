@@ -219,6 +219,24 @@ def test_a_hostile_search_path_is_not_used(server, db):
     db.execute("SET search_path = public; DROP SCHEMA evil CASCADE")
 
 
+def test_operators_for_a_domain_in_the_schema_of_flake_are_not_used(server, db):
+    """Others may be allowed to create objects there. An operator for the domain would fit better than the one of its type."""
+    db.execute("""
+        CREATE DOMAIN line_id AS sno;
+        CREATE TABLE lines (id line_id PRIMARY KEY DEFAULT sno_next(), n int);
+        INSERT INTO lines (n) SELECT generate_series(1, 3);
+        DROP TABLE positions; CREATE TABLE positions (name text, source regclass, last line_id, PRIMARY KEY (name, source));
+        INSERT INTO positions VALUES ('mailer', 'lines');
+        CREATE FUNCTION never(line_id, sno) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+        CREATE FUNCTION never(line_id, line_id) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'evil'; END $$;
+        CREATE OPERATOR > (LEFTARG = line_id, RIGHTARG = sno, FUNCTION = never);
+        CREATE OPERATOR < (LEFTARG = line_id, RIGHTARG = sno, FUNCTION = never);
+        CREATE OPERATOR > (LEFTARG = line_id, RIGHTARG = line_id, FUNCTION = never)""")
+    wait_until_complete(server, "lines", "sno_min(flake_horizon())")
+    take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 2)"
+    assert [events(db, take) for _ in range(3)] == [[1, 2], [3], []]
+
+
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "SQL_ASCII"])
 def test_names_in_other_encodings_are_kept(server, encoding):
     name = {"LATIN1": "chr(228)", "EUC_JP": "convert_from('\\xa4a2', 'EUC_JP')", "SQL_ASCII": "chr(200)"}[encoding]

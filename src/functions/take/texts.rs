@@ -8,7 +8,8 @@ use pgrx::spi::quote_literal;
 use super::key::Key;
 use crate::postgres::relation;
 
-/// $1 is the consumer, $2 the table. Every name is qualified, because the caller's search_path is in force.
+/// $1 is the consumer, $2 the table. Every name is qualified, because the caller's search_path is in force. Keys and positions are cast
+/// to their base type, because in the schema of flake, others may have made operators for a domain of sno.
 pub struct Texts {
     /// Returns whether the position is ahead of the clock and of the horizon, which can go back a little, and whether there is a
     /// row between the position and the horizon.
@@ -21,14 +22,16 @@ pub struct Texts {
 }
 
 const LOOK: &str = "
-    SELECT p.last OPERATOR({operators}.>) {now},
-           EXISTS (SELECT FROM {table} t WHERE t.{key} OPERATOR({operators}.>) {last} AND t.{key} OPERATOR({operators}.<) {bound})
+    SELECT p.last::{type} OPERATOR({operators}.>) {now},
+           EXISTS (SELECT FROM {table} t
+                   WHERE t.{key}::{type} OPERATOR({operators}.>) {last} AND t.{key}::{type} OPERATOR({operators}.<) {bound})
     FROM {positions} p WHERE {of}";
 const LOCK: &str = "SELECT FROM {positions} p WHERE {of} FOR UPDATE";
 /// The cast comes first because a column could otherwise capture the name of the whole row.
 const ROWS: &str = "
     SELECT (t.*)::{table}, t.{key}::{type} FROM {table} t
-    WHERE t.{key} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of}) AND t.{key} OPERATOR({operators}.<) {bound}
+    WHERE t.{key}::{type} OPERATOR({operators}.>) (SELECT {last} FROM {positions} p WHERE {of})
+      AND t.{key}::{type} OPERATOR({operators}.<) {bound}
     ORDER BY t.{key} FETCH FIRST $3 ROWS WITH TIES";
 const ADVANCE: &str = "UPDATE {positions} p SET last = $3 WHERE {of}";
 
@@ -39,7 +42,7 @@ const PARTS: [(&str, &str); 4] = [
     ("of", OF),
     ("bound", "{flake}.{min}({flake}.flake_horizon(){layout})"),
     ("now", "{flake}.{min}(greatest({flake}.flake_horizon(), pg_catalog.clock_timestamp()){layout})"),
-    ("last", "COALESCE(p.last, {lowest}::{type})"),
+    ("last", "COALESCE(p.last::{type}, {lowest}::{type})"),
 ];
 
 impl Texts {
