@@ -84,7 +84,7 @@ COMMENT ON FUNCTION flake_timestamp(bigint, text) IS
     'returns the start of the tick in which the ID was made, to the microsecond; comparisons of it are planned as ranges of IDs';
 
 CREATE FUNCTION flake_explain(id bigint, layout text DEFAULT 'twitter') RETURNS text
-    IMMUTABLE STRICT PARALLEL SAFE
+    STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain';
 COMMENT ON FUNCTION flake_explain(bigint, text) IS
     'draws the bits of an ID with the name, width and number of each field, for people: later versions may draw it differently';

@@ -246,7 +246,7 @@ CREATE FUNCTION flake_decode(id sno) RETURNS sno_parts
 COMMENT ON FUNCTION flake_decode(sno) IS 'returns the parts of a sno';
 
 CREATE FUNCTION flake_explain(id sno) RETURNS text
-    IMMUTABLE STRICT PARALLEL SAFE
+    STABLE STRICT PARALLEL SAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_explain_sno';
 COMMENT ON FUNCTION flake_explain(sno) IS
     'draws the bits of a sno with the name, width and number of each part, for people: later versions may draw it differently';
