@@ -254,7 +254,7 @@ def run(server, seconds, faults=(), tailers=TAILERS, recorders=RECORDERS, settle
 
     def start(server, read, *arguments):
         result, end = context.Pipe(duplex=False)
-        process = context.Process(target=in_process, args=(read, (server, *arguments), end))
+        process = context.Process(target=in_process, args=(read, (server, *arguments), end), daemon=True)
         process.start()
         return process, result
 
