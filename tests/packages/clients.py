@@ -12,8 +12,11 @@ import psycopg
 from waiting import Background, wait_until
 from writers import PAUSE, Writers
 
-# Messages that clients see, as the documentation says: where another library is in use, and where a server is restarted.
-OTHER_LIBRARY = re.compile(r"another version of the flake library is in use\nDETAIL: .*\nHINT:  Restart the server")
+# Messages that clients see, as the documentation says: where another library is in use, and where a server is restarted. If an
+# error and the end of the session reach a client together, libpq shows both, with a prefix.
+OTHER_LIBRARY = re.compile(
+    r"(consuming input failed: )?another version of the flake library is in use\nDETAIL: .*\nHINT:  Restart the server"
+)
 RESTART = re.compile(
     r"([a-z ]+ failed: )?(terminating connection due to administrator command|server closed the connection unexpectedly)"
 )
