@@ -42,10 +42,11 @@ impl QuerySnapshot {
         (snapshot.speculativeToken == STAMP).then_some(snapshot.vistest as i64)
     }
 
-    /// Returns whether it was taken on a standby. Such a snapshot has no list of running transactions.
+    /// Returns whether it was taken on a standby. Such a snapshot has no list of running transactions, unless a replication slot
+    /// has exported it. Then it does not say where it was taken, but its transaction began on the standby.
     pub fn is_of_recovery(&self) -> bool {
-        // SAFETY: the snapshot is active.
-        unsafe { (*self.0).takenDuringRecovery }
+        // SAFETY: the snapshot is active, and this is a transaction.
+        unsafe { (*self.0).takenDuringRecovery || has_one_snapshot() && pg_sys::TransactionStartedDuringRecovery() }
     }
 }
 

@@ -184,6 +184,40 @@ def test_a_snapshot_that_outlives_the_promotion_keeps_its_horizon(own_servers):
             assert one(old, BELOW) == one(db, BELOW) and last in one(db, BELOW)
 
 
+@contextlib.contextmanager
+def reads_by_a_slot(standby):
+    """A transaction by a snapshot as a replication slot exports it on a standby since version 16: as on a primary."""
+    with standby.connect() as exporting, standby.connect() as reading:
+        exporting.execute(REPEATABLE)
+        name = one(exporting, "SELECT pg_export_snapshot()")
+        exported = (standby.dir / "data" / "pg_snapshots" / name).read_text()
+        assert exported.endswith("rec:1\n")
+        standby.write(f"pg_snapshots/{name}", exported.replace("rec:1", "rec:0"))
+        reading.execute(f"{REPEATABLE}; SET TRANSACTION SNAPSHOT '{name}'")
+        yield reading
+
+
+def test_a_snapshot_that_a_slot_exported_gets_a_published_horizon(own_servers):
+    """It does not begin the ledger, so a transaction that is prepared later holds horizons after the promotion."""
+    primary, standby = with_standby(own_servers)
+    with primary.connect() as writer:
+        first = insert(writer)
+        published = publish_above(writer, first)
+        standby.wait_for_replay(primary)
+        with reads_by_a_slot(standby) as reading:
+            assert one(reading, BELOW) == [first] and one(reading, "SELECT flake_horizon()::text") == published
+            writer.execute("BEGIN; INSERT INTO outbox DEFAULT VALUES; PREPARE TRANSACTION 'two'")
+            standby.wait_for_replay(primary)
+            primary.stop("immediate")
+            standby.promote()
+            assert one(reading, BELOW) == [first]
+    with standby.connect() as db:
+        later = insert(db)
+        assert one(db, BELOW) == [first], "the prepared transaction holds it"
+        db.execute("COMMIT PREPARED 'two'")
+        assert passes(db, later)
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
 def test_a_promoted_standby_makes_no_id_below_what_it_has_returned(own_servers, number):
     """The clock of the standby is behind the old primary's."""
