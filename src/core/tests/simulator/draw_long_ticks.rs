@@ -27,6 +27,15 @@ impl Chance {
         let eve = tick - (1 + self.below(8) as i64) * unit;
         events.push((0, Event::Pass { by: eve }));
         for _ in 0..1 + self.below(3) {
+            if self.is(3) {
+                // A clock was ahead in one database, and the file that knows is lost before a session comes to another database.
+                let connect = Event::Connect { slot: 0, database: self.below(DATABASES) };
+                let ahead = Event::Step { by: (1 + self.below(16) as i64) * unit };
+                let lost = Event::LoseFile { ending: self.ending() };
+                let to = Event::Connect { slot: 0, database: self.below(DATABASES) };
+                let make = self.make_in_long_tick(kind);
+                events.extend([connect, ahead, make, Event::SetRight, to, lost].map(|event| (0, event)));
+            }
             for _ in 0..2 + self.below(10) {
                 let at = usize::from(has_standby && self.is(4));
                 self.in_a_long_tick(events, at, kind, unit);
@@ -40,6 +49,10 @@ impl Chance {
                 self.in_a_long_tick(events, at, kind, unit);
             }
         }
+    }
+
+    fn make_in_long_tick(&mut self, kind: usize) -> Event {
+        Event::Make { slot: 0, kind, count: 1 + self.below(8), waits: false, stop: None }
     }
 
     /// Events of a server within a long tick, or shortly before it.
