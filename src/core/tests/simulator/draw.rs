@@ -1,6 +1,6 @@
 //! Draws stories: which events happen, and how often.
 
-use crate::layouts::{DAY, HOUR, KINDS, LAYOUTS, SECOND};
+use crate::layouts::{DAY, HOUR, KINDS, LAYOUTS, SECOND, TEN};
 use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
@@ -68,7 +68,7 @@ impl Chance {
             8 | 9 => 1,
             10 | 11 => 2,
             12 => 3,
-            13 => DAY,
+            13 => self.pick(&[DAY, TEN, TEN]),
             _ => LAYOUTS + self.below(KINDS - LAYOUTS),
         };
         let count = if self.is(3) { 1 + self.below(8) } else { 1 };
@@ -180,7 +180,8 @@ impl Chance {
     /// Draws a story.
     pub fn story(&mut self) -> Story {
         let mut events = Vec::new();
-        match self.below(9) {
+        match self.below(11) {
+            9 | 10 => self.of_long_ticks(&mut events),
             8 => self.of_lessees(&mut events),
             6 | 7 => self.of_takeovers(&mut events),
             0 => {

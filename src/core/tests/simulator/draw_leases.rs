@@ -1,7 +1,7 @@
 //! Draws stories of lessees: applications that lease workers of the pool while servers fail and clocks are set.
 
 use crate::draw::{Chance, NODES};
-use crate::layouts::SECOND;
+use crate::layouts::{SECOND, TEN};
 use crate::play::SERVERS;
 use crate::story::{Event, Story};
 
@@ -10,8 +10,12 @@ type Events = Vec<(usize, Event)>;
 impl Chance {
     /// A lessee asks for a lease, or the time passes until it should ask again.
     pub fn lease(&mut self) -> Event {
-        let kind = self.below(4);
+        let kind = self.kind_to_lease();
         self.lease_of(kind)
+    }
+
+    pub fn kind_to_lease(&mut self) -> usize {
+        self.pick(&[0, 1, 2, 3, TEN])
     }
 
     fn lease_of(&mut self, kind: usize) -> Event {
@@ -31,7 +35,7 @@ impl Chance {
 
     /// Applications lease workers while servers fail, and a server gets the pool's number.
     pub fn of_lessees(&mut self, events: &mut Events) {
-        let kind = self.below(4);
+        let kind = self.kind_to_lease();
         self.first_leases(events, 0, kind);
         if self.is(2) {
             return self.of_takeovers_beside_lessees(events, kind);

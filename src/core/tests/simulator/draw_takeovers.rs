@@ -262,7 +262,7 @@ impl Chance {
             32 => Event::NewDatabase { database },
             33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
             34 => Event::Promote,
-            35 => Event::Lease { slot, kind: self.below(4), renews: self.is(2).then_some(0), stop: self.stop() },
+            35 => Event::Lease { slot, kind: self.kind_to_lease(), renews: self.is(2).then_some(0), stop: self.stop() },
             _ => {
                 let source = self.below(SERVERS);
                 self.follow(source)

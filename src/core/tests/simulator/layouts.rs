@@ -16,11 +16,12 @@ pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3_600 * SECOND;
 /// Ten o'clock, when every story begins.
 pub const MORNING: i64 = 1_780_000_000 * SECOND;
-/// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, and a day.
-pub const LAYOUTS: usize = 5;
+/// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, a day, and ten seconds.
+pub const LAYOUTS: usize = 6;
 pub const KINDS: usize = LAYOUTS + 9;
-/// The kind whose tick is a day.
+/// The kinds whose ticks are longer than any window.
 pub const DAY: usize = 4;
+pub const TEN: usize = 5;
 
 static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
     let layout = |name: &str, tick: i64, sequence_bits, rule| {
@@ -38,6 +39,7 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
         layout("second", SECOND, 4, SequenceRule::Rolling),
         layout("microsecond", 1, 3, SequenceRule::Reset),
         layout("day", 24 * HOUR, 6, SequenceRule::Reset),
+        layout("ten seconds", 10 * SECOND, 3, SequenceRule::Reset),
     ]
 });
 

@@ -10,6 +10,7 @@ mod baton;
 mod disk;
 mod draw;
 mod draw_leases;
+mod draw_long_ticks;
 mod draw_takeovers;
 mod endings;
 mod exemptions;
