@@ -38,11 +38,12 @@ class Event:
         return True
 
 
-def an_old_primary_for_too_long(one, other):
-    """Returns whether an old primary made IDs more than two seconds after another member with its number was promoted. The
-    guarantee does not cover these IDs."""
+def an_old_primary_for_too_long(one, other, last):
+    """Returns whether an old primary made IDs more than two seconds after its last ones that were replicated to another member
+    with its number. The guarantee does not cover these IDs. `last` is when these were made, by member and reign."""
     old, new = sorted([one, other], key=lambda batch: batch.reign)
-    return old.member is not new.member and old.member.number == new.member.number and old.ended > new.reign + 2
+    known = last.get((old.member.name, old.reign), new.reign)
+    return old.member is not new.member and old.member.number == new.member.number and old.ended > known + 2
 
 
 def has_parted(batch, events):
@@ -61,7 +62,7 @@ class Judge:
     """Looks for duplicates among all returned IDs and all rows."""
 
     def __init__(self, service, events):
-        self.batches, self.events = service.batches, events
+        self.batches, self.events, self.replicated = service.batches, events, {}
         for batch in self.batches.values():
             event = self.latest(batch.ended)
             event.ids += len(batch.ids) + len(batch.snos)
@@ -71,8 +72,11 @@ class Judge:
         return next((event for event in reversed(self.events) if event.began <= instant), self.events[0])
 
     def look(self, kind, rows):
-        """Checks the IDs of one kind, which is a field of batches."""
+        """Checks the IDs of one kind, which is a field of batches, and the rows that the last primary has."""
         made, stored = {}, set()
+        for batch in (self.batches[token] for token, _ in rows):
+            reign = batch.member.name, batch.reign
+            self.replicated[reign] = max(self.replicated.get(reign, 0), batch.ended)
         for token, batch in self.batches.items():
             for value in getattr(batch, kind):
                 if value in made:
@@ -97,7 +101,7 @@ class Judge:
     def twice(self, what, *tokens):
         one, other = (self.batches[token] for token in tokens)
         event = self.latest(max(one.ended, other.ended))
-        is_exempt = an_old_primary_for_too_long(one, other) or a_rewound_server(one, other, self.events)
+        is_exempt = an_old_primary_for_too_long(one, other, self.replicated) or a_rewound_server(one, other, self.events)
         what = f"exempt_{what}" if is_exempt else what
         setattr(event, what, getattr(event, what) + 1)
 

@@ -2,6 +2,8 @@
 
 import types
 
+import pytest
+
 from judge import TICK, Event, Judge
 from service import Batch
 
@@ -43,10 +45,11 @@ def test_a_tick_of_two_primaries_is_found():
     assert found(by(OLD, 99, 1 << TICK), by(OWN, 125, (1 << TICK) + 1)) == (0, 0, 0, 0)
 
 
-def test_an_old_primary_is_forgiven_ids_after_two_seconds():
-    assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 1.5, 1)) == (1, 1, 0, 0)
-    assert found(by(NEW, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (0, 0, 1, 1)
-    assert found(by(OWN, 125, 1), by(OLD, PROMOTED + 2.5, 1)) == (1, 0, 0, 0)
+@pytest.mark.parametrize("kept", [PROMOTED - 1, PROMOTED - 8], ids=["no lag", "replication had ended"])
+def test_an_old_primary_is_forgiven_ids_two_seconds_after_the_last_that_were_replicated(kept):
+    last = by(OLD, kept, 9 << TICK)
+    for new, seconds, counts in [(NEW, 1.5, (1, 1, 0, 0)), (NEW, 2.5, (0, 0, 1, 1)), (OWN, 2.5, (1, 0, 0, 0))]:
+        assert found(last, by(new, 125, 1), by(OLD, kept + seconds, 1), rows=[(0, 9 << TICK)]) == counts
 
 
 def test_a_primary_that_comes_back_is_forgiven_what_pg_rewind_took_from_it():
