@@ -90,3 +90,9 @@ pub fn possible(layout: &Layout, number: u64) -> u64 {
     }
     if layout.tick_of(id).is_ok() { id } else { id & !timestamp }
 }
+
+/// How many bits are below the timestamp.
+pub fn below_time(layout: &Layout) -> u32 {
+    let fields = layout.fields().iter().rev();
+    fields.take_while(|field| !matches!(field.role, Role::Timestamp { .. })).map(|field| u32::from(field.bits)).sum()
+}
