@@ -1,6 +1,6 @@
 //! Draws stories: which events happen, and how often.
 
-use crate::layouts::{DAY, HOUR, KINDS, LAYOUTS, SECOND, TEN};
+use crate::layouts::{DAY, HOUR, KINDS, SECOND, SNO, TEN};
 use crate::machine::SLOTS;
 use crate::operator::Ending;
 use crate::play::SERVERS;
@@ -69,7 +69,7 @@ impl Chance {
             10 | 11 => 2,
             12 => 3,
             13 => self.pick(&[DAY, TEN, TEN]),
-            _ => LAYOUTS + self.below(KINDS - LAYOUTS),
+            _ => SNO + self.below(KINDS - SNO),
         };
         let count = if self.is(3) { 1 + self.below(8) } else { 1 };
         Event::Make { slot, kind, count, waits: self.is(4), stop: self.stop() }

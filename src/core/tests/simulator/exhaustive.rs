@@ -2,7 +2,7 @@
 //!
 //! `FLAKE_MODEL_DEPTH` makes stories longer by that many events.
 
-use crate::layouts::{HOUR, SECOND};
+use crate::layouts::{HOUR, SECOND, SNO};
 use crate::operator::Ending;
 use crate::oracle::Failure;
 use crate::play::Play;
@@ -155,7 +155,7 @@ fn stopping(stop: Option<u16>) -> Vec<(Vec<Event>, Event)> {
     let used = vec![make(0), PASS];
     vec![
         (vec![], Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop }),
-        (used.clone(), Event::Make { slot: 0, kind: 5, count: 1, waits: false, stop }),
+        (used.clone(), Event::Make { slot: 0, kind: SNO, count: 1, waits: false, stop }),
         (vec![make(0)], Event::Exit { slot: 0, stop }),
         (vec![make(0), Event::Step { by: -60 * SECOND }], Event::Accept { slot: 0, stop }),
         (used.clone(), Event::StartAbove { slot: 0, ahead: SECOND, stop }),

@@ -18,7 +18,9 @@ pub const HOUR: i64 = 3_600 * SECOND;
 pub const MORNING: i64 = 1_780_000_000 * SECOND;
 /// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, a day, and ten seconds.
 pub const LAYOUTS: usize = 6;
-pub const KINDS: usize = LAYOUTS + 9;
+/// The first kind of sno.
+pub const SNO: usize = LAYOUTS;
+pub const KINDS: usize = SNO + 9;
 /// The kinds whose ticks are longer than any window.
 pub const DAY: usize = 4;
 pub const TEN: usize = 5;
@@ -119,7 +121,7 @@ impl Own {
                 let start = own.generator.last_tick_start().unwrap_or(i64::MIN);
                 Ok(of(outcome, |id| {
                     let bits = Sno::bytes(&id).iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                    Id { bits: bits << 8 | LAYOUTS as u128, start, end: start.saturating_add(UNIT) }
+                    Id { bits: bits << 8 | SNO as u128, start, end: start.saturating_add(UNIT) }
                 }))
             }
         }

@@ -2,7 +2,7 @@
 
 use flake_core::ledger::used::MAX_GAPS;
 
-use crate::layouts::{HOUR, LAYOUTS, SECOND};
+use crate::layouts::{HOUR, SECOND, SNO};
 use crate::operator::Ending;
 use crate::stories::{
     A, ACCEPT, B, CRASH, FIRST, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow, goes_well,
@@ -243,7 +243,7 @@ fn time_before_a_first_id_that_came_too_early_is_free_once_the_clock_is_right() 
 /// A tick of sno begins in free time and ends in used time. A generator must not go back to it.
 #[test]
 fn a_generator_does_not_go_back_to_a_unit_that_ends_in_used_time() {
-    let sno = Event::Make { slot: 1, kind: LAYOUTS, count: 6, waits: false, stop: None };
+    let sno = Event::Make { slot: 1, kind: SNO, count: 6, waits: false, stop: None };
     goes_well([on(
         A,
         [

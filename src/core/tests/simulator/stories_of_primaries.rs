@@ -1,6 +1,6 @@
 //! Stories of new primaries and new numbers.
 
-use crate::layouts::{HOUR, SECOND};
+use crate::layouts::{HOUR, SECOND, SNO};
 use crate::operator::Ending;
 use crate::stories::{
     A, B, C, CRASH, FIRST, LOSE_FILE, REPLAY, RESTART, SECOND_NODE, START, again, at_each_point, connect, follow,
@@ -39,7 +39,7 @@ fn a_server_given_the_number_of_an_old_primary_waits_although_the_page_is_new() 
         on(B, [follow(SECOND_NODE), Event::Pass { by: SECOND / 30 }, Event::Promote, make(1)]),
         on(B, [Event::Restart { node: FIRST, preloads: false }, Event::Recreate { slot: 0, stop: None }]),
         on(B, [Event::End { slot: 0, commits: true, stop: None }, Event::MakeOfMany { slot: 0 }]),
-        on(A, [Event::Make { slot: 0, kind: 5, count: 1, waits: false, stop: None }]),
+        on(A, [Event::Make { slot: 0, kind: SNO, count: 1, waits: false, stop: None }]),
     ]);
 }
 
