@@ -17,14 +17,13 @@ from writers import PAUSE, Writers
 OTHER_LIBRARY = re.compile(
     r"(consuming input failed: )?another version of the flake library is in use\nDETAIL: .*\nHINT:  Restart the server"
 )
-RESTART = re.compile(
-    r"([a-z ]+ failed: )?(terminating connection due to administrator command|server closed the connection unexpectedly)"
-)
+ENDED = "terminating connection due to administrator command"
+RESTART = re.compile(rf"([a-z ]+ failed: )?((FATAL:  )?{ENDED}|server closed the connection unexpectedly)")
 # The prefixes that libpq adds for each server that it tries.
 REASONS = re.compile(
     r"No such file or directory|Connection refused|server closed the connection unexpectedly|session is read-only|"
     r"server is not in hot standby mode|"
-    r"FATAL:  the database system is (starting up|shutting down|not (yet )?accepting connections)"
+    rf"FATAL:  (the database system is (starting up|shutting down|not (yet )?accepting connections)|{ENDED})"
 )
 
 
