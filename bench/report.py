@@ -2,6 +2,9 @@
 
 import re
 
+# README.md and the page's plots and tables are of this version of PostgreSQL; the page's last part is of another one.
+MAIN = "18"
+
 
 def table(heads, rows):
     lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
@@ -225,3 +228,25 @@ def write(root, results):
     put(page, "filters", filters(results["filters"]))
     put(page, "others", others(results))
     put(root / "README.md", "benchmark", short(results))
+
+
+def version(results):
+    """The major version of PostgreSQL on which the results were measured."""
+    return re.match(r"PostgreSQL (\d+)", results["machine"])[1]
+
+
+def write_other(root, results):
+    """The part of the page that shows another version of PostgreSQL."""
+    parts = [
+        f"## On PostgreSQL {version(results)}",
+        results["machine"],
+        "Calls, a million rows, and INSERTs per second, as above:",
+        costs(results),
+        tables(results),
+        clients(results, results["inserts"], "{:,.0f}"),
+        "A connection for each transaction:",
+        reconnecting(results),
+        "Filters by time:",
+        filters(results["filters"]),
+    ]
+    put(root / "docs/explanation/benchmarks.md", "other", "\n\n".join(parts))

@@ -6,7 +6,7 @@
     run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
     run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
     run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
-    run.py write RESULTS         writes tables and plots
+    run.py write RESULTS         writes tables and plots of PostgreSQL 18, or the tables of another version
 
 FLAKE_BENCH_ROUNDS multiplies the rounds (0.2 for a look).
 """
@@ -144,8 +144,11 @@ def main():
         import plots
         import report
 
-        plots.draw(ROOT / "docs/explanation/benchmarks", results)
-        report.write(ROOT, results)
+        if report.version(results) == report.MAIN:
+            plots.draw(ROOT / "docs/explanation/benchmarks", results)
+            report.write(ROOT, results)
+        else:
+            report.write_other(ROOT, results)
     path.write_text(json.dumps(results, indent=1))
 
 

@@ -97,15 +97,17 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
         }  # fmt: skip
     assert "flake" in fill and "bigserial" in fill
     report.write(tmp_path, results)
+    report.write_other(tmp_path, results)
     page = (tmp_path / "docs/explanation/benchmarks.md").read_text()
     assert results["machine"] in page and "has 1,000 IDs" in page
+    assert f"## On PostgreSQL {report.version(results)}\n" in page
     assert all(f"| {c.label} |" in page for c in unique)
     assert_no_place_is_empty(page)
     assert "| flake_next('twitter') |" in (tmp_path / "README.md").read_text()
 
 
 def test_the_pages_show_what_was_measured():
-    """The pages have the output of one run of `make bench`, with the plots of that run."""
+    """The pages have the output of a run of `make bench` on each of two versions, with the plots of the first."""
     for page in ROOT / "README.md", ROOT / "docs/explanation/benchmarks.md":
         text = page.read_text()
         assert_no_place_is_empty(text)
