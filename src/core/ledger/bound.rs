@@ -59,7 +59,7 @@ impl Horizons {
     #[must_use]
     pub fn with(&self, found: Bound, is_own: bool) -> Self {
         let mut new = Self { bound: self.bound.united(found), ..*self };
-        if found.recalls > self.bound.recalls && (self.binds || self.bound.incarnation == self.me) {
+        if found.recalls > self.bound.recalls && self.bound.incarnation == self.me {
             // The file is an older copy that lacks the recall, and this server may have announced horizons after it. The next
             // primary must make no ID below them.
             new.bind_upto(self.bound.instant);
@@ -71,6 +71,9 @@ impl Horizons {
             found.incarnation == self.me && new.bound == self.bound && (is_own || found.instant <= self.of_file);
         if !is_known && found.recalls >= self.bound.recalls {
             new.before = new.before.max(found.instant);
+        }
+        if new.binds {
+            new.ask();
         }
         new
     }
@@ -90,10 +93,13 @@ impl Horizons {
     }
 
     /// Makes the bound apply to other servers from now on. It includes the horizon that binds this server, because sessions may
-    /// return that too.
+    /// return that too. So this incarnation signs it, whoever wrote it: else a restarted server would not know that it has
+    /// announced it, and a recall that it then reads in a page would lower it.
     pub(super) fn ask(&mut self) {
         self.binds = true;
-        self.bind_upto(self.announced());
+        self.before = self.announced();
+        self.bind_upto(self.before);
+        self.bound.incarnation = self.me;
     }
 
     /// Whether sessions of this server ask for horizons.

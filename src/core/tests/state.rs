@@ -209,6 +209,14 @@ fn a_recall_that_is_learned_late_takes_back_nothing_that_was_announced() {
         "horizons of another server that it has announced"
     );
     assert_eq!(learned(read(open(), &others)), (1, NOON), "it has announced none");
+    // A restarted server must know which horizons it has announced, whoever wrote them.
+    let mut known = file(of(ME, Used::before(NOON)), None);
+    known.0.bound = others.bound;
+    let begun = Ledger::begin(&facts(Some(&known)));
+    for asking in [begun.binding(), read(open(), &others).binding(), read(open().binding(), &others)] {
+        assert_eq!((asking.horizons.bound.incarnation, asking.horizons.announced()), (ME.incarnation, NOON + HOUR));
+        assert_eq!((read(asking, &others), asking.binding()), (asking, asking), "nothing is new");
+    }
 }
 
 /// If sessions ask for horizons, granted time is a bound in the file and in the page.

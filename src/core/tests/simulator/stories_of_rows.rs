@@ -252,6 +252,18 @@ fn a_new_primary_that_learns_of_a_recall_keeps_what_it_has_announced() {
     ]);
 }
 
+/// A clock was ahead, and is accepted in one database. After the loss of the file, the server announces in the other database a
+/// horizon from before, and learns of the acceptance only after a restart.
+#[test]
+fn a_restarted_server_that_learns_of_a_recall_keeps_what_it_has_announced() {
+    let ask = |slot| Event::Ask { slot, stop: None };
+    let other = Event::Connect { slot: 0, database: 1 };
+    goes_well([
+        on(A, [ask(1), other, Event::Step { by: 7 * SECOND }, make(0), Event::SetRight]),
+        on(A, [Event::Accept { slot: 1, stop: None }, Event::LoseFile { ending: Ending::InOrder }, ask(0), RESTART]),
+    ]);
+}
+
 /// The clock of an old primary was ahead. In the first database of the new one there is no page, so only the file tells that
 /// horizons bind it there, and the page of the other database does not stop IDs that it has begun to make.
 #[test]
