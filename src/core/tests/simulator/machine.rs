@@ -62,6 +62,8 @@ pub struct Machine {
     pub node: (u32, u32),
     /// How far its clock is ahead of the real time.
     pub offset: Arc<AtomicI64>,
+    /// When its clock was set, and how far it was ahead from then on.
+    pub steps: Vec<(i64, i64)>,
     /// Counts the starts of its operating system.
     pub boot: u64,
     pub file: Option<File>,
@@ -125,6 +127,7 @@ impl Machine {
             is_up: false,
             node: (0, 2),
             offset: Arc::default(),
+            steps: Vec::new(),
             boot: 1,
             file: None,
             saved: None,
@@ -154,6 +157,12 @@ impl Machine {
 
     pub fn offset(&self) -> i64 {
         self.offset.load(Ordering::Relaxed)
+    }
+
+    /// Returns the reading of its clock at an instant of the real time.
+    pub fn clock_at(&self, time: i64) -> i64 {
+        let step = self.steps.iter().rev().find(|(at, _)| *at <= time);
+        time.saturating_add(step.map_or(0, |(_, offset)| *offset))
     }
 
     /// Takes a snapshot.

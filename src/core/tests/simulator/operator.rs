@@ -81,6 +81,7 @@ impl Play {
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
         machine.may_wait |= offset > 0;
         machine.last_step = self.time();
+        machine.steps.push((self.time(), offset));
         let is_accepting = machine.accepting > 0;
         let clock = time(self.time() + offset);
         tell!(world, "server {}: its clock {how}, and says {clock}", world.name(at));

@@ -49,7 +49,7 @@ pub struct Branch {
     pub last: i64,
     /// How far apart the two clocks were.
     pub delay: i64,
-    /// The databases in which the old primary's mark was above its clock.
+    /// The databases in which the old primary's mark was above its clock when that last record was written.
     pub is_active: [bool; crate::wal::DATABASES],
     /// The databases in which the old primary's number was known.
     pub is_known: [bool; crate::wal::DATABASES],

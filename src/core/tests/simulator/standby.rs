@@ -75,7 +75,7 @@ impl Play {
             let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
             let incarnation = old.memory.state.try_lock().ok()?.ledger?.me.incarnation;
             let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
-            Some(mark.times.own.free_at(last.saturating_add(old.offset())).is_none())
+            Some(mark.times.own.free_at(old.clock_at(last)).is_none())
         };
         let is_known = |database: usize| {
             let page = new.wal.databases[database].0.as_ref()?;
