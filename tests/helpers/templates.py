@@ -170,7 +170,7 @@ SOFT = [
                AND (sql_error_code IS NULL) = (detail IS NULL) FROM (SELECT {text}) g(t), pg_input_error_info(t, 'sno')""", ""),
 ]  # fmt: skip
 
-# Statements that create a layout, write and read its IDs, and drop it.
+# Statements that create a layout, write and read its IDs, and drop it. A key may have the name already.
 STATEMENTS = [
     ("""PERFORM flake_create_layout('fuzz', {definition});
         PERFORM flake_to_text(id, 'fuzz'), flake_explain(id, 'fuzz')
@@ -179,7 +179,7 @@ STATEMENTS = [
         PERFORM flake_drop_layout('fuzz');
         RAISE 'undone' USING ERRCODE = 'FZ000', DETAIL = '-'""", f"FZ000 {NAME} {LONG}", 1),
     ("""PERFORM flake_create_layout(name, '{"like": "si"}'), flake_to_text(1, name), flake_drop_layout(name)
-        FROM (SELECT {text}) g(name)""", NAME, 0.5),
+        FROM (SELECT {text}) g(name)""", f"{NAME} 42710", 0.5),
 ]  # fmt: skip
 
 # Functions that only PostgreSQL can call.
