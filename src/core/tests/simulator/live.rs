@@ -156,9 +156,11 @@ impl Play {
 
     /// Makes an ID in the connected database within a limit. Returns whether that succeeded.
     fn makes_within(self: &Arc<Self>, at: usize, limit: i64) -> bool {
-        let until = self.time() + limit + TICK;
+        let pause = (limit / 64).max(TICK / 3);
+        // The attempt that is granted a window comes up to a pause late, and so does the end of that window.
+        let until = self.time() + limit + TICK + pause;
         let told = self.world().told.take();
-        let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
+        let is_made = self.tries(at, until, pause);
         let mut world = self.world();
         if told.is_some() {
             world.told = told;
