@@ -47,8 +47,8 @@ pub struct Horizons {
 }
 
 impl Horizons {
-    /// Begins with the content of the file. All horizons of this server lay in granted time. If an exit note gave back time from
-    /// `free_from` on, none of them is above that.
+    /// Begins with the content of the file. If an exit note gave back time from `free_from` on, this server has announced no horizon
+    /// above that.
     pub const fn begin(me: u32, bound: Bound, free_from: i64) -> Self {
         let announced = if bound.incarnation == me { bound.instant } else { i64::MIN };
         let before = if announced < free_from { announced } else { free_from };

@@ -15,8 +15,9 @@ use crate::wal::DATABASES;
 
 /// The kind by which a server is tested: its tick is a millisecond.
 const KIND: usize = 1;
-/// How long a server may need if no clock was ahead, even after promotions and losses of files.
-const USUAL: i64 = 5 * SECOND;
+/// How long a server may need if no clock was ahead, even after promotions and losses of files: two seconds of lookout, the three
+/// seconds of a window that is closed again, and up to a tenth of a second by which the attempt that opens it comes late.
+const USUAL: i64 = 5 * SECOND + SECOND / 10;
 /// How far ahead time may be granted if workers are leased, with margins.
 const WITH_LEASES: i64 = 140 * SECOND;
 /// The length of a tick, and the time that attempts take.
@@ -156,11 +157,9 @@ impl Play {
 
     /// Makes an ID in the connected database within a limit. Returns whether that succeeded.
     fn makes_within(self: &Arc<Self>, at: usize, limit: i64) -> bool {
-        let pause = (limit / 64).max(TICK / 3);
-        // The attempt that is granted a window comes up to a pause late, and so does the end of that window.
-        let until = self.time() + limit + TICK + pause;
+        let until = self.time() + limit + TICK;
         let told = self.world().told.take();
-        let is_made = self.tries(at, until, pause);
+        let is_made = self.tries(at, until, (limit / 64).max(TICK / 3));
         let mut world = self.world();
         if told.is_some() {
             world.told = told;
