@@ -26,8 +26,11 @@ def restart(cluster, node, mode, seconds, settings, **what):
 
 
 def renumber(cluster, node, number):
-    """Restarts the server under another number that no other server uses."""
+    """Restarts the server under a number that no other server uses. If it had another one, what flake_start_above was given binds
+    it, and not how far the server was with the number before."""
     number %= node.maker.count
+    if number != node.maker.number:
+        node.above = node.given, node.above[1]
     restart(cluster, node, "fast", 0, {"flake.node_id": number}, number=number)
 
 
