@@ -284,7 +284,7 @@ COMMENT ON FUNCTION flake_drop_key(text) IS
 CREATE FUNCTION flake_layouts(
     OUT name text, OUT epoch timestamptz, OUT tick interval, OUT bits integer, OUT fields jsonb, OUT sequence text,
     OUT ids_per_tick numeric, OUT ends_at timestamptz, OUT sortable_until timestamptz, OUT increasing boolean,
-    OUT text_form text, OUT generates boolean, OUT source text, OUT session_ids_per_second numeric
+    OUT text_form text, OUT generates boolean, OUT source text, OUT ids_per_second numeric
 ) RETURNS SETOF record
     STABLE STRICT PARALLEL SAFE ROWS 24
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_layouts';
@@ -292,7 +292,7 @@ COMMENT ON FUNCTION flake_layouts() IS 'the rows of the view flake_layouts';
 
 CREATE VIEW flake_layouts AS
     SELECT name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
-           generates, source, session_ids_per_second
+           generates, source, ids_per_second
     FROM flake_layouts();
 COMMENT ON VIEW flake_layouts IS 'the layouts by which IDs can be made and read';
 COMMENT ON COLUMN flake_layouts.name IS 'name of the layout, as functions take it';
@@ -312,8 +312,8 @@ COMMENT ON COLUMN flake_layouts.increasing IS
 COMMENT ON COLUMN flake_layouts.text_form IS 'how flake_to_text writes IDs';
 COMMENT ON COLUMN flake_layouts.generates IS 'whether flake makes IDs of this layout; it reads some formats only';
 COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
-COMMENT ON COLUMN flake_layouts.session_ids_per_second IS
-    'how many IDs a session of this server can make in a second; NULL if it makes none';
+COMMENT ON COLUMN flake_layouts.ids_per_second IS
+    'how many IDs all sessions of this server together can make in a second; NULL if they make none';
 
 CREATE FUNCTION flake_generators(
     OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT steps bigint,
@@ -331,9 +331,9 @@ COMMENT ON VIEW flake_generators IS 'the generators of this session, one for eac
 COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
 COMMENT ON COLUMN flake_generators.workers IS 'worker numbers of this node, which all its sessions use';
 COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that belong to this node';
-COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick';
+COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick while it is alone';
 COMMENT ON COLUMN flake_generators.steps IS 'how many equal steps of time a tick is divided into';
-COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many of the IDs of each step belong to this session';
+COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many IDs of each step belong to a lane';
 COMMENT ON COLUMN flake_generators.last_tick IS 'start of the tick of the last ID';
 COMMENT ON COLUMN flake_generators.issued IS 'IDs made since the session began';
 COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often the session had used up a tick''s IDs and waited for the next tick';

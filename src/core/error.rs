@@ -51,9 +51,9 @@ pub enum Error {
     SlotOutOfRange { number: u32, count: u32 },
     #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
     TooManyNodes { layout: Name, workers: u64, nodes: u32 },
-    /// More slots than IDs of a tick.
+    /// Fewer IDs of a tick than slots.
     #[error("layout \"{layout}\" has too few IDs for all sessions")]
-    EmptyShare { layout: Name, workers: u64, sequences: u64, slots: u64 },
+    TooFewIds { layout: Name, workers: u64, sequences: u64, slots: u32 },
     /// `made` says whether the sno was to be made from its parts, and not generated.
     #[error("{part} {number} is out of range for a sno")]
     SnoPart { part: &'static str, number: i64, max: i64, made: bool },

@@ -1,8 +1,8 @@
 //! Time-ordered unique IDs of the Snowflake family, as pure computation.
 //!
 //! A *layout* divides the bits of an ID into fields. A *tick* is the unit of its timestamp. The (worker × sequence) space of a tick
-//! is divided into *shares*, one for each *slot* of each *node*. A *generator* walks through its share by *position*, tick after
-//! tick, and the *ledger* records how far earlier generators got.
+//! is divided among *nodes*, and a node's part into *lanes*. A *word* says how far the IDs of a lane are taken. A *generator* takes
+//! blocks of IDs from lanes, tick after tick, and the *ledger* records which time is used.
 //!
 //! This crate knows no database, reads no clock and draws no random numbers: instants (microseconds since 1970-01-01T00:00:00Z,
 //! without leap seconds) and random bits are arguments. The ledger, and everything else that only the extension uses, is hidden
@@ -17,23 +17,26 @@ mod generator;
 pub mod horizon;
 mod id;
 mod key;
+mod lane;
 mod layout;
 #[doc(hidden)]
 pub mod ledger;
 pub mod seal;
-mod share;
+mod node;
 pub mod sno;
 mod sync;
+mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
 #[doc(hidden)]
-pub use generator::resume::{Outcome, Reason, Resumable};
+pub use generator::resume::{Outcome, Place, Reason, Resumable};
 pub use generator::source::IdSource;
 pub use generator::{Answer, Generator, Remaining};
 #[doc(hidden)]
 pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;
 pub use id::{Parts, Solid};
+pub use lane::{DIVISION, Lanes};
 pub use layout::builtin::{BUILTIN, built_in, is_always_built_in, unknown_layout};
 pub use layout::definition::{Definition, FieldDefinition, RoleName};
 pub use layout::field::{Field, Reversal, Role};
@@ -42,7 +45,8 @@ pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
 #[doc(hidden)]
 pub use ledger::slot::{FinalProgress, SlotProgress};
-pub use ledger::slot::{Progress, Start};
+pub use ledger::slot::{Kept, Progress, Start};
 pub use ledger::window::Window;
-pub use share::{Node, Numbers, SHARE_RULE, Share, Slot};
+pub use node::{Node, Numbers, Slot};
 pub use sno::{Sno, SnoParts, SnoSource};
+pub use words::{OwnWords, Words};

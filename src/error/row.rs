@@ -77,7 +77,7 @@ impl Row {
             TooManyNodes { workers, nodes, .. } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
                 "Lower flake.node_count and restart the server, or use a layout with more worker bits."),
-            EmptyShare { workers, sequences, slots, .. } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            TooFewIds { workers, sequences, slots, .. } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("In each tick, this node has {} with {} each, but {slots} server processes \
                     (max_connections and other workers) divide them.", counted(*workers, "worker"),
                     counted(*sequences, "sequence number")),
@@ -105,9 +105,6 @@ impl Row {
             Refusal::NotYet => Row::new(ERRCODE_T_R_SERIALIZATION_FAILURE,
                 "No session had asked for a horizon since the server started, and a transaction has committed meanwhile.",
                 "Retry the transaction."),
-            Refusal::OtherVersion => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "It is not known which IDs of these sessions will be committed.",
-                "Restart the server, so that all sessions use the same version."),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::Fault;
+use flake_core::ledger::line::MOST_LINES;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::quote_identifier;
 
@@ -58,16 +59,17 @@ errors! {
          of them, or the server's own value is not a number or was removed.",
         "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; restart the server after its \
          own value was removed. With flake in shared_preload_libraries, every session sees the server's.";
-    /// A version of the library that computes shares differently is in use until the server restarts.
+    /// `found` is the form of shared memory and the division of IDs of the version that has created the shared memory.
     #[error("another version of the flake library is in use")]
-    OtherShareRule { found: u32, own: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("It divides the IDs of a tick by rule {found}, this version by rule {own}; together they could make the same IDs."),
-        "Restart the server, so that all sessions use the new version.";
-    /// A session cannot change the shared memory of another version of the library.
-    #[error("another version of the flake library is in use")]
-    OtherVersion { found: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("The control block in shared memory has version {found}."),
-        "Restart the server, so that all sessions use the same version.";
+    OtherVersion { found: (u32, u32) } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("The server's shared memory has form {} with division {}, and this version has others; together they could make the \
+            same IDs.", found.0, found.1),
+        "Restart the server. If flake is in shared_preload_libraries, all sessions use the version that the server was started with.";
+    /// The shared memory has words for a limited number of lanes.
+    #[error("too many layouts are in use on this server")]
+    TooManyLayouts { layout: Name } => ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        format!("All {MOST_LINES} lanes in shared memory belong to other layouts, so none is left for layout \"{layout}\"."),
+        "Restart the server, and use fewer layouts. A layout that was dropped keeps its lanes until the restart.";
 
     // Leases.
     #[error("flake.lease_node is the number of this server")]

@@ -36,14 +36,14 @@ fn flake_generators() -> TableIterator<
 }
 
 fn row<S: IdSource>(own: &SessionGenerator<S>) -> Row {
-    let (generator, share) = (&own.resumable.generator, own.share());
+    let (generator, lanes) = (&own.resumable.generator, own.lanes());
     (
         own.source().name().into_owned(),
-        range(share.workers),
-        range(share.sequences),
-        share.size() as i64,
-        share.steps as i64,
-        share.ids_per_step as i64,
+        range(lanes.workers),
+        range(lanes.sequences),
+        lanes.ids_per_session(own.source().ticks().length) as i64,
+        lanes.steps as i64,
+        lanes.ids_per_step as i64,
         generator.last_tick_start().map(from_instant),
         own.resumable.issued() as i64,
         own.delays.overflow_waits as i64,

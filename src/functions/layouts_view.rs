@@ -1,6 +1,6 @@
 //! The rows of the view flake_layouts.
 
-use flake_core::{BUILTIN, FieldDefinition, Layout, Share};
+use flake_core::{BUILTIN, FieldDefinition, Lanes, Layout};
 use pgrx::AnyNumeric;
 use pgrx::JsonB;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -11,7 +11,7 @@ use crate::error::warn;
 use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
-use crate::postgres::{interval, slot};
+use crate::postgres::interval;
 use crate::{clock, ledger};
 
 #[pg_extern(sql = "")]
@@ -32,7 +32,7 @@ fn flake_layouts() -> TableIterator<
         name!(text_form, String),
         name!(generates, bool),
         name!(source, String),
-        name!(session_ids_per_second, Option<AnyNumeric>),
+        name!(ids_per_second, Option<AnyNumeric>),
     ),
 > {
     // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
@@ -61,11 +61,11 @@ fn flake_layouts() -> TableIterator<
     }))
 }
 
-/// Returns how many IDs of a layout this session can make in a second, or None if it makes none.
+/// Returns how many IDs of a layout the sessions of this server can make in a second, or None if they make none.
 fn ids_per_second(layout: &Layout) -> Option<u128> {
-    let share = Share::new(layout, ledger::node_to_read().ok()?, slot::slot().ok()?).ok()?;
+    let lanes = Lanes::new(layout, ledger::node_to_read().ok()?).ok()?;
     let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();
-    (layout.generates && is_its_time).then(|| share.ids_per_second(layout.tick_length()))
+    (layout.generates && is_its_time).then(|| lanes.ids_per_second(layout.tick_length()))
 }
 
 /// Returns the name of a value in definitions.

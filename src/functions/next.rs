@@ -1,6 +1,6 @@
-//! flake_next: in the usual case it compares the layout's name, looks at the clock, and takes a step of a generator.
+//! flake_next: in the usual case it compares the layout's name, looks at the clock, and makes the next ID of a block.
 
-use flake_core::{Answer, Layout};
+use flake_core::Layout;
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
@@ -27,10 +27,7 @@ fn at_once(layout: &[u8], tag_bits: impl FnOnce(&Layout) -> Option<u64>) -> Opti
         move |source| source.is_known_as(layout),
         move |own| {
             let tag = tag_bits(own.source())?;
-            match own.at_once(rand::random) {
-                Answer::Issue(id) => Some(id | tag),
-                _ => None,
-            }
+            Some(own.at_once(rand::random)? | tag)
         },
     )
 }

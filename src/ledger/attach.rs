@@ -1,31 +1,22 @@
 //! How a session finds the control block in shared memory.
 //!
-//! After the library was replaced, sessions of two versions can run in one server. The newer one cannot read the control block of
-//! the older one, except for its header. So it uses a ledger of its own, or raises an error if the versions divide ticks
-//! differently.
+//! After the library was replaced, new sessions load another version than the one that has created the control block. Versions with
+//! the same form of shared memory and the same division of IDs go on together. A session of any other version raises an error
+//! until the server restarts, because it could not know which IDs the others make.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::Cell;
 
-use flake_core::SHARE_RULE;
+use flake_core::DIVISION;
 
-use super::control::{CONTROL_SIZE, Control, Counters, Header, System, VERSION};
+use super::control::{CONTROL_SIZE, Control, Counters, System, VERSION};
 use super::segment;
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::{report, shared_memory};
-
-/// The control block of this session.
-#[derive(Clone, Copy)]
-pub struct Attachment {
-    /// The control block of all sessions; a private one if another version of the library has created the shared one.
-    pub control: &'static Control,
-    /// The header of the shared control block, if another version of the library has created it.
-    pub other_version: Option<&'static Header>,
-}
+use crate::postgres::shared_memory;
 
 thread_local! {
-    static ATTACHMENT: Cell<Option<Attachment>> = const { Cell::new(None) };
+    static CONTROL: Cell<Option<&'static Control>> = const { Cell::new(None) };
 }
 
 /// If the library is being preloaded, registers the creation of the control block for the start of the server.
@@ -44,14 +35,9 @@ fn control_block() -> Result<&'static Control, String> {
     unsafe { shared_memory::main_segment_block(c"flake", CONTROL_SIZE, Control::new) }
 }
 
-/// Returns the header of the shared control block, whichever version of the library created it.
-pub fn header() -> Result<&'static Header, Error> {
-    attach().map(|Attachment { control, other_version }| other_version.unwrap_or(&control.header))
-}
-
-/// Returns the control block; None if another version of the library has created it, or if it cannot be found.
+/// Returns the control block; None if it cannot be found or has another form.
 pub fn control() -> Option<&'static Control> {
-    attach().ok().filter(|attachment| attachment.other_version.is_none()).map(|attachment| attachment.control)
+    attach().ok()
 }
 
 /// Returns the server's counters.
@@ -65,31 +51,22 @@ pub fn system() -> Option<&'static System> {
 }
 
 /// Returns the control block if this session has attached to it.
-pub fn attached() -> Option<Attachment> {
-    ATTACHMENT.get()
+pub fn attached() -> Option<&'static Control> {
+    CONTROL.get()
 }
 
-/// Attaches to the control block. If there is none, it raises an error, because other sessions could not know of this one's IDs.
-pub fn attach() -> Result<Attachment, Error> {
-    if let Some(attachment) = ATTACHMENT.get() {
-        return Ok(attachment);
+/// Attaches to the control block. If there is none, or if it has another form, it raises an error, because this session and the
+/// others could not know of each other's IDs.
+pub fn attach() -> Result<&'static Control, Error> {
+    if let Some(control) = CONTROL.get() {
+        return Ok(control);
     }
     let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
-    let found = &control.header;
-    if found.share_rule != SHARE_RULE {
-        return Err(Error::OtherShareRule { found: found.share_rule, own: SHARE_RULE });
+    let found = (control.header.version, control.header.division);
+    if found != (VERSION, DIVISION) {
+        return Err(Error::OtherVersion { found });
     }
-    let attachment = if found.version == VERSION {
-        Attachment { control, other_version: None }
-    } else {
-        report::warning(
-            "this session makes IDs without the ledger: another version of the library is in use".to_owned(),
-            Some("Its IDs start above the present instant, and are unique unless the clock is set back."),
-            "Restart the server.",
-        );
-        Attachment { control: Box::leak(Box::new(Control::new())), other_version: Some(found) }
-    };
-    attachment.control.register_locks();
-    ATTACHMENT.set(Some(attachment));
-    Ok(attachment)
+    control.register_locks();
+    CONTROL.set(Some(control));
+    Ok(control)
 }

@@ -8,15 +8,16 @@ use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::{HorizonHost, PreparedUse};
 use flake_core::horizon::prepared::{Prepared, Transactions};
 use flake_core::ledger::host::{Change, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::{Lease, MOST_LEASES};
 use flake_core::{Node, SlotProgress};
 
-use super::attach::{Attachment, attach};
+use super::attach::attach;
 use super::control::Control;
 use super::mark::{file, page};
 use super::node::node;
-use super::{other_version, segment};
+use super::segment::{self, Segment};
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::lwlock::Guard;
@@ -25,7 +26,8 @@ use crate::postgres::{prepared, recovery, slot, transaction};
 /// This process.
 #[derive(Clone, Copy)]
 pub struct Backend {
-    attachment: Attachment,
+    control: &'static Control,
+    segment: Segment,
     node: Node,
     slot: Option<&'static segment::SlotMemory>,
     leases: Option<*mut Lease>,
@@ -35,26 +37,22 @@ impl Backend {
     /// Finds the ledger and the memory of this process's slot.
     pub fn with_slot() -> Result<Self, Error> {
         let mut backend = Self::new()?;
-        backend.slot = Some(if backend.attachment.other_version.is_some() {
-            // Beside another version's ledger, no other session uses this memory.
-            Box::leak(Box::default())
-        } else {
-            let segment =
-                segment::segment(backend.attachment.control).map_err(|reason| Error::NoSlotMemory { reason })?;
-            &segment.slots[slot::numbers().0 as usize]
-        });
+        backend.slot = Some(&backend.segment.slots[slot::numbers().0 as usize]);
         Ok(backend)
     }
 
     /// Finds the ledger, for a caller that makes no IDs.
     pub fn new() -> Result<Self, Error> {
-        Ok(Self { attachment: attach()?, node: node()?, slot: None, leases: None })
+        let control = attach()?;
+        // Also a session that only begins an era needs the words, which it resets.
+        let segment = segment::segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
+        Ok(Self { control, segment, node: node()?, slot: None, leases: None })
     }
 
     /// Finds the ledger and the leases.
     pub fn with_leases() -> Result<Self, Error> {
         let mut backend = Self::new()?;
-        let leases = segment::leases(backend.attachment.control);
+        let leases = segment::leases(backend.control);
         backend.leases = Some(leases.map_err(|reason| Error::NoSlotMemory { reason })?);
         Ok(backend)
     }
@@ -62,16 +60,11 @@ impl Backend {
     /// The current era.
     #[inline]
     pub fn era(&self) -> u64 {
-        self.attachment.control.shared.window.era()
-    }
-
-    /// The writer of the ledger's marks.
-    fn me(&self) -> Option<flake_core::ledger::marks::Author> {
-        self.lock(|state| state.ledger.map(|ledger| ledger.me))
+        self.control.shared.window.era()
     }
 
     pub const fn control(&self) -> &'static Control {
-        self.attachment.control
+        self.control
     }
 }
 
@@ -97,11 +90,15 @@ impl Server for Backend {
     }
 
     fn shared(&self) -> &Shared {
-        &self.attachment.control.shared
+        &self.control.shared
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.segment.lines
     }
 
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.attachment.control.with_lock(|guarded| act(&mut guarded.state))
+        self.control.with_lock(|guarded| act(&mut guarded.state))
     }
 
     fn point(&self, name: &'static str) {
@@ -117,41 +114,30 @@ impl Host for Backend {
         self.node
     }
 
-    fn untraced(&self) -> i64 {
-        self.attachment.control.header.others_floor.load(Ordering::Acquire)
-    }
-
     fn wal_timeline(&self) -> u32 {
         recovery::wal_timeline()
     }
 
     fn page(&mut self) -> Result<Page, Error> {
-        let page = page::read()?;
-        Ok(if self.attachment.other_version.is_some() { other_version::page(self.me(), page) } else { page })
+        page::read()
     }
 
     fn change_page<R>(&mut self, change: impl FnOnce(&Page) -> (Change, R)) -> Result<R, Error> {
-        match self.attachment.other_version {
-            None => page::change(change),
-            Some(_) => {
-                let me = self.me();
-                page::change(|page| other_version::change(me, page, change))
-            }
-        }
+        page::change(change)
     }
 
     fn writer(&mut self) -> FileWriter<'_> {
-        FileWriter { _guard: self.attachment.control.file_lock.take(), backend: self }
+        FileWriter { _guard: self.control.file_lock.take(), backend: self }
     }
 
     fn try_writer(&mut self) -> Option<FileWriter<'_>> {
-        Some(FileWriter { _guard: self.attachment.control.file_lock.try_take()?, backend: self })
+        Some(FileWriter { _guard: self.control.file_lock.try_take()?, backend: self })
     }
 
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
         let Some(slot) = self.slot else { return act(&mut SlotProgress::default()) };
         // The lock makes the progress visible to the slot's next owner, who takes it too.
-        self.attachment.control.with_lock(|_| {
+        self.control.with_lock(|_| {
             // SAFETY: only the owner of the slot uses its progress, and this process owns the slot as long as it lives.
             act(unsafe { &mut *slot.progress.get() })
         })
@@ -172,20 +158,15 @@ impl HorizonHost for Backend {
     }
 
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
-        segment::attached().into_iter().flat_map(|segment| segment.slots).map(|slot| &slot.transactions)
+        self.segment.slots.iter().map(|slot| &slot.transactions)
     }
 
     fn nap(&self) {
         transaction::nap();
     }
 
-    fn all_take_part(&self) -> bool {
-        self.control().header.others_sessions.load(Ordering::SeqCst) == 0
-    }
-
     fn most_prepared(&self) -> usize {
-        // Beside another version's ledger, this session has no entries.
-        segment::attached().map_or(0, |_| prepared::most())
+        prepared::most()
     }
 
     fn prepared_use(&self) -> &PreparedUse {
@@ -193,10 +174,7 @@ impl HorizonHost for Backend {
     }
 
     fn prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
-        match segment::attached() {
-            Some(segment) => segment.with_prepared(self.control(), act),
-            None => act(&mut []),
-        }
+        self.segment.with_prepared(self.control, act)
     }
 
     fn known(&self) -> impl Transactions {
@@ -238,13 +216,6 @@ impl Deref for FileWriter<'_> {
     }
 }
 
-impl FileWriter<'_> {
-    /// A session beside another version's ledger does not touch the file.
-    const fn is_absent(&self) -> bool {
-        self.backend.attachment.other_version.is_some()
-    }
-}
-
 impl Writer for FileWriter<'_> {
     type Error = Error;
 
@@ -257,18 +228,18 @@ impl Writer for FileWriter<'_> {
     }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Error> {
-        if self.is_absent() { Ok(None) } else { file::read() }
+        file::read()
     }
 
     fn write(&self, half: usize, bytes: &[u8]) -> Result<bool, Error> {
-        if self.is_absent() { Ok(true) } else { file::write(half, bytes) }
+        file::write(half, bytes)
     }
 
     fn note(&self, bytes: &[u8; NOTE]) -> Result<(), Error> {
-        if self.is_absent() { Ok(()) } else { file::note(bytes) }
+        file::note(bytes)
     }
 
     fn replace(&self, bytes: &[u8]) -> Result<(), Error> {
-        if self.is_absent() { Ok(()) } else { file::replace(bytes) }
+        file::replace(bytes)
     }
 }

@@ -1,4 +1,5 @@
-//! The control block: the shared memory of all sessions, except for the memory of each slot, and the locks that guard it.
+//! The control block: the shared memory of all sessions, except for the words of lanes and the memory of each slot, and the locks
+//! that guard it.
 #![allow(unsafe_code, reason = "memory that locks guard")]
 
 use std::cell::UnsafeCell;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
-use flake_core::{Node, SHARE_RULE};
+use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
 use crate::clock;
@@ -15,21 +16,17 @@ use crate::postgres::lwlock::LwLock;
 
 /// The size of the control block. PostgreSQL finds the block by name and size, so every version of the library has the same.
 pub const CONTROL_SIZE: usize = 4096;
-/// The version of [`Control`] and of everything in it.
+/// The version of the form of shared memory: of [`Control`], of the segment, and of everything in them.
 pub const VERSION: u32 = 1;
 
-/// The beginning of the control block. All versions of the library have the same header.
+/// The beginning of the control block. All versions of the library begin with the same two numbers.
 #[repr(C)]
 pub struct Header {
     pub version: u32,
-    /// The rule that divides ticks into shares, for all sessions until the server restarts.
-    pub share_rule: u32,
+    /// The rule that divides a tick's IDs, for all sessions until the server restarts.
+    pub division: u32,
     /// The node number in the lower half and the number of nodes in the upper half; 0 before they are pinned.
     node: AtomicU64,
-    /// Sessions beside this version used only ticks that begin before this instant.
-    pub others_floor: AtomicI64,
-    /// How many sessions beside this version there have been.
-    pub others_sessions: AtomicU32,
 }
 
 /// The control block.
@@ -40,11 +37,11 @@ pub struct Control {
     lock: LwLock,
     /// Guards the file flake.mark, and with `lock` the ledger. A session holds it while it writes the file.
     pub(super) file_lock: LwLock,
-    /// The handle of the dynamic segment with the memory of each slot.
+    /// The handle of the dynamic segment with the words of lanes and the memory of each slot.
     pub segment: AtomicU32,
     /// The handle of the dynamic segment with the leases.
     pub leases: AtomicU32,
-    /// Whether the memory of the slots is in the main segment instead.
+    /// Whether all that is in the main segment instead.
     pub is_preloaded: AtomicBool,
     /// Memory that sessions use without a lock.
     pub shared: Shared,
@@ -117,10 +114,8 @@ impl Control {
         Self {
             header: Header {
                 version: VERSION,
-                share_rule: SHARE_RULE,
+                division: DIVISION,
                 node: AtomicU64::new(0),
-                others_floor: AtomicI64::new(i64::MIN),
-                others_sessions: AtomicU32::new(0),
             },
             lock: LwLock::new(LEDGER),
             file_lock: LwLock::new(MARK),

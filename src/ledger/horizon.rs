@@ -6,7 +6,6 @@ use flake_core::horizon::ask::ask;
 use flake_core::horizon::published;
 use pgrx::check_for_interrupts;
 
-use super::attach::attached;
 use super::backend::Backend;
 use super::mark::page;
 use super::segment::segment;
@@ -28,7 +27,6 @@ pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
 
 /// Publishes the current horizon for standbys, and returns it.
 pub fn publish(mut backend: Backend) -> Result<i64, Error> {
-    check_versions(&backend)?;
     loop {
         let _latest = Latest::take();
         if let Some(horizon) = with_session(|session| published::publish(&mut backend, session, &snapshot()?))? {
@@ -40,17 +38,7 @@ pub fn publish(mut backend: Backend) -> Result<i64, Error> {
 
 /// Returns a horizon: neither this query nor a later one can find a new ID below it.
 pub fn horizon(mut backend: Backend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
-    check_versions(&backend)?;
     with_session(|session| ask(&mut backend, session, snapshot))
-}
-
-/// Raises an error unless this session shares the memory in which transactions hold horizons.
-fn check_versions(backend: &Backend) -> Result<(), Error> {
-    if let Some(header) = attached().and_then(|attachment| attachment.other_version) {
-        return Err(Error::OtherVersion { found: header.version });
-    }
-    segment(backend.control()).map_err(|reason| Error::NoSlotMemory { reason })?;
-    Ok(())
 }
 
 /// Returns whether horizons up to an instant may have been returned.

@@ -7,7 +7,7 @@ use flake_core::ledger::pool::{Answer, Holder, Lease, Request};
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Node};
 
-use super::attach::{attach, control};
+use super::attach::control;
 use super::backend::Backend;
 use super::node::lease_node;
 use crate::error::Error;
@@ -16,9 +16,6 @@ use crate::postgres::{recovery, role, session_name};
 /// Leases a worker of a layout. To renew a lease, `last` is its worker and its end.
 pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer, Error> {
     recovery::refuse(c"flake_lease()");
-    if let Some(header) = attach()?.other_version {
-        return Err(Error::OtherVersion { found: header.version });
-    }
     let pool = pool()?;
     let workers = pool.workers(layout)?;
     let mut backend = Backend::with_leases()?;

@@ -11,7 +11,6 @@ mod mark;
 mod membership;
 mod node;
 mod operator;
-mod other_version;
 mod pages;
 mod segment;
 mod transactions;
@@ -68,9 +67,9 @@ pub fn status() -> Option<Status> {
     })
 }
 
-/// Returns the version of the control block if another version of the library has created it.
-pub fn other_version() -> Result<Option<u32>, Error> {
-    Ok(attach::attach()?.other_version.map(|header| header.version))
+/// Returns the error that keeps this session from using the shared memory.
+pub fn memory_error() -> Option<Error> {
+    attach::attach().err()
 }
 
 /// Writes this server's mark into the page of a database in which the extension has just been created.
@@ -79,7 +78,7 @@ pub fn record_mark() -> Result<(), Error> {
     // Otherwise the ledger would begin on a standby, and look out for an old primary long before the promotion.
     recovery::refuse(c"flake_record_mark()");
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
-    if attach::attach()?.other_version.is_some() {
+    if matches!(attach::attach(), Err(Error::OtherVersion { .. })) {
         return Ok(());
     }
     // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.

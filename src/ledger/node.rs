@@ -2,7 +2,7 @@
 
 use flake_core::Node;
 
-use super::attach::{Attachment, attached, header};
+use super::attach::{attach, attached};
 use super::control::Header;
 use crate::error::Error;
 use crate::postgres::report;
@@ -20,7 +20,7 @@ pub fn node() -> Result<Node, Error> {
 }
 
 fn known_node() -> Result<Node, Error> {
-    pinned(header()?, settings::node()).map_or_else(configured, Ok)
+    pinned(&attach()?.header, settings::node()).map_or_else(configured, Ok)
 }
 
 /// Returns the node of the server's configuration, without pinning it.
@@ -42,12 +42,12 @@ pub fn lease_node() -> Result<Node, Error> {
 /// Returns the node in force if this session has found it already. Raises no error.
 #[inline]
 pub fn node_in_force() -> Option<Node> {
-    attached().and_then(|Attachment { control, other_version }| other_version.unwrap_or(&control.header).node())
+    attached().and_then(|control| control.header.node())
 }
 
 /// Returns the node in force without pinning it, for a caller that only reads. Before the first ID this is the configured node.
 pub fn node_to_read() -> Result<Node, Error> {
-    header()?.node().map_or_else(configured, Ok)
+    attach()?.header.node().map_or_else(configured, Ok)
 }
 
 /// Returns the pinned node. Pins the configured one first if none is pinned and this session can see the server's configuration.

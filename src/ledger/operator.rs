@@ -8,7 +8,6 @@ use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::protocol::{self, Acceptance};
 use flake_core::ledger::state::AHEAD;
 
-use super::attach::{Attachment, attach};
 use super::backend::Backend;
 use crate::clock;
 use crate::error::{Error, superuser_only};
@@ -20,9 +19,6 @@ pub fn accept_clock() -> Result<i64, Error> {
     superuser_only("flake_accept_clock")?;
     recovery::refuse(c"flake_accept_clock()");
     let now = clock::now();
-    if let Attachment { other_version: Some(header), .. } = attach()? {
-        return Ok(now.max(header.others_floor.load(Ordering::Acquire)));
-    }
     let mut backend = Backend::new()?;
     let announced = backend.shared().announced.load(Ordering::Acquire);
     let Acceptance { from, is_new, bound } = protocol::accept(&mut backend)?;
@@ -36,7 +32,6 @@ pub fn accept_clock() -> Result<i64, Error> {
     if is_new {
         report::log("flake: the current clock was accepted although later IDs exist".to_owned());
     }
-    let from = from.max(backend.control().header.others_floor.load(Ordering::Acquire));
     if from.saturating_sub(now) > AHEAD + MARGIN {
         report::warning(
             format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
@@ -52,9 +47,6 @@ pub fn accept_clock() -> Result<i64, Error> {
 pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     superuser_only("flake_start_above")?;
     recovery::refuse(c"flake_start_above()");
-    if let Attachment { other_version: Some(header), .. } = attach()? {
-        return Err(Error::OtherVersion { found: header.version });
-    }
     let now = clock::now();
     let ahead = instant.saturating_sub(now);
     if ahead > AHEAD + MARGIN && !force {

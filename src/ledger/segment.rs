@@ -1,5 +1,5 @@
-//! The memory of each slot and of prepared transactions. It is in a dynamic segment, or in the main segment if the library is
-//! preloaded.
+//! The words of lanes, and the memory of each slot and of prepared transactions. All that is in a dynamic segment, or in the main
+//! segment if the library is preloaded.
 #![allow(unsafe_code, reason = "shared memory")]
 
 use std::cell::{Cell, UnsafeCell};
@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use flake_core::SlotProgress;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::prepared::Prepared;
+use flake_core::ledger::line::{Line, MOST_LINES};
 use flake_core::ledger::pool::{Lease, MOST_LEASES};
 
 use super::control::Control;
@@ -28,6 +29,8 @@ unsafe impl Sync for SlotMemory {}
 /// The segment as mapped into this session.
 #[derive(Clone, Copy)]
 pub struct Segment {
+    /// The words of lanes.
+    pub lines: &'static [Line],
     pub slots: &'static [SlotMemory],
     prepared: (*mut Prepared, usize),
 }
@@ -37,18 +40,19 @@ thread_local! {
     static LEASES: Cell<Option<*mut Lease>> = const { Cell::new(None) };
 }
 
-/// Returns the number of slots and of entries for prepared transactions. The entries suffice for all transactions that can be
-/// prepared, one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no
-/// place.
-fn numbers() -> (usize, usize) {
+/// Returns the number of lines, of slots, and of entries for prepared transactions. The entries suffice for all transactions that
+/// can be prepared, one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find
+/// no place.
+fn numbers() -> [usize; 3] {
     let slots = slot::count() as usize;
-    (slots, 2 * postgres::prepared::most() + slots + 1)
+    [MOST_LINES, slots, 2 * postgres::prepared::most() + slots + 1]
 }
+
+type Arrays = (*mut Line, *mut SlotMemory, *mut Prepared);
 
 /// Returns how many bytes all this takes in the main segment if the library is preloaded.
 pub fn size() -> usize {
-    let (slots, others) = numbers();
-    shared_memory::size_of_arrays::<SlotMemory, Prepared>(slots, others)
+    shared_memory::size_of_arrays::<Line, SlotMemory, Prepared>(numbers())
 }
 
 /// Creates it in the main segment, which works without dynamic shared memory.
@@ -57,10 +61,9 @@ pub fn preload(control: &Control) {
     control.is_preloaded.store(is_there, Ordering::Release);
 }
 
-fn in_main_segment() -> Result<(*mut SlotMemory, *mut Prepared), String> {
-    let (slots, others) = numbers();
+fn in_main_segment() -> Result<Arrays, String> {
     // SAFETY: every process of this version uses the name for these types, and the numbers are fixed at the server's start.
-    unsafe { shared_memory::main_segment_arrays(c"flake slots", slots, others) }
+    unsafe { shared_memory::main_segment_arrays(c"flake slots", numbers()) }
 }
 
 /// Returns the segment, and creates it in the first session that needs it. An error is the reason why there is none.
@@ -68,16 +71,16 @@ pub fn segment(control: &Control) -> Result<Segment, String> {
     if let Some(segment) = SEGMENT.get() {
         return Ok(segment);
     }
-    let (slots, others) = numbers();
-    let (first, second) = if control.is_preloaded.load(Ordering::Acquire) {
+    let [lines, slots, others] = numbers();
+    let (first, second, third) = if control.is_preloaded.load(Ordering::Acquire) {
         in_main_segment()?
     } else {
         // SAFETY: every session of this version uses the handle for these types, and the numbers are fixed at the server's start.
-        unsafe { shared_memory::segment::<SlotMemory, Prepared>(&control.segment, slots, others)? }
+        unsafe { shared_memory::segment(&control.segment, numbers())? }
     };
-    // SAFETY: the segment has this many slots.
-    let slots = unsafe { std::slice::from_raw_parts(first, slots) };
-    let segment = Segment { slots, prepared: (second, others) };
+    // SAFETY: the segment has this many.
+    let (lines, slots) = unsafe { (std::slice::from_raw_parts(first, lines), std::slice::from_raw_parts(second, slots)) };
+    let segment = Segment { lines, slots, prepared: (third, others) };
     SEGMENT.set(Some(segment));
     Ok(segment)
 }
@@ -88,14 +91,9 @@ pub fn leases(control: &Control) -> Result<*mut Lease, String> {
         return Ok(leases);
     }
     // SAFETY: every session of this version uses the handle for this type.
-    let (leases, _) = unsafe { shared_memory::segment::<Lease, u64>(&control.leases, MOST_LEASES, 0)? };
+    let (leases, ..) = unsafe { shared_memory::segment::<Lease, u64, u64>(&control.leases, [MOST_LEASES, 0, 0])? };
     LEASES.set(Some(leases));
     Ok(leases)
-}
-
-/// Returns the segment if this session has mapped it.
-pub fn attached() -> Option<Segment> {
-    SEGMENT.get()
 }
 
 impl Segment {

@@ -45,72 +45,76 @@ pub unsafe fn main_segment_block<T: Sync>(
     })
 }
 
-/// Returns two arrays in the main segment by their name, of `slots` and `others` elements, or why there are none. The first process
-/// to ask creates them.
+/// Returns three arrays in the main segment by their name, of so many elements each, or why there are none. The first process to ask
+/// creates them.
 ///
-/// # Safety All processes must use this name with the same types and numbers. Both types must be made for shared memory.
-pub unsafe fn main_segment_arrays<T: Default, U: Default>(
+/// # Safety All processes must use this name with the same types and numbers. All types must be made for shared memory.
+pub unsafe fn main_segment_arrays<T: Default, U: Default, V: Default>(
     name: &'static CStr,
-    slots: usize,
-    others: usize,
-) -> Result<(*mut T, *mut U), String> {
+    numbers: [usize; 3],
+) -> Result<(*mut T, *mut U, *mut V), String> {
     or_message(|| {
         let mut found = false;
         // SAFETY: the lock keeps other processes from seeing the memory before it is filled; it is aligned to cache lines.
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-            let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size_of_arrays::<T, U>(slots, others), &mut found);
-            let (first, second) = arrays::<T, U>(memory.cast(), slots);
+            let memory = pg_sys::ShmemInitStruct(name.as_ptr(), size_of_arrays::<T, U, V>(numbers), &mut found);
+            let arrays = arrays(memory.cast(), numbers);
             if !found {
-                fill(first, slots);
-                fill(second, others);
+                fill(arrays, numbers);
             }
             pg_sys::LWLockRelease(lock);
-            (first, second)
+            arrays
         }
     })
 }
 
 /// Returns how many bytes these arrays take.
-pub const fn size_of_arrays<T, U>(slots: usize, others: usize) -> usize {
+pub const fn size_of_arrays<T, U, V>([first, second, third]: [usize; 3]) -> usize {
     const { assert!(size_of::<T>().is_multiple_of(align_of::<U>()) && align_of::<T>() <= 64) };
-    slots * size_of::<T>() + others * size_of::<U>()
+    const { assert!(size_of::<U>().is_multiple_of(align_of::<V>())) };
+    first * size_of::<T>() + second * size_of::<U>() + third * size_of::<V>()
 }
 
-fn arrays<T, U>(memory: *mut T, slots: usize) -> (*mut T, *mut U) {
-    (memory, memory.wrapping_add(slots).cast::<U>())
+fn arrays<T, U, V>(memory: *mut T, [first, second, _]: [usize; 3]) -> (*mut T, *mut U, *mut V) {
+    let after = memory.wrapping_add(first).cast::<U>();
+    (memory, after, after.wrapping_add(second).cast::<V>())
 }
 
 /// # Safety There must be memory for this many.
-unsafe fn fill<T: Default>(first: *mut T, count: usize) {
+unsafe fn fill<T: Default, U: Default, V: Default>(
+    (first, second, third): (*mut T, *mut U, *mut V),
+    numbers: [usize; 3],
+) {
     // SAFETY: as the caller promises.
-    (0..count).for_each(|at| unsafe { first.add(at).write(T::default()) });
+    unsafe {
+        (0..numbers[0]).for_each(|at| first.add(at).write(T::default()));
+        (0..numbers[1]).for_each(|at| second.add(at).write(U::default()));
+        (0..numbers[2]).for_each(|at| third.add(at).write(V::default()));
+    }
 }
 
-/// Returns two arrays in a dynamic segment, of `slots` and `others` elements, or why there are none. The first session to ask
-/// creates the segment and stores its handle in `handle`, where the others find it. It lives as long as the server, and its mapping
-/// as long as the session.
+/// Returns three arrays in a dynamic segment, of so many elements each, or why there are none. The first session to ask creates the
+/// segment and stores its handle in `handle`, where the others find it. It lives as long as the server, and its mapping as long as
+/// the session.
 ///
-/// # Safety All sessions must use this handle with the same types and numbers. Both types must be made for shared memory.
-pub unsafe fn segment<T: Default, U: Default>(
+/// # Safety All sessions must use this handle with the same types and numbers. All types must be made for shared memory.
+pub unsafe fn segment<T: Default, U: Default, V: Default>(
     handle: &AtomicU32,
-    slots: usize,
-    others: usize,
-) -> Result<(*mut T, *mut U), String> {
+    numbers: [usize; 3],
+) -> Result<(*mut T, *mut U, *mut V), String> {
     // SAFETY: the segment is pinned before its handle is known, and has room for all elements. Its memory is aligned to pages.
     // Without a resource owner, the mapping lasts until the session ends.
     unsafe {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::CurrentResourceOwner = std::ptr::null_mut();
         let parts = or_message(AssertUnwindSafe(|| {
-            let parts = |segment| arrays::<T, U>(pg_sys::dsm_segment_address(segment).cast(), slots);
+            let parts = |segment| arrays(pg_sys::dsm_segment_address(segment).cast(), numbers);
             let mut segment = std::ptr::null_mut();
             if handle.load(Ordering::Acquire) == 0 {
-                segment = pg_sys::dsm_create(size_of_arrays::<T, U>(slots, others), 0);
-                let (first, second) = parts(segment);
-                fill(first, slots);
-                fill(second, others);
+                segment = pg_sys::dsm_create(size_of_arrays::<T, U, V>(numbers), 0);
+                fill(parts(segment), numbers);
                 let created = pg_sys::dsm_segment_handle(segment);
                 if handle.compare_exchange(0, created, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                     pg_sys::dsm_pin_segment(segment);

@@ -1,7 +1,6 @@
 //! The slot of this session: its PGPROC number.
 #![allow(unsafe_code, reason = "reads PostgreSQL's variables")]
 
-use flake_core::{Error, Slot};
 use pgrx::pg_sys;
 
 /// Returns the slot's number, which is less than MaxBackends, and MaxBackends.
@@ -21,10 +20,4 @@ pub fn numbers() -> (u32, u32) {
 pub fn count() -> u32 {
     // SAFETY: it is a variable that only changes while the server starts.
     unsafe { pg_sys::MaxBackends as u32 }
-}
-
-/// Returns the slot as shares need it.
-pub fn slot() -> Result<Slot, Error> {
-    let (number, count) = numbers();
-    Slot::new(number, count)
 }

@@ -27,7 +27,7 @@ impl Delays {
             return;
         }
         match reason {
-            // Before its first ID, a generator waits for its first tick and has not used up a share.
+            // Before its first ID, a generator waits for its first tick and has used up nothing.
             Reason::NextTick if issued == 0 => {}
             Reason::Pace => {}
             Reason::NextTick => {

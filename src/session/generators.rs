@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flake_core::ledger::host::Host;
-use flake_core::{Answer, FinalProgress, IdSource, Outcome, Reason, Resumable, SequenceRule, Share};
+use flake_core::{Answer, FinalProgress, IdSource, Lanes, Outcome, Place, Reason, Resumable, Slot};
 
 use super::delays::Delays;
 use super::tick_clock::TickClock;
@@ -45,10 +45,11 @@ impl<S: IdSource> SessionGenerator<S> {
         }
         check(source)?;
         let mut backend = join()?;
-        let share = source.share(backend.node(), slot::slot()?)?;
-        // A rolling sequence begins at a random place, because short sessions would otherwise all use the same numbers.
-        let position = if matches!(source.rule(), SequenceRule::Rolling) { rand::random() } else { 0 };
-        let resumable = Resumable::begin(&mut backend, source, &share, position)?;
+        let (slot, slots) = slot::numbers();
+        let lanes = source.lanes(backend.node(), slots)?;
+        let place = Place::find(&backend, &source, lanes, lanes.of(Slot::new(slot, slots)?));
+        let place = place.ok_or_else(|| Error::TooManyLayouts { layout: source.name() })?;
+        let resumable = Resumable::begin(&mut backend, source, &place)?;
         Ok(Self { resumable, backend, delays: Delays::default(), clock: TickClock::default() })
     }
 
@@ -58,9 +59,9 @@ impl<S: IdSource> SessionGenerator<S> {
         &self.resumable.generator.source
     }
 
-    /// The share whose IDs it makes.
-    pub const fn share(&self) -> &Share {
-        self.resumable.generator.share()
+    /// The lanes that it takes from.
+    pub const fn lanes(&self) -> &Lanes {
+        self.resumable.generator.lanes()
     }
 
     /// Continues under the name that the source has now, and reads the clock again.
@@ -78,34 +79,35 @@ impl<S: IdSource> SessionGenerator<S> {
         self.clock.forget();
     }
 
-    /// Returns the generator's answer, without asking the ledger.
+    /// Makes an ID without asking the ledger, if that is possible.
     #[inline]
-    pub fn at_once(&mut self, argument: S::Argument) -> Answer<S::Id> {
-        match self.clock.known() {
-            Some(now) => self.resumable.generator.next(now, argument),
-            None => self.by_the_clock(argument),
+    pub fn at_once(&mut self, argument: S::Argument) -> Option<S::Id> {
+        if let Some(now) = self.clock.known()
+            && let Some(id) = self.resumable.generator.next_taken(now, argument)
+        {
+            return Some(id);
         }
+        self.by_the_clock(argument)
     }
 
     /// Like `at_once`, but reads the clock.
     #[inline(never)]
-    fn by_the_clock(&mut self, argument: S::Argument) -> Answer<S::Id> {
+    fn by_the_clock(&mut self, argument: S::Argument) -> Option<S::Id> {
         let now = self.clock.read();
         // If this fails, the caller asks again where errors can be raised. The era is checked after the ID is admitted.
         if !ledger::admits(now) || !self.resumable.is_of(self.backend.era()) {
-            return Answer::ClockBehind { until: now };
+            return None;
         }
-        let generator = &mut self.resumable.generator;
-        let answer = generator.next(now, argument);
-        self.clock.keep(generator.remaining(now));
-        answer
+        let answer = self.resumable.at(&self.backend, now, argument);
+        self.clock.keep(self.resumable.generator.remaining(now));
+        if let Answer::Issue(id) = answer { Some(id) } else { None }
     }
 
     /// Makes as many IDs as it can without asking the ledger. Returns how many.
     pub fn fill(&mut self, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let now = clock::now();
         let may_fill = ledger::admits(now) && self.resumable.is_of(self.backend.era());
-        if may_fill { self.resumable.generator.fill(now, ids, argument) } else { 0 }
+        if may_fill { self.resumable.fill(&self.backend, now, ids, argument) } else { 0 }
     }
 
     /// Makes an ID, or returns how long to pause before the next attempt. Raises [`Error::ClockBehind`] when the whole wait would

@@ -47,7 +47,7 @@ impl<S: IdSource> Store<S> {
         }
     }
 
-    /// Returns the progress that the generators leave at exit, or None if one of them is in the middle of making an ID.
+    /// Returns the progress of the generators at exit, or None if one of them is in the middle of making an ID.
     fn final_progress(&self) -> Option<Vec<FinalProgress>> {
         let mut generators = self.generators.try_borrow_mut().ok()?;
         Some(generators.all_mut().map(SessionGenerator::final_progress).collect())
@@ -104,13 +104,13 @@ pub fn forget_readings() {
     SNOS.with(Store::forget_readings);
 }
 
-/// Makes this session a user of the ledger. When it exits, its generators leave their progress to the slot's next owner.
+/// Makes this session a user of the ledger. When it exits, its generators of snos leave their progress to the slot's next owner.
 pub fn join() -> Result<Backend, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-        let stores = [LAYOUTS.with(Store::final_progress), SNOS.with(Store::final_progress)];
-        let progress: Option<Vec<_>> = stores.into_iter().collect();
-        ledger::leave(progress.map(|stores| stores.concat()).as_deref());
+        // The words of their lanes say how far the generators of layouts got; here they only report their counts.
+        LAYOUTS.with(Store::final_progress);
+        ledger::leave(SNOS.with(Store::final_progress).as_deref());
     }
     let backend = ledger::join()?;
     if !LEAVES_AT_EXIT.replace(true) {

@@ -1,7 +1,7 @@
 //! sno_next.
 
 use flake_core::sno::metabyte;
-use flake_core::{Answer, Sno, SnoSource};
+use flake_core::{Sno, SnoSource};
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
@@ -20,14 +20,7 @@ entry_point!(sno_next_in_partition(metabyte: i32, partition: i32) else sno_next_
 #[inline]
 fn at_once(metabyte: i32, partition: Option<i32>) -> Option<Sno> {
     let metabyte = metabyte.try_into().ok()?;
-    find(
-        &SNOS,
-        move |source| source.partition == partition,
-        move |own| match own.at_once(metabyte) {
-            Answer::Issue(sno) => Some(sno),
-            _ => None,
-        },
-    )
+    find(&SNOS, move |source| source.partition == partition, move |own| own.at_once(metabyte))
 }
 
 #[inline]

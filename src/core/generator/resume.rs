@@ -1,11 +1,16 @@
-//! A generator with its ledger: it continues where the last owner of its slot stopped, and asks the ledger before it enters new
-//! time.
+//! A generator with its ledger: it begins above used time, and asks the ledger before it enters new time.
 
 use super::source::IdSource;
 use super::{Answer, Generator};
-use crate::ledger::host::Host;
+use crate::ledger::claims::{self, Claim, Counted, ServerWords};
+use crate::ledger::host::{Host, Server};
 use crate::ledger::protocol::{self, Beginning, Grant};
-use crate::{FinalProgress, Share};
+use crate::{FinalProgress, Lanes};
+
+/// A clock that is behind by less than this, in microseconds, is waited for at once: another session has read a later instant.
+const SOON: i64 = 50;
+/// The most readings in such a wait, which take longer.
+const READINGS: usize = 5000;
 
 /// The outcome of asking for an ID.
 #[allow(missing_docs, reason = "the outcomes say what their instants are")]
@@ -22,7 +27,7 @@ pub enum Outcome<Id = u64> {
 /// The reason why a session waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The next tick, because the share is used up in this one.
+    /// The next tick, because the IDs of this one are used up.
     NextTick,
     /// The clock, which the last ID is ahead of within its tick.
     Pace,
@@ -34,26 +39,50 @@ pub enum Reason {
 pub struct Resumable<S: IdSource> {
     /// The generator.
     pub generator: Generator<S>,
-    /// The position at which a rolling sequence begins.
-    position: u64,
+    claim: Claim,
+    lane: u64,
     era: u64,
     issued_before: u64,
 }
 
+/// Which lanes a generator takes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The node's lanes.
+    pub lanes: Lanes,
+    /// The number of the generator's own lane.
+    pub lane: u64,
+    /// Where the words of the lanes are.
+    pub claim: Claim,
+}
+
+impl Place {
+    /// Finds the words of a source's lanes. Returns None if there is no memory for them.
+    pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64) -> Option<Self> {
+        let counted = Counted { key: source.key(), ticks: source.ticks(), lanes, rule: source.rule() };
+        let claim = if lanes.are_shared { claims::claim(server, &counted)? } else { Claim::NONE };
+        Some(Self { lanes, lane, claim })
+    }
+}
+
 impl<S: IdSource> Resumable<S> {
-    /// Begins where the last owner of the slot stopped. A rolling sequence that does not resume begins at `position`.
-    pub fn begin<H: Host>(host: &mut H, source: S, share: &Share, position: u64) -> Result<Self, H::Error> {
-        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.key())?;
-        let start = start.before(window.skip, source.ticks().length);
-        let mut generator = Generator::start(source, share, start, last_seen, position);
+    /// Begins above used time.
+    pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
+        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.kept())?;
+        let Place { lanes, lane, claim } = *place;
+        // If the clock has stepped back, it may be behind another session's last ID.
+        let latest = if lanes.are_shared { claims::latest_of(host, claim, era) } else { None };
+        let last_seen = latest.map_or(last_seen, |latest| latest.max(last_seen));
+        let mut generator = Generator::start(source, &lanes, lane, start, last_seen);
         generator.allow(window);
-        Ok(Self { generator, position, era, issued_before: 0 })
+        Ok(Self { generator, claim, lane, era, issued_before: 0 })
     }
 
     /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
     fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let issued_before = self.issued();
-        let new = Self::begin(host, self.generator.source, self.generator.share(), self.position)?;
+        let place = Place { lanes: *self.generator.lanes(), lane: self.lane, claim: self.claim };
+        let new = Self::begin(host, self.generator.source, &place)?;
         *self = Self { issued_before, ..new };
         Ok(())
     }
@@ -64,6 +93,17 @@ impl<S: IdSource> Resumable<S> {
         self.era == era
     }
 
+    /// Makes an ID at an instant that was admitted, without asking the ledger.
+    #[inline]
+    pub fn at(&mut self, server: &impl Server, now: i64, argument: S::Argument) -> Answer<S::Id> {
+        self.generator.next(now, &ServerWords::new(server, self.claim, self.era), argument)
+    }
+
+    /// Makes as many IDs as it can at an instant that was admitted, without asking the ledger. Returns how many.
+    pub fn fill(&mut self, server: &impl Server, now: i64, ids: &mut [S::Id], argument: S::Argument) -> usize {
+        self.generator.fill(now, &ServerWords::new(server, self.claim, self.era), ids, argument)
+    }
+
     /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it. After `admit`,
     /// the ID is safe: either its era is still the current one, or a call that ends the era waits for this transaction.
     pub fn next<H: Host>(
@@ -72,15 +112,18 @@ impl<S: IdSource> Resumable<S> {
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
         argument: S::Argument,
     ) -> Result<Outcome<S::Id>, H::Error> {
+        let mut readings = 0;
         loop {
             let (now, admitted) = admit(host);
             if !self.is_of(host.shared().window.era()) {
                 self.begin_anew(host)?;
                 continue;
             }
-            let until = match admitted
-                .map_or_else(|until| Answer::ClockBehind { until }, |()| self.generator.next(now, argument))
-            {
+            let answer = match admitted {
+                Ok(()) => self.at(host, now, argument),
+                Err(until) => Answer::ClockBehind { until },
+            };
+            let until = match answer {
                 Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, S::GOES_BACK)? {
                     Grant::Window(window, era) => {
                         if self.is_of(era) {
@@ -90,7 +133,16 @@ impl<S: IdSource> Resumable<S> {
                     }
                     Grant::After(until) => until,
                 },
-                Answer::ClockBehind { until } => until,
+                Answer::ClockBehind { until } => {
+                    // The word of a lane was read after the clock. If the clock has reached it by now, it was not behind.
+                    let left = until.saturating_sub(host.now());
+                    readings += 1;
+                    if left < SOON && readings < READINGS {
+                        continue;
+                    }
+                    until
+                }
+                Answer::Dropped => continue,
                 Answer::Issue(id) => return Ok(Outcome::Made(id)),
                 Answer::Wait { until } => return Ok(Outcome::After { until, reason: Reason::NextTick }),
                 Answer::Ahead { until } => return Ok(Outcome::After { until, reason: Reason::Pace }),
@@ -109,6 +161,6 @@ impl<S: IdSource> Resumable<S> {
 
     /// Returns the progress that the generator leaves to its successor.
     pub fn final_progress(&self) -> FinalProgress {
-        FinalProgress { key: self.generator.source.key(), era: self.era, progress: self.generator.progress() }
+        FinalProgress { kept: self.generator.source.kept(), era: self.era, progress: self.generator.progress() }
     }
 }

@@ -6,7 +6,8 @@ use std::ops::Deref;
 use super::path::Path;
 use crate::layout::builtin::always_built_in;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Layout, Node, SequenceRule, Share, Slot, key};
+use crate::ledger::slot::Kept;
+use crate::{Error, Lanes, Layout, Node, SequenceRule, key};
 
 /// The source of a generator's IDs: a layout, or the snos of a partition.
 pub trait IdSource: Copy + PartialEq {
@@ -21,16 +22,18 @@ pub trait IdSource: Copy + PartialEq {
     fn name(&self) -> Cow<'static, str>;
     /// A number that identifies the generator of this source: equal for sources that share a generator, different for others.
     fn key(&self) -> u64;
+    /// What the owner of a slot leaves of its generator to the next owner.
+    fn kept(&self) -> Kept;
     /// Whether flake makes IDs of this source.
     fn generates(&self) -> bool;
-    /// Computes the share of a slot of a node.
-    fn share(&self, node: Node, slot: Slot) -> Result<Share, Error>;
+    /// Computes the lanes of a node that has this many slots.
+    fn lanes(&self, node: Node, slots: u32) -> Result<Lanes, Error>;
     /// How the source divides time.
     fn ticks(&self) -> Ticks;
     /// How the sequence changes when a tick begins.
     fn rule(&self) -> SequenceRule;
-    /// The IDs of a share in their order.
-    fn path(&self, share: &Share) -> Path;
+    /// The IDs of the lanes in their order.
+    fn path(&self, lanes: &Lanes) -> Path;
     /// The bits of an ID that hold the tick. `drifts` is how often the clock has stepped back.
     fn time_bits(&self, tick: u64, drifts: u64) -> u64;
     /// Combines the bits of the time, the `bits` of worker and sequence, and the argument into an ID.
@@ -56,12 +59,16 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         }
     }
 
+    fn kept(&self) -> Kept {
+        Kept::Nothing
+    }
+
     fn generates(&self) -> bool {
         self.generates
     }
 
-    fn share(&self, node: Node, slot: Slot) -> Result<Share, Error> {
-        Share::new(self, node, slot)
+    fn lanes(&self, node: Node, _slots: u32) -> Result<Lanes, Error> {
+        Lanes::new(self, node)
     }
 
     fn ticks(&self) -> Ticks {
@@ -72,8 +79,8 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         self.rule
     }
 
-    fn path(&self, share: &Share) -> Path {
-        Path::new(self.geometry.worker, self.geometry.sequence, share)
+    fn path(&self, lanes: &Lanes) -> Path {
+        Path::new(self.geometry.worker, lanes.workers, self.geometry.sequence, lanes.sequences)
     }
 
     fn time_bits(&self, tick: u64, _drifts: u64) -> u64 {

@@ -49,9 +49,6 @@ fn announce<H: HorizonHost>(host: &mut H) -> Result<i64, H::Error> {
 
 /// Returns the lowest bound of the transactions that the snapshot sees as running. The clock has been announced.
 fn scan<H: HorizonHost>(host: &H, snapshot: &Snapshot<'_>) -> Result<i64, H::Error> {
-    if !host.all_take_part() {
-        return Err(Refusal::OtherVersion.into());
-    }
     let database = host.database();
     let mut least = NONE;
     for slot in host.slots() {

@@ -12,9 +12,6 @@ pub enum Refusal {
     /// The snapshot may miss a transaction that was prepared before the server started and has committed since.
     #[error("horizon is not known yet")]
     NotYet,
-    /// Some sessions, of another version, do not publish at which instants they hold horizons.
-    #[error("there is no horizon because sessions have used another version of the flake library")]
-    OtherVersion,
 }
 
 /// The state of the entries of prepared transactions.
@@ -49,8 +46,6 @@ pub trait HorizonHost: Host<Error: From<Refusal>> {
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions>;
     /// Waits for a session that was stopped in the middle of a change. The wait can be canceled.
     fn nap(&self);
-    /// Whether every session publishes at which instants it holds horizons.
-    fn all_take_part(&self) -> bool;
     /// How many transactions can be prepared at once. There are twice as many entries, one for each slot, and one more.
     fn most_prepared(&self) -> usize;
     /// The state of these entries.

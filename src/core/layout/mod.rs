@@ -21,17 +21,17 @@ use crate::error::{Error, Fault};
 
 /// How many characters the name of a layout has at most.
 pub const LONGEST_NAME: usize = 63;
-/// How long a step lasts, in microseconds, if there are enough IDs. Shorter steps would not make an index smaller.
+/// How long a step lasts at most, in microseconds, if there are enough IDs. Shorter steps would not make an index smaller.
 pub const STEP: u64 = 16;
 
-/// How the sequence changes when a tick begins. With either rule, a tick has at most as many IDs as the share. In SQL and in
+/// How the sequence changes when a tick begins, if the tick has one step. With more steps, it follows the clock. In SQL and in
 /// definitions, a rule has the name that it is serialized as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SequenceRule {
-    /// It restarts at the beginning of the share.
+    /// It begins with the first IDs of a lane.
     Reset,
-    /// It continues from where it was.
+    /// It begins at a place that differs from tick to tick.
     Rolling,
 }
 

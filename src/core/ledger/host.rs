@@ -3,13 +3,14 @@
 use std::ops::Deref;
 
 use super::block::{SIZE, Unreadable};
+use super::line::Line;
 use super::note::NOTE;
 use super::pool::{Lease, Pool};
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
-use crate::share::Node;
-use crate::sync::{AtomicI64, AtomicU32};
+use crate::Node;
+use crate::sync::{AtomicI64, AtomicU32, AtomicU64};
 
 /// The size of each half of the file in bytes.
 pub const HALF: usize = 8192;
@@ -31,6 +32,8 @@ pub struct Shared {
     pub recalls: AtomicU32,
     /// How many sessions make IDs or ask for horizons.
     pub sessions: AtomicU32,
+    /// How many lines have the words of layouts.
+    pub lines: AtomicU64,
 }
 
 impl Default for Shared {
@@ -41,6 +44,7 @@ impl Default for Shared {
             announced: AtomicI64::new(i64::MIN),
             recalls: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
+            lines: AtomicU64::new(0),
         }
     }
 }
@@ -54,7 +58,7 @@ pub struct State {
     pub pool: Option<Pool>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
-    /// In this era, the sessions that have exited used only ticks that begin before this instant.
+    /// In this era, the sessions that have exited used only ticks of sno that begin before this instant.
     pub free_from: Option<i64>,
     /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
     pub opened_at: Option<i64>,
@@ -123,6 +127,8 @@ pub trait Server {
     fn chance(&self) -> u32;
     /// The shared memory that is used without a lock.
     fn shared(&self) -> &Shared;
+    /// The lines of shared memory for the words of lanes.
+    fn lines(&self) -> &[Line];
     /// Runs a short action under the ledger's lock.
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R;
     /// A named point at which a test can stop the session.
@@ -156,10 +162,6 @@ pub trait Host: Server {
 
     /// The node in force.
     fn node(&self) -> Node;
-    /// Sessions beside another version of the library used only ticks that begin before this instant.
-    fn untraced(&self) -> i64 {
-        i64::MIN
-    }
     /// The timeline of the WAL that the server writes.
     fn wal_timeline(&self) -> u32;
     /// Reads the page of this session's database, and waits until what it read is on disk.

@@ -6,7 +6,7 @@
 
 use super::bound::Bound;
 use super::used::Used;
-use crate::share::Node;
+use crate::Node;
 
 /// How many nodes are listed. If there are more, the lowest marks are folded into one that counts for every node.
 pub const MAX_MARKS: usize = 150;

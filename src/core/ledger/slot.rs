@@ -1,7 +1,7 @@
-//! The progress that the owner of a slot leaves to the next owner.
+//! What the owner of a slot leaves to the next owner: how far its generators of snos got.
 //!
-//! Successive owners of a slot have the same share of each tick. The next owner continues after the last ID of the one before, so
-//! it need not wait for the next tick.
+//! Successive owners of a slot have the same lane of snos, and generators of snos go back in time with the clock. So the next owner
+//! starts after the last tick of the one before, and in the automatic partitions it knows up to where it may go back.
 
 /// Where a generator stopped, and its successor continues.
 #[repr(C)]
@@ -9,10 +9,6 @@
 pub struct Progress {
     /// When the tick of the last ID began.
     pub start: i64,
-    /// The position in the share after the last ID.
-    pub position: u64,
-    /// How many IDs are left in the tick.
-    pub remaining: u64,
     /// For generators that go back in time: the latest tick from which the clock stepped back.
     pub stepped_back_from: i64,
     /// For generators that go back in time: how often the clock stepped back.
@@ -26,11 +22,22 @@ impl Progress {
     }
 }
 
+/// What a generator leaves in its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// The words of its lanes say how far it got.
+    Nothing,
+    /// Its successor may go back in time as it could itself.
+    Progress,
+    /// Its successor may not go back.
+    Instant,
+}
+
 /// The progress of a generator when it ends.
 #[derive(Debug, Clone, Copy)]
 pub struct FinalProgress {
-    /// The key of the generator.
-    pub key: u64,
+    /// What the slot keeps of it.
+    pub kept: Kept,
     /// The era in which it made its IDs.
     pub era: u64,
     /// Where it stopped.
@@ -46,79 +53,48 @@ pub struct Start {
     pub resumed: Option<Progress>,
 }
 
-impl Start {
-    /// Starts after the predecessor's tick if that reaches into used time, at `skip`. The predecessor did not know of it if it
-    /// made its IDs in another database. `length` is a tick's.
-    #[must_use]
-    pub fn before(self, skip: i64, length: i64) -> Self {
-        match self.resumed {
-            Some(progress) if progress.start.saturating_add(length) > skip => {
-                Self { free_from: self.free_from.max(progress.free_from()), resumed: None }
-            }
-            _ => self,
-        }
-    }
-}
-
-/// How many generators of a slot have an entry of their own.
-const MAX_GENERATORS: usize = 8;
-
 /// The progress of the generators of one slot.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotProgress {
     era: u64,
-    count: usize,
-    /// Generators without an entry used only ticks that begin before this instant.
+    /// The progress in the automatic partitions.
+    automatic: Option<Progress>,
+    /// Generators of other partitions used only ticks that begin before this instant. After a session that could not store its
+    /// progress, this holds for the automatic partitions too.
     floor: i64,
-    stored: [(u64, Progress); MAX_GENERATORS],
 }
 
 impl SlotProgress {
-    /// Returns where the generator with this key starts in an era whose floor is `floor`.
-    pub fn start(&self, era: u64, floor: i64, key: u64) -> Start {
+    /// Returns where a generator starts in an era whose floor is `floor`.
+    pub fn start(&self, era: u64, floor: i64, kept: Kept) -> Start {
         if self.era != era {
             return Start { free_from: floor, resumed: None };
         }
-        match self.stored[..self.count].iter().find(|(of, _)| *of == key) {
+        match self.automatic.filter(|_| kept == Kept::Progress) {
             None => Start { free_from: floor.max(self.floor), resumed: None },
-            Some((_, progress)) if progress.start >= floor => Start { free_from: floor, resumed: Some(*progress) },
-            Some((_, progress)) => Start { free_from: floor.max(progress.free_from()), resumed: None },
+            Some(progress) if progress.start >= floor => Start { free_from: floor, resumed: Some(progress) },
+            Some(progress) => Start { free_from: floor.max(progress.free_from()), resumed: None },
         }
     }
 
-    /// Stores the progress of a generator that ends. If no entry is free, the oldest progress is dropped and raises the floor
-    /// instead.
+    /// Stores the progress of a generator that ends.
     pub fn store(&mut self, last: &FinalProgress) {
-        let FinalProgress { key, era, progress } = *last;
-        if !self.enter(era) {
+        let FinalProgress { kept, era, progress } = *last;
+        if kept == Kept::Nothing || !self.enter(era) {
             return;
         }
-        let index = match self.stored[..self.count].iter().position(|(of, _)| *of == key) {
-            Some(index) => index,
-            None if self.count < MAX_GENERATORS => {
-                self.count += 1;
-                self.count - 1
-            }
-            None => {
-                let free_from = |index: &usize| self.stored[*index].1.free_from();
-                let oldest = (0..MAX_GENERATORS).min_by_key(free_from).unwrap_or(0);
-                let is_oldest = progress.free_from() <= free_from(&oldest);
-                self.floor = self.floor.max(progress.free_from().min(free_from(&oldest)));
-                if is_oldest {
-                    return;
-                }
-                oldest
-            }
-        };
-        self.stored[index] = (key, progress);
+        match kept {
+            Kept::Progress => self.automatic = Some(progress),
+            _ => self.floor = self.floor.max(progress.free_from()),
+        }
     }
 
     /// Gives up all time before an instant, because a session could not store its progress.
     pub fn abandon(&mut self, era: u64, free_from: i64) {
         if self.enter(era) {
             self.floor = self.floor.max(free_from);
-            self.count = 0;
+            self.automatic = None;
         }
     }
 

@@ -8,7 +8,8 @@ use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
 use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::{Error, Node, Numbers, SequenceRule, Share, Slot, key};
+use crate::ledger::slot::Kept;
+use crate::{Error, Lanes, Node, Numbers, SequenceRule, key};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
@@ -35,11 +36,17 @@ impl IdSource for SnoSource {
         key::of_sno(self.partition)
     }
 
+    fn kept(&self) -> Kept {
+        // There are too many partitions of callers to keep the progress in each of them.
+        if self.partition.is_none() { Kept::Progress } else { Kept::Instant }
+    }
+
     fn generates(&self) -> bool {
         true
     }
 
-    fn share(&self, node: Node, slot: Slot) -> Result<Share, Error> {
+    /// Each slot has a lane of its own.
+    fn lanes(&self, node: Node, slots: u32) -> Result<Lanes, Error> {
         let (partitions, sequences) = match self.partition {
             None => {
                 let (workers, nodes) = (AUTOMATIC, node.count());
@@ -48,7 +55,7 @@ impl IdSource for SnoSource {
                 partitions.first += AUTOMATIC;
                 (partitions, Numbers { first: 0, count: SEQUENCES })
             }
-            // The nodes divide the sequence. A node for which nothing is left has no share.
+            // The nodes divide the sequence. Nothing may be left for a node.
             Some(partition) => {
                 let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
                 let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
@@ -57,7 +64,7 @@ impl IdSource for SnoSource {
                 (Numbers { first, count: 1 }, sequences)
             }
         };
-        Share::of(&NAME, partitions, sequences, slot, most_steps(UNIT))
+        Lanes::of_slots(&NAME, partitions, sequences, slots, most_steps(UNIT))
     }
 
     fn ticks(&self) -> Ticks {
@@ -68,8 +75,8 @@ impl IdSource for SnoSource {
         SequenceRule::Reset
     }
 
-    fn path(&self, share: &Share) -> Path {
-        Path::new(Scattered::one(PARTITION), SEQUENCE, share)
+    fn path(&self, lanes: &Lanes) -> Path {
+        Path::new(Scattered::one(PARTITION), lanes.workers, SEQUENCE, lanes.sequences)
     }
 
     /// The lowest bit is the tick-tock bit.

@@ -1,9 +1,9 @@
-//! Checks of layouts: whether sessions have a share of them, and when their time ends.
+//! Checks of layouts: whether this server has IDs of them, and when their time ends.
 
 use std::collections::BTreeSet;
 
 use flake_core::sno::NAME;
-use flake_core::{BUILTIN, IdSource, Layout, Node, STEP, Share, Slot, SnoSource, Ticks};
+use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, STEP, SnoSource, Ticks};
 
 use super::finding::Finding;
 use super::node::Pair;
@@ -25,12 +25,12 @@ struct Source {
     ticks: Ticks,
     /// The last tick up to which IDs sort by time.
     last_ordered: Option<u64>,
-    share: Box<dyn Fn(Node, Slot) -> Result<Share, flake_core::Error>>,
+    lanes: Box<dyn Fn(Node) -> Result<Lanes, flake_core::Error>>,
 }
 
 impl Source {
     fn of<S: IdSource + 'static>(source: S, last_ordered: Option<u64>) -> Self {
-        Self { ticks: source.ticks(), last_ordered, share: Box::new(move |node, slot| source.share(node, slot)) }
+        Self { ticks: source.ticks(), last_ordered, lanes: Box::new(move |node| source.lanes(node, slot::count())) }
     }
 
     fn layout(layout: &'static Layout) -> Self {
@@ -53,13 +53,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns how many IDs a session can make in a second, on the one of these nodes that can make the fewest.
-    fn rate(&self, nodes: &[Node], slot: Slot) -> Result<u128, Finding> {
+    /// Returns how many IDs can be made in a second, on the one of these nodes that can make the fewest.
+    fn rate(&self, nodes: &[Node]) -> Result<u128, Finding> {
         let source =
             self.source.as_ref().map_err(|error| Finding { detail: format!("{error}."), ..Finding::from(error) })?;
         nodes.iter().try_fold(u128::MAX, |least, &node| {
-            let share = (source.share)(node, slot).map_err(|error| Finding::from(&Error::Core(error)))?;
-            Ok(least.min(share.ids_per_second(source.ticks.length)))
+            let lanes = (source.lanes)(node).map_err(|error| Finding::from(&Error::Core(error)))?;
+            Ok(least.min(lanes.ids_per_second(source.ticks.length)))
         })
     }
 }
@@ -80,22 +80,21 @@ impl Layouts {
         Self(built_in.chain(snos).chain(custom).map(candidate).collect())
     }
 
-    /// Finds layouts in which a session has no share or a small one, with the settings in force or with the settings after a
-    /// restart. A built-in layout that nothing uses need not have a share.
-    pub fn shares(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
+    /// Finds layouts of which this server can make no IDs or few, with the settings in force or with the settings after a restart.
+    /// A built-in layout that nothing uses need not have any.
+    pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
             Ok(nodes) => nodes,
             Err(error) => return Finding::from(&Error::Core(error)),
         };
-        let Ok(slot) = slot::slot() else { return Finding::unknown("This session has no slot.") };
         if nodes.is_empty() {
             return Finding::unknown("This session does not know the number of this node.");
         }
         let (mut needed, mut unused, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for candidate in &self.0 {
             let Candidate { name, is_custom, is_in_use, .. } = candidate;
-            match candidate.rate(&nodes, slot) {
+            match candidate.rate(&nodes) {
                 Ok(rate) if *is_in_use && 1_000_000 / rate.max(1) > STEP.into() => {
                     slow.push(format!("{rate} IDs of {name}"))
                 }
@@ -111,20 +110,20 @@ impl Layouts {
         if !slow.is_empty() {
             return Finding::wrong(
                 format!(
-                    "A session can make {} in a second, which is less than one in 16 microseconds.",
+                    "All sessions together can make {} in a second, which is less than one in 16 microseconds.",
                     slow.join(", ")
                 ),
                 "Expect sessions that make many IDs at once to wait; use a layout with more worker and sequence bits, or a \
-                 lower flake.node_count or max_connections.",
+                 lower flake.node_count.",
             );
         }
         if !unused.is_empty() {
             let unused = unused.join(", ");
             return Finding::fine(format!(
-                "All layouts in use have shares; with these settings {unused} would have none."
+                "This server can make IDs of all layouts in use; with these settings it could make none of {unused}."
             ));
         }
-        Finding::fine("Every layout has a share for every session.")
+        Finding::fine("This server can make IDs of every layout.")
     }
 
     /// Lists layouts in use, beginning with the one that ends first.

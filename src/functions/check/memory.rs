@@ -65,14 +65,8 @@ pub fn upgrade() -> Finding {
 
 /// Checks which version of the library has created the shared memory.
 pub fn library() -> Finding {
-    match ledger::other_version() {
-        Ok(None) => Finding::fine("This session and the server's shared memory have the same version of the library."),
-        Ok(Some(version)) => Finding::wrong(
-            format!(
-                "The server's shared memory belongs to another version of the library (its control block has version {version})."
-            ),
-            "Restart the server, so that all sessions use the library that is installed.",
-        ),
-        Err(error) => Finding::from(&error),
+    match ledger::memory_error() {
+        None => Finding::fine("This session can use the shared memory of the server's other sessions."),
+        Some(error) => Finding::from(&error),
     }
 }

@@ -27,7 +27,7 @@ thread_local! {
 }
 
 fn find() -> Option<SequencePage> {
-    let pages = attach().ok().map(|attachment| &attachment.control.pages);
+    let pages = attach().ok().map(|control| &control.pages);
     let known = pages.map_or(0, |pages| pages.of(recovery::database()));
     let page = SequencePage::open(known, EXTENSION, SEQUENCE)?;
     let oid = page.oid().to_u32();
@@ -52,7 +52,7 @@ pub fn hold() -> impl Sized {
 /// stands for it.
 pub fn read() -> Result<Page, Error> {
     let page = open()?;
-    if let Some((bytes, lsn)) = page.read(attach()?.control.pages.buffer(recovery::database())) {
+    if let Some((bytes, lsn)) = page.read(attach()?.pages.buffer(recovery::database())) {
         // Another session may have written the page and not flushed the WAL yet.
         if !recovery::is_in_progress() {
             flush(lsn);
@@ -79,7 +79,7 @@ fn last_value(page: &SequencePage) -> Option<i64> {
 /// Returns the end of all time in this database's marks, and the instant that pg_upgrade would keep; None if there is no page.
 pub fn reach() -> Result<Option<(i64, Option<i64>)>, Error> {
     let page = open()?;
-    let Some((bytes, _)) = page.read(attach()?.control.pages.buffer(recovery::database())) else { return Ok(None) };
+    let Some((bytes, _)) = page.read(attach()?.pages.buffer(recovery::database())) else { return Ok(None) };
     let marks = marks_of(&Page { bytes: Some(bytes), last_value: None })?;
     Ok(Some((marks.last_value(), last_value(&page))))
 }

@@ -1,8 +1,8 @@
 //! The protocol: in which order a session reads, decides and writes, so that no ID is made twice.
 //!
-//! The problem: successive owners of a slot have the same share of every tick, so no two of them may use the same instant. Crashes,
-//! copies, promotions and clocks that step back happen in between, and each place that stores used time can be lost or outdated.
-//! These rules keep the owners apart:
+//! The problem: the words of lanes keep the sessions of a running server apart. Crashes, copies, promotions and clocks that step
+//! back happen in between, and each place that stores used time can be lost or outdated. These rules keep the sessions before and
+//! after apart:
 //!
 //! 1. Time is granted in the file, then in the page of the session's database, before a session makes an ID in it. By then the WAL
 //!    is flushed up to the page's record, so a server that has replayed the commit of an ID has replayed a mark above the ID.
@@ -16,15 +16,16 @@
 //!    replicated. Readers add these 2 seconds and writers do not, so a chain of promotions adds them only once.
 //! 5. An old primary may still run after a promotion; the [`lookout`](super::lookout) waits for it.
 //! 6. A window ends where used time begins, and the next window begins a new era after it. A window also ends if a session later
-//!    finds in a page that its time is used. After a session has chosen an ID, it checks that the era is still the same.
-//!    flake_start_above must know that no session makes IDs of an ended era, so it waits for the transactions that passed that
-//!    check before.
+//!    finds in a page that its time is used. Each era has words of its own, which are reset before it is published. A session uses
+//!    no tick that begins before its era's floor. After it has taken IDs from a lane, it checks that the era is still the same, or
+//!    drops them. flake_start_above must know that no session makes IDs of an ended era, so it waits for the transactions that
+//!    passed that check before.
 //! 7. A record never overwrites the last one that reached the disk: [`record`](super::record) writes two halves in turn.
-//! 8. A session stores its progress while it still owns the slot. The next owner resumes there if the era is the same, unless the
-//!    page of its database says that the tick reaches into used time. A session that exits in the middle of making an ID gives up
-//!    all time that was granted to its slot.
-//! 9. The last session to exit leaves an exit note. The note is not flushed, and counts only until the operating system restarts.
-//!    It gives back only time that its own start was granted, so an old file never gives back time that it does not know of.
+//! 8. A session stores how far its snos got while it still owns the slot, and the next owner starts in a later tick. A session
+//!    that exits in the middle of making a sno gives up all time that was granted to its slot.
+//! 9. The last session to exit leaves an exit note: time after the beginning of the latest tick in the words is free. The note is
+//!    not flushed, and counts only until the operating system restarts. It gives back only time that its own start was granted, so
+//!    an old file never gives back time that it does not know of.
 //! 10. flake_accept_clock accepts gaps. flake_start_above raises an instant that belongs to the data: it binds every server that
 //!     has the data, whatever its number, without the 2 seconds. Neither of them lowers used time.
 //! 11. A session acquires locks on objects of the database, such as the extension, before it begins a generator. So if the session
@@ -39,6 +40,7 @@ mod time;
 
 use std::sync::atomic::Ordering;
 
+use super::claims;
 use super::host::{Host, Server, State, Writer};
 use super::pool::Pool;
 use super::record::newest;
@@ -102,6 +104,7 @@ fn put(writer: &impl Writer, new: Ledger) {
         let is_same_era = state.ledger.is_some_and(|old| old.era == new.era);
         if !is_same_era {
             state.free_from = None;
+            claims::reset(&**writer, new.era);
         }
         if !new.is_open() {
             let opens_at = new.opens_at(now, writer.steady());

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::begun;
+use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
 use crate::ledger::record::note;
 use crate::ledger::slot::FinalProgress;
@@ -19,9 +20,9 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
     Ok(())
 }
 
-/// Stores the progress of this session's generators, at exit, while the session still owns its slot. `progress` is None if the
-/// session exits in the middle of making an ID. `may_note` says whether every session is counted.
-pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note: bool) {
+/// Stores the progress of this session's generators of snos, at exit, while the session still owns its slot. `progress` is None if
+/// the session exits in the middle of making a sno.
+pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>) {
     let Some(ledger) = host.lock(|state| state.ledger) else { return };
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
     let free_from = match progress {
@@ -42,7 +43,7 @@ pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>, may_note
         }
     });
     host.point("left");
-    if host.shared().sessions.fetch_sub(1, Ordering::SeqCst) == 1 && may_note {
+    if host.shared().sessions.fetch_sub(1, Ordering::SeqCst) == 1 {
         note_exit(host);
     }
 }
@@ -56,8 +57,9 @@ fn note_exit<H: Host>(host: &mut H) {
     }
     let Some(boot) = writer.boot() else { return };
     let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
-    let free_from = free_from.unwrap_or(i64::MIN).max(writer.shared().announced.load(Ordering::SeqCst));
-    if let Some(left) = ledger.exit_note(boot, free_from) {
+    let of_lanes = claims::latest(&*writer, ledger.era).map(|start| start.saturating_add(1));
+    let announced = writer.shared().announced.load(Ordering::SeqCst);
+    if let Some(left) = ledger.exit_note(boot, free_from.max(of_lanes).unwrap_or(i64::MIN).max(announced)) {
         let _ = note(&writer, Some(left));
     }
 }

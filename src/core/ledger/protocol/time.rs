@@ -8,7 +8,7 @@ use super::{in_force, put};
 use crate::ledger::host::{Host, Server, Writer};
 use crate::ledger::marks::{MARGIN, Marks};
 use crate::ledger::record::store;
-use crate::ledger::slot::Start;
+use crate::ledger::slot::{Kept, Start};
 use crate::ledger::state::AHEAD;
 use crate::ledger::window::Window;
 
@@ -50,8 +50,8 @@ fn without_reserve(window: Window) -> Window {
     if window.until >= window.skip { window } else { Window { until: window.until.saturating_sub(RESERVE), ..window } }
 }
 
-/// Begins a generator. `key` identifies its progress in the slot.
-pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
+/// Begins a generator, of which the slot keeps this much.
+pub fn begin<H: Host>(host: &mut H, kept: Kept) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
     if !ledger.is_open() {
@@ -62,10 +62,12 @@ pub fn begin<H: Host>(host: &mut H, key: u64) -> Result<Beginning, H::Error> {
             let start = Start { free_from: i64::MIN, resumed: None };
             return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
         }
-        return begin(host, key);
+        return begin(host, kept);
     }
-    let floor = ledger.floor.max(host.untraced());
-    let start = host.slot(|slot| slot.start(ledger.era, floor, key));
+    let start = match kept {
+        Kept::Nothing => Start { free_from: ledger.floor, resumed: None },
+        _ => host.slot(|slot| slot.start(ledger.era, ledger.floor, kept)),
+    };
     // A generator that resumes may make its next ID without asking for time.
     let is_in_page = if start.resumed.is_some() {
         raise_page(host, page)?;

@@ -49,10 +49,6 @@ impl HorizonHost for Hosted {
         self.step("naps");
     }
 
-    fn all_take_part(&self) -> bool {
-        true
-    }
-
     fn most_prepared(&self) -> usize {
         MOST_PREPARED
     }

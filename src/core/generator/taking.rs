@@ -1,0 +1,237 @@
+//! How a session takes blocks from the lanes of a tick.
+//!
+//! A session takes from its own lane at the step of the clock. If that lane is used up there, the session takes from the lanes at
+//! the places above it, and in the next step from the lowest place on. So its IDs rise, and a session that is alone reaches the
+//! limit of all lanes. The words keep sessions apart that take from one lane.
+
+use super::block::Block;
+use super::path::Path;
+use crate::layout::STEP;
+use crate::words::Words;
+use crate::{Lanes, SequenceRule};
+
+/// How far a session may be ahead of the clock within a tick, in microseconds; at least a step. Without a limit, several busy
+/// sessions would run ahead of the clock by different amounts, insert between each other's IDs, and leave index pages half empty.
+const AHEAD: u64 = 256;
+/// The same for a session that has made few IDs in the tick. So single inserts rarely wait beside a bulk load that keeps a lane
+/// ahead of the clock.
+const AHEAD_OF_FEW: u64 = 2 * AHEAD;
+/// So many IDs in a tick are not few.
+const MANY: u64 = 8;
+/// If steps last longer than this, in microseconds, sessions do not keep pace, because they would have to wait for each ID.
+const LONGEST_STEP: u64 = 1000;
+
+/// Why a session takes no block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// All IDs of the tick that the session may take are taken.
+    UsedUp,
+    /// The session is far enough ahead of the clock; `until` is how many microseconds into the tick to ask again.
+    Pace { until: u64 },
+    /// The lane's IDs are taken up to this tick, which is later than the clock's.
+    Behind { tick: u64 },
+    /// The words do not count any more.
+    Dropped,
+}
+
+/// A tick as its lanes see it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tick {
+    pub number: u64,
+    /// In microseconds.
+    pub length: u64,
+    /// How many microseconds of it have passed.
+    pub passed: u64,
+    /// How many IDs the session has made in it.
+    pub made: u64,
+}
+
+/// How many IDs a session has made lately.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    since: i64,
+    made_by_then: u64,
+    before: u64,
+}
+
+impl Recent {
+    /// Returns how many IDs the session has made in the last 16 microseconds, or a little more, of `issued` ones up to `now`.
+    fn count(&mut self, now: i64, issued: u64) -> u64 {
+        let elapsed = now.wrapping_sub(self.since) as u64;
+        if elapsed >= STEP {
+            self.before = if elapsed < 2 * STEP { issued - self.made_by_then } else { 0 };
+            (self.since, self.made_by_then) = (now, issued);
+        }
+        self.before.max(issued - self.made_by_then)
+    }
+}
+
+/// A lane at a step.
+#[derive(Debug, Clone, Copy)]
+struct Spot {
+    step: u64,
+    lane: u64,
+    word: u64,
+}
+
+/// What a session knows of the lanes.
+#[derive(Debug, Clone)]
+pub(super) struct Taking {
+    pub lanes: Lanes,
+    pub path: Path,
+    own: u64,
+    // The step and the lane of the last block of this tick.
+    step: u64,
+    lane: u64,
+    /// How many IDs of a lane that is this session's alone are taken in this tick.
+    taken: u64,
+    recent: Recent,
+}
+
+impl Taking {
+    /// `own` is the number of the session's own lane.
+    pub fn new(lanes: &Lanes, path: Path, own: u64) -> Self {
+        Self { lanes: *lanes, path, own, step: 0, lane: own, taken: 0, recent: Recent::default() }
+    }
+
+    /// Begins another tick.
+    pub fn enter_tick(&mut self) {
+        (self.step, self.lane, self.taken) = (0, self.own, 0);
+    }
+
+    /// Takes a block at an instant, up to which the session has issued so many IDs.
+    pub fn take(&mut self, tick: &Tick, words: &impl Words, (now, issued): (i64, u64)) -> Result<Block, Stop> {
+        let most = match self.lanes.most_of_session(tick.length as i64) {
+            Some(most) if tick.made >= most => return Err(Stop::UsedUp),
+            Some(most) => most - tick.made,
+            None => u64::MAX,
+        };
+        if !self.lanes.are_shared {
+            return self.take_own(tick);
+        }
+        let wanted = self.recent.count(now, issued).clamp(1, most);
+        let Lanes { ids_per_step, .. } = self.lanes;
+        let present = scale(tick.passed, self.lanes.steps, tick.length);
+        let base = tick.number * self.lanes.size();
+        loop {
+            let Spot { step, lane, word } = self.find(tick, words, present)?;
+            self.keep_pace(tick, step, present)?;
+            let end = base.saturating_add((step + 1) * ids_per_step);
+            let first = word.max(base + step * ids_per_step);
+            let (within, to_wrap) = self.within(words.rule(), tick.number, first - base);
+            let count = wanted.min(end - first).min(to_wrap);
+            if !words.swap(lane, word, first + count) {
+                continue;
+            }
+            (self.step, self.lane) = (step, lane);
+            if !words.are_current() {
+                return Err(Stop::Dropped);
+            }
+            return Ok(self.block(tick, lane, within, count));
+        }
+    }
+
+    /// Takes the rest of a step from a lane that is this session's alone.
+    fn take_own(&mut self, tick: &Tick) -> Result<Block, Stop> {
+        let (ids_per_step, present) = (self.lanes.ids_per_step, scale(tick.passed, self.lanes.steps, tick.length));
+        let first = self.taken.max(present * ids_per_step);
+        if first == self.lanes.size() {
+            return Err(Stop::UsedUp);
+        }
+        let step = first / ids_per_step;
+        self.keep_pace(tick, step, present)?;
+        self.taken = (step + 1) * ids_per_step;
+        Ok(self.block(tick, self.own, first, self.taken - first))
+    }
+
+    fn block(&self, tick: &Tick, lane: u64, position: u64, count: u64) -> Block {
+        let step_end = scale_up(position / self.lanes.ids_per_step + 1, tick.length, self.lanes.steps);
+        Block::new(&self.path, self.lanes.number_at(lane, tick.number, position), count, step_end)
+    }
+
+    /// Finds the lane and the step of the next block.
+    fn find(&self, tick: &Tick, words: &impl Words, present: u64) -> Result<Spot, Stop> {
+        let Lanes { ids_per_step, .. } = self.lanes;
+        let base = tick.number * self.lanes.size();
+        let end = base.saturating_add(self.lanes.size());
+        let own = words.load(self.own);
+        if own > end {
+            return Err(Stop::Behind { tick: (own - 1) / self.lanes.size() });
+        }
+        // The session has not left the step of its last block, or begins with its own lane at the clock's step.
+        let (step, lane) = if self.step >= present { (self.step, self.lane) } else { (present, self.own) };
+        let word = if lane == self.own { own } else { words.load(lane) };
+        if word < base.saturating_add((step + 1) * ids_per_step).min(end) {
+            return Ok(Spot { step, lane, word });
+        }
+        self.find_another(tick, words, (step, lane)).ok_or(Stop::UsedUp)
+    }
+
+    /// Finds the nearest place behind a used up one that has IDs, in one pass over all lanes.
+    fn find_another(&self, tick: &Tick, words: &impl Words, (step, lane): (u64, u64)) -> Option<Spot> {
+        let Lanes { ids_per_step, steps, count, .. } = self.lanes;
+        let base = tick.number * self.lanes.size();
+        let end = base.saturating_add(self.lanes.size());
+        let used_up = self.lanes.place(lane, tick.number, step);
+        let at = |lane| {
+            let word = words.load(lane);
+            // A lane beyond this tick has no IDs of it, nor has a lane at its end.
+            if word >= end {
+                return None;
+            }
+            let mut open = (word.saturating_sub(base) / ids_per_step).max(step);
+            if open == step && self.lanes.place(lane, tick.number, step) <= used_up {
+                open += 1;
+            }
+            (open < steps).then_some(Spot { step: open, lane, word })
+        };
+        (0..count)
+            .filter_map(at)
+            .min_by_key(|spot| (spot.step, self.lanes.place(spot.lane, tick.number, spot.step)))
+    }
+
+    /// Returns where a position is within the tick, and how many positions follow it in order. A rolling sequence whose tick has one
+    /// step begins at a place that follows from the tick's number.
+    fn within(&self, rule: SequenceRule, tick: u64, position: u64) -> (u64, u64) {
+        let size = self.lanes.ids_per_step;
+        if self.lanes.steps > 1 || rule == SequenceRule::Reset {
+            return (position, u64::MAX);
+        }
+        // Multiples of 2^64 divided by the golden ratio are far from each other (Knuth, The Art of Computer Programming, 6.4).
+        let begin = (tick.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % size;
+        let within = (begin + position) % size;
+        (within, size - within)
+    }
+
+    /// Lets the session wait if a step is too far ahead of the clock.
+    fn keep_pace(&self, tick: &Tick, step: u64, present: u64) -> Result<(), Stop> {
+        let steps = self.lanes.steps;
+        if tick.length / steps > LONGEST_STEP {
+            return Ok(());
+        }
+        let most = if tick.made < MANY { AHEAD_OF_FEW } else { AHEAD };
+        let ahead = scale(most, steps, tick.length).max(1);
+        if step <= present + ahead {
+            return Ok(());
+        }
+        // After this wait, several steps are open, so that the session does not wait for each one.
+        Err(Stop::Pace { until: scale_up(step - ahead + ahead / 4, tick.length, steps) })
+    }
+}
+
+/// Returns `number × factor / divisor`, rounded down.
+fn scale(number: u64, factor: u64, divisor: u64) -> u64 {
+    // In ticks of several hours, the product needs more than 64 bits. A 128-bit division takes many times as long.
+    match number.checked_mul(factor) {
+        Some(product) => product / divisor,
+        None => (u128::from(number) * u128::from(factor) / u128::from(divisor)) as u64,
+    }
+}
+
+/// Returns `number × factor / divisor`, rounded up.
+fn scale_up(number: u64, factor: u64, divisor: u64) -> u64 {
+    match number.checked_mul(factor) {
+        Some(product) => product.div_ceil(divisor),
+        None => (u128::from(number) * u128::from(factor)).div_ceil(u128::from(divisor)) as u64,
+    }
+}

@@ -1,0 +1,129 @@
+//! Lanes: the equal parts into which a node's IDs of a tick are divided, so that sessions seldom meet.
+//!
+//! The node's IDs of a tick, in order, are divided into equal *steps* of time, and each step among the lanes. So the IDs of all
+//! sessions are in the order of time down to a step instead of a tick, and neighbors in time are neighbors in an index.
+//!
+//! Sessions share the lanes of a layout. A *word* of each lane says how far its IDs are taken ([`crate::Words`]), so a session
+//! takes IDs by raising the word. A lane of snos belongs to one slot, because its generators can go back in time, and needs no
+//! word.
+
+use crate::layout::most_steps;
+use crate::{Error, Layout, Node, Numbers, Slot};
+
+/// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
+/// the same IDs. So a released rule never changes, and another rule gets another number.
+pub const DIVISION: u32 = 3;
+
+/// A lane has about this many IDs in a millisecond, if there are enough. More would not make a session faster.
+const ENOUGH: u64 = 32_768;
+/// How many lanes there are at most. Each has a cache line of its own, and a session that needs much may look at all of them.
+const MOST: u64 = 32;
+
+/// The lanes of a node in a layout. Its geometry and the number of nodes alone decide them, never load.
+///
+/// The IDs of a lane in a tick have *positions*, from 0 to `size() - 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lanes {
+    /// The node's workers.
+    pub workers: Numbers,
+    /// The node's sequence numbers, for each of these workers.
+    pub sequences: Numbers,
+    /// How many lanes there are.
+    pub count: u64,
+    /// How many steps a tick has.
+    pub steps: u64,
+    /// How many IDs of a step belong to a lane.
+    pub ids_per_step: u64,
+    /// Whether sessions share the lanes by words.
+    pub are_shared: bool,
+}
+
+impl Lanes {
+    /// Computes the lanes of a node in a layout.
+    ///
+    /// # Errors
+    /// [`Error::TooManyNodes`] if there are fewer workers than nodes.
+    pub fn new(layout: &Layout, node: Node) -> Result<Self, Error> {
+        let (workers, sequences) = (node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
+        let (ids, length) = (workers.count * sequences.count, layout.tick_length);
+        let in_a_step = ids / most_steps(length);
+        let in_a_millisecond = u128::from(ids) * 1000 / length as u128;
+        let wanted = (in_a_millisecond / u128::from(ENOUGH)).min(MOST.into()) as u64;
+        let count = greatest_power_of_two(wanted.max(in_a_step.min(2)).max(1));
+        // If IDs are not in the order of time, steps would not order them either.
+        let is_one_step = !layout.geometry.time_ordered || most_steps(length) == 1;
+        let wanted = (if is_one_step { ids } else { in_a_step } / count).max(1);
+        // If the number were even, each first ID of a step would be, and a table that is divided by `id % 2` would have an empty
+        // half. Where a tick has one step, an ID that is left out is lost.
+        let is_made_odd = wanted.is_multiple_of(2) && (!is_one_step || wanted > 2);
+        let ids_per_step = if is_made_odd { wanted - 1 } else { wanted };
+        let steps = if is_one_step { 1 } else { ids / (count * ids_per_step) };
+        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: true })
+    }
+
+    /// Computes the lanes of which each belongs to a slot, in some workers and sequence numbers of a node. A tick has `steps` steps
+    /// or more if there are enough IDs.
+    ///
+    /// # Errors
+    /// [`Error::TooFewIds`] if there are fewer IDs than slots.
+    pub fn of_slots(name: &str, workers: Numbers, sequences: Numbers, slots: u32, steps: u64) -> Result<Self, Error> {
+        let (ids, count) = (workers.count * sequences.count, u64::from(slots));
+        if ids < count {
+            let (layout, workers, sequences) = (name.to_owned().into(), workers.count, sequences.count);
+            return Err(Error::TooFewIds { layout, workers, sequences, slots });
+        }
+        let ids_per_step = (ids / count.saturating_mul(steps)).max(1);
+        let steps = ids / (count * ids_per_step);
+        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: false })
+    }
+
+    /// The lane with which the session in a slot begins.
+    pub fn of(&self, slot: Slot) -> u64 {
+        u64::from(slot.number()) % self.count
+    }
+
+    /// How many IDs a lane has in a tick, at least 1.
+    pub const fn size(&self) -> u64 {
+        self.steps * self.ids_per_step
+    }
+
+    /// How many IDs of a tick of this many microseconds a session that is alone can make.
+    pub const fn ids_per_session(&self, tick_length: i64) -> u64 {
+        match self.most_of_session(tick_length) {
+            Some(most) => most,
+            None if self.are_shared => self.size() * self.count,
+            None => self.size(),
+        }
+    }
+
+    /// How many IDs the lanes have in a second with ticks of this many microseconds: all of them if they are shared, or else one.
+    pub const fn ids_per_second(&self, tick_length: i64) -> u128 {
+        let lanes = if self.are_shared { self.count } else { 1 };
+        self.size() as u128 * lanes as u128 * 1_000_000 / tick_length as u128
+    }
+
+    /// How many IDs a session takes of a lane in a tick at most. If a tick lasts longer than a second, sessions would wait too long
+    /// for the next one, so each leaves something to others.
+    pub(crate) const fn most_of_session(&self, tick_length: i64) -> Option<u64> {
+        if !self.are_shared || tick_length <= 1_000_000 {
+            return None;
+        }
+        let eighth = self.size() / 8;
+        Some(if eighth == 0 { 1 } else { eighth })
+    }
+
+    /// A lane's place in a step. It changes with tick and step: otherwise each first ID of a lane would have the same lowest bits.
+    pub const fn place(&self, lane: u64, tick: u64, step: u64) -> u64 {
+        if self.are_shared { lane.wrapping_add(tick).wrapping_add(step) & (self.count - 1) } else { lane }
+    }
+
+    /// The number of a position's ID among all IDs that the node can make in a tick.
+    pub const fn number_at(&self, lane: u64, tick: u64, position: u64) -> u64 {
+        let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
+        (step * self.count + self.place(lane, tick, step)) * self.ids_per_step + within
+    }
+}
+
+fn greatest_power_of_two(most: u64) -> u64 {
+    1 << most.ilog2()
+}

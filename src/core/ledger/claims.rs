@@ -1,0 +1,136 @@
+//! Which lines of shared memory have the words of a layout, and what the words say.
+
+use super::host::Server;
+use super::line::Line;
+use crate::layout::ticks::Ticks;
+use crate::sync::{AtomicU64, Ordering};
+use crate::words::Words;
+use crate::{Lanes, SequenceRule};
+
+/// The lines of a layout on a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    first: usize,
+    rule: SequenceRule,
+}
+
+impl Claim {
+    /// No lines, for a generator whose lane is its own.
+    pub const NONE: Self = Self { first: usize::MAX, rule: SequenceRule::Reset };
+}
+
+/// The words of an era on a server.
+#[derive(Debug)]
+pub struct ServerWords<'a, H> {
+    host: &'a H,
+    claim: Claim,
+    era: u64,
+}
+
+impl<'a, H: Server> ServerWords<'a, H> {
+    /// The words that a generator of an era uses.
+    #[inline]
+    pub const fn new(host: &'a H, claim: Claim, era: u64) -> Self {
+        Self { host, claim, era }
+    }
+
+    #[inline]
+    fn word(&self, lane: u64) -> &AtomicU64 {
+        self.host.lines()[self.claim.first + lane as usize].of(self.era)
+    }
+}
+
+impl<H: Server> Words for ServerWords<'_, H> {
+    #[inline]
+    fn load(&self, lane: u64) -> u64 {
+        self.word(lane).load(Ordering::SeqCst)
+    }
+
+    #[inline]
+    fn swap(&self, lane: u64, old: u64, new: u64) -> bool {
+        self.word(lane).compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// A session checks this after it has taken a block: if the era is still the same, the word was not reset before.
+    #[inline]
+    fn are_current(&self) -> bool {
+        self.host.shared().window.era() == self.era
+    }
+
+    #[inline]
+    fn rule(&self) -> SequenceRule {
+        self.claim.rule
+    }
+}
+
+/// What the words of a layout count.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// The key of the layout. Layouts with the same bits have the same key, and share their words.
+    pub key: u64,
+    /// How the layout divides time.
+    pub ticks: Ticks,
+    /// The layout's lanes on this server.
+    pub lanes: Lanes,
+    /// How the sequence changes when a tick begins.
+    pub rule: SequenceRule,
+}
+
+/// Finds the lines of a layout, or takes free ones. Returns None if too few are free. Layouts with the same bits make the same IDs,
+/// so the rule of the first one is in force for all of them.
+pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
+    let Counted { key, ticks: Ticks { epoch, length, .. }, lanes, rule } = *counted;
+    let (lines, used) = (server.lines(), &server.shared().lines);
+    // The lock keeps others from taking the same lines.
+    server.lock(|_| {
+        let all = used.load(Ordering::Acquire) as usize;
+        let known = starts(&lines[..all]).find(|&at| lines[at].key.load(Ordering::Relaxed) == key);
+        let first = known.unwrap_or(all);
+        let of = lines.get(first..first + lanes.count as usize)?.first()?;
+        if known.is_none() {
+            let set = |number: &AtomicU64, value| number.store(value, Ordering::Relaxed);
+            set(&of.key, key);
+            set(&of.lanes, lanes.count);
+            set(&of.size, lanes.size());
+            set(&of.epoch, epoch as u64);
+            set(&of.length, length as u64);
+            set(&of.rolls, u64::from(rule == SequenceRule::Rolling));
+            used.store(all as u64 + lanes.count, Ordering::Release);
+        }
+        let rolls = of.rolls.load(Ordering::Relaxed) == 1;
+        let rule = if rolls { SequenceRule::Rolling } else { SequenceRule::Reset };
+        Some(Claim { first, rule })
+    })
+}
+
+/// The first lines of each layout.
+fn starts(used: &[Line]) -> impl Iterator<Item = usize> {
+    let next = |at: &usize| Some(at + used.get(*at)?.lanes.load(Ordering::Relaxed).max(1) as usize);
+    std::iter::successors(Some(0), next).take_while(|&at| at < used.len())
+}
+
+/// Resets the words of an era, before it begins.
+pub(crate) fn reset(server: &(impl Server + ?Sized), era: u64) {
+    let used = server.shared().lines.load(Ordering::Acquire) as usize;
+    server.lines()[..used].iter().for_each(|line| line.of(era).store(0, Ordering::SeqCst));
+}
+
+/// Returns when the latest tick began in which an ID of a layout was taken in an era.
+pub(crate) fn latest_of(server: &impl Server, claim: Claim, era: u64) -> Option<i64> {
+    latest_at(server.lines(), claim.first, era)
+}
+
+/// Returns when the latest tick began in which an ID of any layout was taken in an era.
+pub(crate) fn latest(server: &(impl Server + ?Sized), era: u64) -> Option<i64> {
+    let lines = &server.lines()[..server.shared().lines.load(Ordering::Acquire) as usize];
+    starts(lines).filter_map(|at| latest_at(lines, at, era)).max()
+}
+
+fn latest_at(lines: &[Line], at: usize, era: u64) -> Option<i64> {
+    let of = &lines[at];
+    let lanes = of.lanes.load(Ordering::Relaxed) as usize;
+    let word = lines[at..at + lanes].iter().map(|line| line.of(era).load(Ordering::SeqCst)).max()?;
+    let tick = word.checked_sub(1)? / of.size.load(Ordering::Relaxed);
+    let (epoch, length) = (of.epoch.load(Ordering::Relaxed) as i64, of.length.load(Ordering::Relaxed) as i64);
+    Some(Ticks { epoch, length, last: u64::MAX }.start_of(tick))
+}

@@ -1,0 +1,52 @@
+//! Lines of shared memory, each with the words of one lane.
+//!
+//! A line has a word for each of eight eras. A new era resets its word before it is published, and a session that was stopped in an
+//! earlier era raises the word of that era only. After eight more eras it may raise a word that is in use again, which costs IDs
+//! and makes none twice, because the session drops what it has taken.
+
+use crate::sync::AtomicU64;
+
+/// How many eras have words.
+const ERAS: usize = 8;
+/// How many lanes of all layouts have words. A layout has at most 32 lanes.
+pub const MOST_LINES: usize = 4096;
+
+/// The words of one lane, in a cache line of their own. The first line of a layout also says what they count.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Line {
+    words: [AtomicU64; ERAS],
+    /// The key of the layout. Layouts with the same bits share their words.
+    pub(super) key: AtomicU64,
+    /// How many lanes the layout has; 0 in every line but the first one.
+    pub(super) lanes: AtomicU64,
+    /// How many IDs a lane has in a tick.
+    pub(super) size: AtomicU64,
+    // How the layout divides time.
+    pub(super) epoch: AtomicU64,
+    pub(super) length: AtomicU64,
+    /// Whether the sequence rolls.
+    pub(super) rolls: AtomicU64,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+            key: AtomicU64::new(0),
+            lanes: AtomicU64::new(0),
+            size: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
+            length: AtomicU64::new(0),
+            rolls: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Line {
+    /// The word of an era.
+    #[inline]
+    pub(super) fn of(&self, era: u64) -> &AtomicU64 {
+        &self.words[era as usize % ERAS]
+    }
+}
