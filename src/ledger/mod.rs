@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use flake_core::Node;
 use flake_core::ledger::state::Ledger;
-use flake_core::ledger::{protocol, record};
+use flake_core::ledger::{claims, protocol, record};
 
 use self::control::Guarded;
 use crate::error::{Error, superuser_only};
@@ -53,6 +53,8 @@ pub struct Status {
     pub ledger: Option<Ledger>,
     /// How many sessions make IDs or ask for horizons.
     pub sessions: u32,
+    /// How many lanes of all layouts have words.
+    pub lanes: u64,
     pub counters: &'static Counters,
 }
 
@@ -63,6 +65,7 @@ pub fn status() -> Option<Status> {
         node: control.header.node(),
         ledger: control.with_lock(|guarded| guarded.state.ledger),
         sessions: control.shared.sessions.load(Ordering::Relaxed),
+        lanes: claims::lanes_in_use(&control.shared),
         counters: &control.counters,
     })
 }

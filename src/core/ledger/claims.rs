@@ -1,6 +1,6 @@
 //! Which lines of shared memory have the words of a layout, and what the words say.
 
-use super::host::Server;
+use super::host::{Server, Shared};
 use super::line::Line;
 use crate::layout::ticks::Ticks;
 use crate::sync::{AtomicU64, Ordering};
@@ -103,6 +103,11 @@ pub fn claim(server: &impl Server, counted: &Counted) -> Option<Claim> {
     })
 }
 
+/// How many lanes of all layouts have words.
+pub fn lanes_in_use(server: &Shared) -> u64 {
+    server.lines.load(Ordering::Acquire)
+}
+
 /// The first lines of each layout.
 fn starts(used: &[Line]) -> impl Iterator<Item = usize> {
     let next = |at: &usize| Some(at + used.get(*at)?.lanes.load(Ordering::Relaxed).max(1) as usize);
@@ -110,7 +115,7 @@ fn starts(used: &[Line]) -> impl Iterator<Item = usize> {
 }
 
 /// Resets the words of an era, before it begins.
-pub(crate) fn reset(server: &(impl Server + ?Sized), era: u64) {
+pub fn reset(server: &(impl Server + ?Sized), era: u64) {
     let used = server.shared().lines.load(Ordering::Acquire) as usize;
     server.lines()[..used].iter().for_each(|line| line.of(era).store(0, Ordering::SeqCst));
 }

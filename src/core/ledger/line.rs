@@ -46,7 +46,7 @@ impl Default for Line {
 impl Line {
     /// The word of an era.
     #[inline]
-    pub(super) fn of(&self, era: u64) -> &AtomicU64 {
+    pub fn of(&self, era: u64) -> &AtomicU64 {
         &self.words[era as usize % ERAS]
     }
 }

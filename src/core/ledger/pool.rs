@@ -17,8 +17,8 @@
 use super::marks::{MARGIN, Marks};
 use super::state::Ledger;
 use super::window::Window;
-use crate::layout::ticks::Ticks;
 use crate::Numbers;
+use crate::layout::ticks::Ticks;
 
 /// How long after the clock a lease may end, in microseconds.
 pub const LONGEST: i64 = 60_000_000;

@@ -2,9 +2,14 @@
 //! `scripts/test loom`.
 #![cfg(loom)]
 
-use flake_core::Window;
+use std::sync::Mutex;
+
 use flake_core::horizon::{NONE, SlotTransactions, Snapshot};
+use flake_core::ledger::claims::{Claim, Counted, ServerWords, claim, reset};
+use flake_core::ledger::host::{Server, Shared, State};
+use flake_core::ledger::line::Line;
 use flake_core::ledger::window::SharedWindow;
+use flake_core::{Answer, Generator, Lanes, Layout, Node, SequenceRule, Start, Window, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering, fence};
@@ -176,4 +181,110 @@ fn a_window_that_is_read_is_one_that_was_written() {
         }
     };
     meet(memory, move |shared| shared.write(of(2), 2), SharedWindow::try_read, check);
+}
+
+/// A beginning of a tick of twitter.
+const TICK: i64 = 1_780_000_000_000_000;
+
+/// A server whose sessions take IDs from one lane.
+struct Words {
+    shared: Shared,
+    lines: Vec<Line>,
+    state: Mutex<State>,
+    claim: Option<Claim>,
+}
+
+impl Server for Words {
+    fn now(&self) -> i64 {
+        TICK
+    }
+    fn steady(&self) -> i64 {
+        TICK
+    }
+    fn boot(&self) -> Option<u64> {
+        None
+    }
+    fn chance(&self) -> u32 {
+        1
+    }
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+    fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+    fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.lock().unwrap())
+    }
+}
+
+fn twitter() -> &'static Layout {
+    built_in("twitter").unwrap()
+}
+
+/// One lane with two IDs in a tick.
+fn one_lane() -> Lanes {
+    let lanes = Lanes::new(twitter(), Node::new(0, 1).unwrap()).unwrap();
+    Lanes { count: 1, steps: 1, ids_per_step: 2, ..lanes }
+}
+
+impl Words {
+    fn new() -> Self {
+        let (shared, lines) = (Shared::default(), vec![Line::default()]);
+        let mut new = Self { shared, lines, state: Mutex::default(), claim: None };
+        let (key, ticks, rule) = (1, twitter().ticks(), SequenceRule::Reset);
+        new.claim = claim(&new, &Counted { key, ticks, lanes: one_lane(), rule });
+        new
+    }
+
+    /// A session of an era makes an ID, as a session does that has read the clock before.
+    fn make(&self, era: u64) -> Option<u64> {
+        let start = Start { free_from: TICK, resumed: None };
+        let mut generator = Generator::start(twitter(), &one_lane(), 0, start, i64::MIN);
+        match generator.next(TICK, &ServerWords::new(self, self.claim.unwrap(), era), || 0) {
+            Answer::Issue(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Begins an era.
+    fn begin(&self, era: u64) {
+        reset(self, era);
+        self.shared.window.write(Window::ALL, era);
+    }
+}
+
+fn differ(one: Option<u64>, other: Option<u64>) {
+    assert!(one.is_none() || one != other, "{one:?} was made twice");
+}
+
+#[test]
+fn two_sessions_that_take_from_one_lane_take_different_ids() {
+    let make = |words: &Words| words.make(0);
+    meet(Words::new, make, make, |one, other| {
+        differ(one, other);
+        assert!(one.is_some() && other.is_some(), "a session that meets another one takes the next ID");
+    });
+}
+
+/// The word is reset before the era is published, so nothing that was taken in the new era is taken again.
+#[test]
+fn sessions_of_a_new_era_take_different_ids() {
+    let begin = |words: &Words| {
+        words.begin(1);
+        words.make(1)
+    };
+    let make = |words: &Words| if words.shared.window.era() == 1 { words.make(1) } else { None };
+    // A session of an earlier era has left the word behind.
+    let used = || {
+        let words = Words::new();
+        words.lines[0].of(1).store(u64::MAX / 2, Ordering::SeqCst);
+        words
+    };
+    for memory in [Words::new as fn() -> Words, used] {
+        meet(memory, begin, make, |one, other| {
+            differ(one, other);
+            assert!(one.is_some(), "the session of the new era finds a word that was reset");
+        });
+    }
 }

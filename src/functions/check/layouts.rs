@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use flake_core::ledger::line::MOST_LINES;
 use flake_core::sno::NAME;
 use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, STEP, SnoSource, Ticks};
 
@@ -15,6 +16,9 @@ use crate::postgres::timestamptz::Timestamptz;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
+
+/// So many lanes are three quarters of all.
+const MANY_LANES: u64 = MOST_LINES as u64 / 4 * 3;
 
 /// In microseconds.
 const DAY: i64 = 86_400_000_000;
@@ -81,8 +85,8 @@ impl Layouts {
     }
 
     /// Finds layouts of which this server can make no IDs or few, with the settings in force or with the settings after a restart.
-    /// A built-in layout that nothing uses need not have any.
-    pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>) -> Finding {
+    /// A built-in layout that nothing uses need not have any. `lanes` is how many lanes of all layouts have words.
+    pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>, lanes: u64) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
             Ok(nodes) => nodes,
@@ -115,6 +119,12 @@ impl Layouts {
                 ),
                 "Expect sessions that make many IDs at once to wait; use a layout with more worker and sequence bits, or a \
                  lower flake.node_count.",
+            );
+        }
+        if lanes > MANY_LANES {
+            return Finding::wrong(
+                format!("{lanes} of the {MOST_LINES} lanes in shared memory are in use."),
+                "Use fewer layouts, or restart the server now and then: a layout that was dropped keeps its lanes until the restart.",
             );
         }
         if !unused.is_empty() {

@@ -35,7 +35,7 @@ fn flake_check() -> TableIterator<
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
         ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),
-        ("rates", layouts.rates(in_force, configured)),
+        ("rates", layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes))),
         ("end of layouts", layouts.ends(clock::now())),
         ("layouts", uses.readers()),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),

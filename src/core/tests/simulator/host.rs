@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::horizon::host::Refusal;
 use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::line::Line;
 use flake_core::ledger::note::{NOTE, WITHDRAWN};
 use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
@@ -164,6 +165,11 @@ impl Server for Hosted {
     fn shared(&self) -> &Shared {
         self.step("looks at what all sessions share");
         &self.memory.shared
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.step("looks at the words of lanes");
+        &self.memory.lines
     }
 
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {

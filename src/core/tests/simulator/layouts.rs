@@ -1,14 +1,16 @@
-//! Kinds of IDs: layouts so small that sessions use up their shares, with ticks from a microsecond to a day, and more partitions of
-//! sno than a slot can store the progress of.
+//! Kinds of IDs: layouts so small that sessions use up their ticks, with ticks from a microsecond to a day and with one to four lanes,
+//! and partitions of sno, the automatic ones and callers'.
 
 use std::sync::LazyLock;
 
 use flake_core::ledger::host::Host;
 use flake_core::{
-    Field, FinalProgress, Layout, Node, Numbers, Outcome, Resumable, Role, SequenceRule, Share, Slot, Sno, SnoSource,
+    Field, FinalProgress, IdSource, Lanes, Layout, Node, Numbers, Outcome, Place, Resumable, Role, SequenceRule, Slot,
+    Sno, SnoSource,
 };
 
 use crate::host::Trouble;
+use crate::machine::SLOTS;
 
 /// The tick of sno.
 const UNIT: i64 = 4000;
@@ -18,9 +20,9 @@ pub const HOUR: i64 = 3_600 * SECOND;
 pub const MORNING: i64 = 1_780_000_000 * SECOND;
 /// Their ticks are a quarter of a second, a millisecond, a second (rolling), a microsecond, a day, and ten seconds.
 pub const LAYOUTS: usize = 6;
-/// The first kind of sno.
+/// The first kind of sno: the automatic partitions. The others are callers' partitions.
 pub const SNO: usize = LAYOUTS;
-pub const KINDS: usize = SNO + 9;
+pub const KINDS: usize = SNO + 3;
 /// The kinds whose ticks are longer than any window.
 pub const DAY: usize = 4;
 pub const TEN: usize = 5;
@@ -57,14 +59,30 @@ pub fn worker(kind: usize, bits: u128) -> Option<u64> {
 pub fn name(kind: usize) -> String {
     match OF_KINDS.get(kind) {
         Some(layout) => format!("'{}'", layout.name()),
+        None if kind == SNO => "sno".to_owned(),
         None => format!("sno partition {kind}"),
     }
 }
 
-fn share_of_sno(kind: usize, node: Node, slot: Slot) -> Share {
-    let count = 24 / u64::from(node.count());
-    let sequences = Numbers { first: count * u64::from(node.id()), count };
-    Share::of("sno", Numbers { first: kind as u64, count: 1 }, sequences, slot, 3).unwrap()
+/// For each layout, how many lanes a node has, and how many IDs of a step a lane has. None follows the rule of [`Lanes::new`], which
+/// gives several lanes and several steps to layouts with many more IDs only.
+const DIVISIONS: [Option<(u64, u64)>; LAYOUTS] =
+    [Some((2, 2)), Some((4, 1)), Some((1, 8)), None, Some((2, 4)), Some((1, 2))];
+
+fn lanes(kind: usize, node: Node) -> Lanes {
+    let Some(layout) = OF_KINDS.get(kind) else {
+        let count = 24 / u64::from(node.count());
+        let sequences = Numbers { first: count * u64::from(node.id()), count };
+        return Lanes::of_slots("sno", Numbers { first: kind as u64, count: 1 }, sequences, SLOTS as u32, 3).unwrap();
+    };
+    let lanes = Lanes::new(layout, node).unwrap();
+    match DIVISIONS[kind] {
+        None => lanes,
+        Some((count, ids_per_step)) => {
+            let steps = lanes.workers.count * lanes.sequences.count / (count * ids_per_step);
+            Lanes { count, ids_per_step, steps, ..lanes }
+        }
+    }
 }
 
 /// An ID, and when its tick begins and ends.
@@ -83,14 +101,21 @@ pub enum Own {
 
 impl Own {
     pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, node: Node, slot: Slot) -> Result<Self, Trouble> {
+        let lanes = lanes(kind, node);
+        fn begin<S: IdSource, H: Host<Error = Trouble>>(
+            host: &mut H,
+            source: S,
+            lanes: Lanes,
+            slot: Slot,
+        ) -> Result<Box<Resumable<S>>, Trouble> {
+            let place = Place::find(host, &source, lanes, lanes.of(slot)).unwrap();
+            Ok(Box::new(Resumable::begin(host, source, &place)?))
+        }
         Ok(match OF_KINDS.get(kind) {
-            Some(layout) => {
-                let share = Share::new(layout, node, slot).unwrap();
-                Self::Layout(Box::new(Resumable::begin(host, layout, &share, 3)?))
-            }
+            Some(layout) => Self::Layout(begin(host, layout, lanes, slot)?),
             None => {
-                let source = SnoSource { partition: Some(kind as i32) };
-                Self::Sno(Box::new(Resumable::begin(host, source, &share_of_sno(kind, node, slot), 0)?))
+                let partition = (kind > SNO).then_some(kind as i32);
+                Self::Sno(begin(host, SnoSource { partition }, lanes, slot)?)
             }
         })
     }
@@ -127,10 +152,11 @@ impl Own {
         }
     }
 
-    pub fn final_progress(&self) -> FinalProgress {
+    /// The progress that it leaves in its slot, if it leaves any.
+    pub fn final_progress(&self) -> Option<FinalProgress> {
         match self {
-            Self::Layout(own) => own.final_progress(),
-            Self::Sno(own) => own.final_progress(),
+            Self::Layout(_) => None,
+            Self::Sno(own) => Some(own.final_progress()),
         }
     }
 }

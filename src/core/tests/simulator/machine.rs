@@ -8,6 +8,7 @@ use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::PreparedUse;
 use flake_core::horizon::prepared::Prepared;
 use flake_core::ledger::host::{Shared, State};
+use flake_core::ledger::line::Line;
 use flake_core::ledger::pool::Lease;
 
 use crate::disk::File;
@@ -22,9 +23,13 @@ pub const SLOTS: usize = 2;
 /// The number of leases that a server has room for.
 const LEASES: usize = 2;
 
+/// The number of lines that a server has for the words of lanes.
+const LINES: usize = 16;
+
 /// The memory of a server from its start on.
 pub struct Memory {
     pub shared: Shared,
+    pub lines: [Line; LINES],
     pub state: Mutex<State>,
     /// The right to change the ledger.
     pub writer: Mutex<()>,
@@ -42,6 +47,7 @@ impl Memory {
     pub fn new(started_at: Option<i64>) -> Arc<Self> {
         Arc::new(Self {
             shared: Shared::default(),
+            lines: Default::default(),
             state: Mutex::new(State { started_at, ..State::default() }),
             writer: Mutex::default(),
             pages: Default::default(),

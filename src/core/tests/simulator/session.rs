@@ -9,7 +9,7 @@ use flake_core::ledger::protocol;
 use flake_core::{FinalProgress, Node, Outcome, Slot};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
-use crate::layouts::{self, Id, KINDS, Own, SECOND};
+use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
 use crate::machine::SLOTS;
 use crate::oracle::{Made, time};
 use crate::play::{Play, tell};
@@ -20,7 +20,7 @@ pub struct Session {
     pub database: usize,
     pub has_joined: bool,
     own: [Option<Own>; KINDS],
-    /// The session stopped in the middle of making an ID.
+    /// The session stopped in the middle of making a sno.
     is_making: bool,
     pub transaction: Option<Transaction>,
     pub past: SessionTransactions,
@@ -62,7 +62,7 @@ impl Session {
     }
 
     fn final_progress(&self) -> Option<Vec<FinalProgress>> {
-        (!self.is_making).then(|| self.own.iter().flatten().map(Own::final_progress).collect())
+        (!self.is_making).then(|| self.own.iter().flatten().filter_map(Own::final_progress).collect())
     }
 }
 
@@ -156,7 +156,7 @@ impl Play {
         let left = catch_unwind(AssertUnwindSafe(|| {
             self.end_transaction(host, session, false);
             if session.has_joined {
-                protocol::leave(host, session.final_progress().as_deref(), true);
+                protocol::leave(host, session.final_progress().as_deref());
             }
         }));
         if let Err(payload) = left
@@ -219,7 +219,7 @@ impl Play {
         kind: usize,
     ) -> Result<Outcome<Id>, Trouble> {
         self.join(host, session)?;
-        session.is_making = true;
+        session.is_making = kind >= SNO;
         let (node, slot) = (host.node, Slot::new(host.slot as u32, SLOTS as u32).unwrap());
         let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, node, slot), Ok);
         let mut own = match own {
