@@ -36,6 +36,8 @@ pub struct Lanes {
     pub ids_per_step: u64,
     /// Whether sessions share the lanes by words.
     pub are_shared: bool,
+    /// Whether IDs are in the order of time, so that a session must not go back to an earlier place.
+    pub are_ordered: bool,
 }
 
 impl Lanes {
@@ -51,14 +53,15 @@ impl Lanes {
         let wanted = (in_a_millisecond / u128::from(ENOUGH)).min(MOST.into()) as u64;
         let count = greatest_power_of_two(wanted.max(in_a_step.min(2)).max(1));
         // If IDs are not in the order of time, steps would not order them either.
-        let is_one_step = !layout.geometry.time_ordered || most_steps(length) == 1;
+        let are_ordered = layout.geometry.time_ordered;
+        let is_one_step = !are_ordered || most_steps(length) == 1;
         let wanted = (if is_one_step { ids } else { in_a_step } / count).max(1);
         // If the number were even, each first ID of a step would be, and a table that is divided by `id % 2` would have an empty
         // half. Where a tick has one step, an ID that is left out is lost.
         let is_made_odd = wanted.is_multiple_of(2) && (!is_one_step || wanted > 2);
         let ids_per_step = if is_made_odd { wanted - 1 } else { wanted };
         let steps = if is_one_step { 1 } else { ids / (count * ids_per_step) };
-        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: true })
+        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: true, are_ordered })
     }
 
     /// Computes the lanes of which each belongs to a slot, in some workers and sequence numbers of a node. A tick has `steps` steps
@@ -74,7 +77,7 @@ impl Lanes {
         }
         let ids_per_step = (ids / count.saturating_mul(steps)).max(1);
         let steps = ids / (count * ids_per_step);
-        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: false })
+        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: false, are_ordered: true })
     }
 
     /// The lane with which the session in a slot begins.

@@ -21,8 +21,8 @@ mod lane;
 mod layout;
 #[doc(hidden)]
 pub mod ledger;
-pub mod seal;
 mod node;
+pub mod seal;
 pub mod sno;
 mod sync;
 mod words;

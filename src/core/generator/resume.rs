@@ -134,10 +134,11 @@ impl<S: IdSource> Resumable<S> {
                     Grant::After(until) => until,
                 },
                 Answer::ClockBehind { until } => {
-                    // The word of a lane was read after the clock. If the clock has reached it by now, it was not behind.
+                    // The word of a lane was read after the clock. If the clock has reached it by now, it was not behind. `admit`
+                    // has waited itself.
                     let left = until.saturating_sub(host.now());
                     readings += 1;
-                    if left < SOON && readings < READINGS {
+                    if admitted.is_ok() && left < SOON && readings < READINGS {
                         continue;
                     }
                     until

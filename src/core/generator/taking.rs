@@ -2,7 +2,8 @@
 //!
 //! A session takes from its own lane at the step of the clock. If that lane is used up there, the session takes from the lanes at
 //! the places above it, and in the next step from the lowest place on. So its IDs rise, and a session that is alone reaches the
-//! limit of all lanes. The words keep sessions apart that take from one lane.
+//! limit of all lanes. If IDs are not in the order of time, the session takes from all other lanes. The words keep sessions apart
+//! that take from one lane.
 
 use super::block::Block;
 use super::path::Path;
@@ -167,12 +168,19 @@ impl Taking {
         self.find_another(tick, words, (step, lane)).ok_or(Stop::UsedUp)
     }
 
+    /// How many places a lane lies behind the beginning of the step, or behind the session's own lane if IDs are not in order.
+    fn distance(&self, lane: u64, tick: u64, step: u64) -> u64 {
+        let place = self.lanes.place(lane, tick, step);
+        let first = if self.lanes.are_ordered { 0 } else { self.lanes.place(self.own, tick, step) };
+        place.wrapping_sub(first) % self.lanes.count
+    }
+
     /// Finds the nearest place behind a used up one that has IDs, in one pass over all lanes.
     fn find_another(&self, tick: &Tick, words: &impl Words, (step, lane): (u64, u64)) -> Option<Spot> {
         let Lanes { ids_per_step, steps, count, .. } = self.lanes;
         let base = tick.number * self.lanes.size();
         let end = base.saturating_add(self.lanes.size());
-        let used_up = self.lanes.place(lane, tick.number, step);
+        let used_up = self.distance(lane, tick.number, step);
         let at = |lane| {
             let word = words.load(lane);
             // A lane beyond this tick has no IDs of it, nor has a lane at its end.
@@ -180,14 +188,12 @@ impl Taking {
                 return None;
             }
             let mut open = (word.saturating_sub(base) / ids_per_step).max(step);
-            if open == step && self.lanes.place(lane, tick.number, step) <= used_up {
+            if open == step && self.distance(lane, tick.number, step) <= used_up {
                 open += 1;
             }
             (open < steps).then_some(Spot { step: open, lane, word })
         };
-        (0..count)
-            .filter_map(at)
-            .min_by_key(|spot| (spot.step, self.lanes.place(spot.lane, tick.number, spot.step)))
+        (0..count).filter_map(at).min_by_key(|spot| (spot.step, self.distance(spot.lane, tick.number, spot.step)))
     }
 
     /// Returns where a position is within the tick, and how many positions follow it in order. A rolling sequence whose tick has one

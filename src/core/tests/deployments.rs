@@ -1,16 +1,18 @@
-//! Deployments of all sizes: no two sessions have the same ID, and each has what docs/how-to/plan-a-deployment.md shows.
+//! Deployments of all sizes: no two servers have the same ID, nor do two lanes, and each server has what
+//! docs/how-to/plan-a-deployment.md shows.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Layout, Node, Numbers, STEP, Share, Slot, SnoSource, Start,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, STEP, SnoSource, Start,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
 /// The ones that the page shows.
 const SHOWN: [u32; 3] = [1, 32, 1024];
+/// Only sno divides the IDs of a server among connections.
 const CONNECTIONS: [u32; 3] = [100, 500, 2000];
 /// Server processes that have slots in addition to connections: the default of PostgreSQL 18. Earlier versions have 22.
 const OTHERS: u32 = 36;
@@ -25,7 +27,9 @@ struct Source {
     ends: i64,
     /// With more nodes, some would have no part.
     most_nodes: u64,
-    share: Box<dyn Fn(Node, Slot) -> Result<Share, Error>>,
+    lanes: Box<dyn Fn(Node, u32) -> Result<Lanes, Error>>,
+    /// For which numbers of connections the page shows it.
+    connections: &'static [u32],
 }
 
 fn generating() -> impl Iterator<Item = &'static Layout> {
@@ -38,67 +42,71 @@ fn sources() -> Vec<Source> {
         tick: layout.tick_length(),
         ends: layout.ticks().end(),
         most_nodes: layout.workers(),
-        share: Box::new(move |node, slot| Share::new(layout, node, slot)),
+        lanes: Box::new(move |node, slots| layout.lanes(node, slots)),
+        connections: &CONNECTIONS[..1],
     };
     let of_sno = |name: &str, partition, most_nodes| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
         ends: SnoSource { partition }.ticks().end(),
         most_nodes,
-        share: Box::new(move |node, slot| SnoSource { partition }.share(node, slot)),
+        lanes: Box::new(move |node, slots| SnoSource { partition }.lanes(node, slots)),
+        connections: &CONNECTIONS,
     };
-    let snos = [of_sno("`sno`", None, 1 << 15), of_sno("`sno` in a partition of the caller's", Some(7), 1 << 16)];
+    let snos = [
+        of_sno("a session of `sno`", None, 1 << 15),
+        of_sno("a session of `sno` in a partition of the caller's", Some(7), 1 << 16),
+    ];
     generating().map(of_layout).chain(snos).collect()
 }
 
-fn share_of(source: &Source, node: (u32, u32), slot: (u32, u32)) -> Result<Share, Error> {
-    (source.share)(Node::new(node.0, node.1).unwrap(), Slot::new(slot.0, slot.1).unwrap())
+fn lanes_of(source: &Source, node: (u32, u32), slots: u32) -> Result<Lanes, Error> {
+    (source.lanes)(Node::new(node.0, node.1).unwrap(), slots)
 }
 
 fn end(numbers: Numbers) -> u64 {
     numbers.first + numbers.count
 }
 
-/// Checks that the workers and sequence numbers of each node follow those before it, and that the slots of all nodes divide them
-/// alike. Returns the shares of the first node, or None if no slot of any node has one.
-fn shares(source: &Source, nodes: u32, slots: u32) -> Option<Vec<Share>> {
-    let of_node = |node| (0..slots).map(move |slot| share_of(source, (node, nodes), (slot, slots)));
-    let Ok(first) = of_node(0).collect::<Result<Vec<_>, _>>() else {
-        assert!((0..nodes).flat_map(of_node).all(|share| share.is_err()), "{} of {nodes} nodes", source.name);
+/// Checks that the workers and sequence numbers of each node follow those before it, and that all nodes divide them alike.
+/// Returns the lanes of the first node, or None if no node has any.
+fn lanes(source: &Source, nodes: u32, slots: u32) -> Option<Lanes> {
+    let of_node = |node| lanes_of(source, (node, nodes), slots);
+    let Ok(first) = of_node(0) else {
+        assert!((0..nodes).all(|node| of_node(node).is_err()), "{} of {nodes} nodes", source.name);
         return None;
     };
-    let mut before: Option<Share> = None;
+    let mut before: Option<Lanes> = None;
     for node in 0..nodes {
-        let mut own = None;
-        for (share, mut expected) in of_node(node).zip(first.iter().copied()) {
-            let share = share.unwrap();
-            let own = *own.get_or_insert(share);
-            (expected.workers.first, expected.sequences.first) = (own.workers.first, own.sequences.first);
-            assert_eq!(share, expected, "node {node} of {nodes}");
-        }
-        let (own, before) = (own.unwrap(), before.replace(own.unwrap()));
-        let is_behind = before.is_none_or(|before| {
+        let own = of_node(node).unwrap();
+        assert_eq!(Lanes { workers: own.workers, sequences: own.sequences, ..first }, own, "node {node} of {nodes}");
+        assert_eq!((own.workers.count, own.sequences.count), (first.workers.count, first.sequences.count));
+        let is_behind = before.replace(own).is_none_or(|before| {
             end(before.workers) <= own.workers.first
                 || before.workers == own.workers && end(before.sequences) <= own.sequences.first
         });
-        assert!(is_behind, "{}: {own:?} of node {node} of {nodes} overlaps {before:?}", source.name);
+        assert!(is_behind, "{}: {own:?} of node {node} of {nodes} overlaps the node before", source.name);
     }
     Some(first)
 }
 
-/// Checks that no number of the node belongs to two slots: each slot's part of each step follows the part before it.
-fn check_slots(name: &str, shares: &[Share]) -> u64 {
-    let (size, all) = (shares[0].ids_per_step, shares[0].workers.count * shares[0].sequences.count);
+/// Checks that no number of the node belongs to two lanes in a tick: the lanes' parts of a step follow each other.
+fn check_lanes(name: &str, lanes: &Lanes, tick: u64) -> u64 {
+    let (size, all) = (lanes.ids_per_step, lanes.workers.count * lanes.sequences.count);
     let mut behind = 0;
-    for step in 0..shares[0].steps {
-        for share in shares {
-            let (first, following) = share.number_at(step * size);
-            assert!(behind <= first && following == size - 1, "{name}: step {step} of {share:?}");
-            behind = first + size;
+    for step in 0..lanes.steps {
+        let mut firsts: Vec<_> = (0..lanes.count).map(|lane| lanes.number_at(lane, tick, step * size)).collect();
+        firsts.sort_unstable();
+        for first in firsts {
+            assert_eq!(first, behind, "{name}: step {step} of {lanes:?}");
+            behind += size;
         }
+        let last =
+            |lane| lanes.number_at(lane, tick, step * size + size - 1) - lanes.number_at(lane, tick, step * size);
+        assert!((0..lanes.count).all(|lane| last(lane) == size - 1), "{name}: step {step} of {lanes:?}");
     }
     assert!(behind <= all, "{name}: {behind} of {all}");
-    shares[0].steps * shares.len() as u64
+    lanes.steps * lanes.count
 }
 
 #[test]
@@ -106,9 +114,9 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
     let (mut deployments, mut parts) = (0, 0);
     for source in sources() {
         for (nodes, connections) in NODES.into_iter().flat_map(|nodes| CONNECTIONS.map(|count| (nodes, count))) {
-            if let Some(shares) = shares(&source, nodes, connections + OTHERS) {
+            if let Some(lanes) = lanes(&source, nodes, connections + OTHERS) {
                 deployments += 1;
-                parts += check_slots(&source.name, &shares);
+                parts += check_lanes(&source.name, &lanes, u64::from(nodes + connections));
             }
         }
     }
@@ -117,7 +125,7 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
 }
 
 /// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different.
+/// different. A session of each lane takes them by the words of its node.
 #[test]
 fn each_number_of_each_node_is_another_id() {
     let mut seen = HashSet::new();
@@ -134,30 +142,61 @@ fn each_number_of_each_node_is_another_id() {
         let start = layout.epoch() + 1000 * layout.tick_length();
         for nodes in NODES.into_iter().filter(|&nodes| u64::from(nodes) <= layout.workers()) {
             let mut makers = vec![false; all as usize];
-            let mut ids = vec![0; 4096];
             for node in 0..nodes {
-                let share = Share::new(layout, Node::new(node, nodes).unwrap(), Slot::new(0, 1).unwrap()).unwrap();
+                let lanes = Lanes::new(layout, Node::new(node, nodes).unwrap()).unwrap();
+                let words = OwnWords::new(&lanes, layout.rule);
                 let begins = Start { free_from: start, resumed: None };
-                let mut generator = Generator::start(layout, &share, begins, i64::MIN, 0);
-                loop {
-                    let count = generator.fill(start, &mut ids, || 0);
-                    for &id in &ids[..count] {
-                        let parts = layout.unpack(id).unwrap();
-                        let number = parts.worker * layout.sequences() + parts.sequence;
-                        assert!(!std::mem::replace(&mut makers[number as usize], true), "{id} of {}", layout.name());
-                    }
-                    if count == 0 {
-                        break;
-                    }
+                let generator = |lane| Generator::start(layout, &lanes, lane, begins, i64::MIN);
+                // The lanes below the place of the first session would lose their IDs of the first step.
+                let mut own: Vec<_> = (0..lanes.count).collect();
+                own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));
+                let mut sessions: Vec<_> = own.into_iter().map(generator).collect();
+                let (mut of_node, mut now) = (0, Some(start));
+                while let Some(at) = now {
+                    let next = sessions.iter_mut().map(|session| {
+                        let (made, next) = take_all(layout, session, &words, at, &mut makers);
+                        of_node += made;
+                        next
+                    });
+                    now = next.collect::<Vec<_>>().into_iter().flatten().min();
                 }
-                assert!(matches!(generator.next(start, || 0), Answer::Wait { .. }));
-                assert_eq!(generator.issued(), share.size());
-                made += share.size();
+                let of_lanes = lanes.count * lanes.size();
+                assert_eq!(of_node, of_lanes, "{} as node {node} of {nodes}", layout.name());
+                made += of_node;
             }
         }
     }
     assert!(made > 100_000_000, "{made}");
     println!("{made} IDs");
+}
+
+/// Makes all IDs that a session can make at an instant. Each must be new. Returns how many there are, and when to ask again in
+/// this tick.
+fn take_all(
+    layout: &Layout,
+    session: &mut Generator<&Layout>,
+    words: &OwnWords,
+    now: i64,
+    makers: &mut [bool],
+) -> (u64, Option<i64>) {
+    let (mut ids, mut made) = ([0; 4096], 0);
+    loop {
+        let count = session.fill(now, words, &mut ids, || 0);
+        for &id in &ids[..count] {
+            let parts = layout.unpack(id).unwrap();
+            let number = parts.worker * layout.sequences() + parts.sequence;
+            assert!(!std::mem::replace(&mut makers[number as usize], true), "{id} of {}", layout.name());
+        }
+        made += count as u64;
+        if count > 0 {
+            continue;
+        }
+        return match session.next(now, words, || 0) {
+            Answer::Wait { .. } => (made, None),
+            Answer::Ahead { until } => (made, Some(until)),
+            answer => panic!("{answer:?} from {}", layout.name()),
+        };
+    }
 }
 
 /// Rounds to two or three digits, with thousands, millions or billions.
@@ -172,11 +211,10 @@ fn rounded(rate: u128) -> String {
     if number < 10.0 { format!("{number:.1}{name}") } else { format!("{number:.0}{name}") }
 }
 
-/// A session's IDs per second, emphasized if there are fewer than one in a step.
+/// How many IDs a server has in a second, or a session of sno, emphasized if there are fewer than one in a step.
 fn cell(source: &Source, nodes: u32, connections: u32) -> String {
-    let slots = connections + OTHERS;
-    let Ok(share) = share_of(source, (0, nodes), (0, slots)) else { return "–".to_owned() };
-    let rate = share.ids_per_second(source.tick);
+    let Ok(lanes) = lanes_of(source, (0, nodes), connections + OTHERS) else { return "–".to_owned() };
+    let rate = lanes.ids_per_second(source.tick);
     if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
 }
 
@@ -192,7 +230,7 @@ fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for source in sources().into_iter().filter(|source| source.ends > TODAY) {
         let cells = SHOWN.map(|nodes| {
-            let cells = CONNECTIONS.map(|connections| cell(&source, nodes, connections));
+            let cells: Vec<_> = source.connections.iter().map(|&count| cell(&source, nodes, count)).collect();
             if cells.iter().all(|cell| cell == "–") { "–".to_owned() } else { cells.join(" · ") }
         });
         let cells = format!("{} | {}", grouped(source.most_nodes), cells.join(" | "));
@@ -212,14 +250,14 @@ fn table() -> String {
 
 /// `FLAKE_ACCEPT` writes the table.
 #[test]
-fn the_page_shows_what_sessions_have() {
+fn the_page_shows_what_servers_have() {
     let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/plan-a-deployment.md");
     let text = std::fs::read_to_string(&page).unwrap();
-    let (before, rest) = text.split_once("<!-- shares -->\n").unwrap();
-    let (shown, after) = rest.split_once("\n<!-- end of shares -->").unwrap();
+    let (before, rest) = text.split_once("<!-- rates -->\n").unwrap();
+    let (shown, after) = rest.split_once("\n<!-- end of rates -->").unwrap();
     let table = table();
     if std::env::var_os("FLAKE_ACCEPT").is_some() {
-        std::fs::write(page, format!("{before}<!-- shares -->\n{table}\n<!-- end of shares -->{after}")).unwrap();
+        std::fs::write(page, format!("{before}<!-- rates -->\n{table}\n<!-- end of rates -->{after}")).unwrap();
         return;
     }
     assert_eq!(shown, table);

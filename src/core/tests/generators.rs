@@ -1,21 +1,48 @@
 //! Generators with scripted clocks: the IDs of the original implementations, and every answer that a generator can give.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use flake_core::{
-    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Layout, Node, Numbers, Remaining, SequenceRule,
-    Share, Slot, SnoSource, Start, built_in, is_always_built_in,
+    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Parts,
+    SequenceRule, SnoSource, Start, built_in, is_always_built_in,
 };
 
-/// A generator that begins above the tick that contains `now`.
-fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
-    Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
+/// A generator, and the words that it takes from.
+struct Session<'a> {
+    generator: Generator<&'a Layout>,
+    words: OwnWords,
 }
 
-/// All IDs of a worker in one step, as original generators have them.
-fn whole_worker(layout: &Layout, worker: u64) -> Share {
+impl<'a> Session<'a> {
+    /// A session that begins above the tick that contains `now`.
+    fn above(layout: &'a Layout, lanes: &Lanes, now: i64) -> Self {
+        let start = Start { free_from: now + 1, resumed: None };
+        let generator = Generator::start(layout, lanes, 0, start, i64::MIN);
+        Self { generator, words: OwnWords::new(lanes, layout.rule) }
+    }
+
+    fn next(&mut self, now: i64) -> Answer {
+        self.generator.next(now, &self.words, || panic!("no random bits here"))
+    }
+
+    fn at(&mut self, unix_ms: i64) -> Answer {
+        self.next(unix_ms * 1000)
+    }
+}
+
+/// All IDs of a worker in one lane and one step, as original generators have them.
+fn whole_worker(layout: &Layout, worker: u64) -> Lanes {
     let (workers, sequences) = (Numbers { first: worker, count: 1 }, Numbers { first: 0, count: layout.sequences() });
-    Share::of(layout.name(), workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
+    Lanes {
+        workers,
+        sequences,
+        count: 1,
+        steps: 1,
+        ids_per_step: layout.sequences(),
+        are_shared: true,
+        are_ordered: true,
+    }
 }
 
 /// A built-in layout with another epoch, in milliseconds.
@@ -25,14 +52,10 @@ fn with_epoch(name: &str, epoch_ms: i64) -> Layout {
     Layout::new(name.to_owned(), epoch_ms * 1000, layout.tick_length(), fields, layout.rule).unwrap()
 }
 
-fn at(generator: &mut Generator<&Layout>, unix_ms: i64) -> Answer {
-    generator.next(unix_ms * 1000, || panic!("no random bits here"))
-}
-
 #[test]
 fn a_generator_follows_the_textbooks_trace() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
+    let mut session = Session::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000);
     for (clock, id) in [
         (1640995200000, 132271570944274432),
         (1640995200000, 132271570944274433),
@@ -41,90 +64,114 @@ fn a_generator_follows_the_textbooks_trace() {
         (1640995200001, 132271570948468738),
         (1640995200007, 132271570973634560),
     ] {
-        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
+        assert_eq!(session.at(clock), Answer::Issue(id));
     }
 }
 
 #[test]
 fn a_clock_that_steps_back_leaves_the_state() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
-    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274432));
-    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274433));
+    let mut session = Session::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000);
+    assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274432));
+    assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274433));
     let behind = Answer::ClockBehind { until: 1640995200000 * 1000 };
     for clock in [1640995199999 * 1000, 1540995199999 * 1000, i64::MIN] {
-        assert_eq!(generator.next(clock, || 0), behind);
+        assert_eq!(session.next(clock), behind);
     }
-    assert_eq!(at(&mut generator, 1640995200000), Answer::Issue(132271570944274434));
-    assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
+    assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274434));
+    assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468736));
     // It does not go back to a tick of its own either.
-    assert_eq!(at(&mut generator, 1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
+    assert_eq!(session.at(1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
 }
 
 #[test]
-fn a_used_up_share_waits_even_while_the_clock_goes_back() {
+fn a_used_up_lane_waits_even_while_the_clock_goes_back() {
     let layout = built_in("snowflake").unwrap();
-    let mut generator = above(layout, &whole_worker(layout, 67), 1640995199999 * 1000, 0);
-    let ids: Vec<Answer> = (0..4096).map(|_| at(&mut generator, 1640995200000)).collect();
+    let mut session = Session::above(layout, &whole_worker(layout, 67), 1640995199999 * 1000);
+    let ids: Vec<Answer> = (0..4096).map(|_| session.at(1640995200000)).collect();
     assert_eq!(ids[4095], Answer::Issue(132271570944278527));
     let wait = Answer::Wait { until: 1640995200001 * 1000 };
-    assert_eq!(at(&mut generator, 1640995200000), wait);
+    assert_eq!(session.at(1640995200000), wait);
     // The listing that is commonly copied stops waiting here, and issues this millisecond's IDs twice.
-    assert_eq!(at(&mut generator, 1640995199999), Answer::ClockBehind { until: 1640995200000 * 1000 });
-    assert_eq!(at(&mut generator, 1640995200000), wait);
-    assert_eq!(at(&mut generator, 1640995200001), Answer::Issue(132271570948468736));
-    assert_eq!(generator.issued(), 4097);
+    assert_eq!(session.at(1640995199999), Answer::ClockBehind { until: 1640995200000 * 1000 });
+    assert_eq!(session.at(1640995200000), wait);
+    assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468736));
+    assert_eq!(session.generator.issued(), 4097);
+}
+
+/// The tick, the worker and the random bits of IDs are the same as the original's, whose sequence rolls from tick to tick. Here it
+/// rolls within a tick, and begins at a place that follows from the tick's number.
+fn follows_but_for_the_sequence(layout: &Layout, ids: &[(u64, u64)]) {
+    let mut last: Option<Parts> = None;
+    for &(id, original) in ids {
+        let (parts, of_original) = (layout.unpack(id).unwrap(), layout.unpack(original).unwrap());
+        assert_eq!(Parts { sequence: of_original.sequence, ..parts }, of_original);
+        if let Some(last) = last.filter(|last| last.tick == parts.tick) {
+            assert_eq!(parts.sequence, (last.sequence + 1) % layout.sequences());
+        }
+        last = Some(parts);
+    }
 }
 
 #[test]
-fn a_generator_follows_the_trace_of_snowflake_si_and_rolls_through_its_sequence() {
+fn a_generator_follows_the_trace_of_snowflake_si() {
     let layout = with_epoch("si", 1600000000000);
-    let mut generator = above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000, 0);
-    for (clock, id) in [
+    let mut session = Session::above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000);
+    let ids = [
         (1700000000000, 819200000001280),
         (1700000000000, 819200000001281),
         (1700000000000, 819200000001282),
         (1700000000001, 819200000009475),
         (1700000000001, 819200000009476),
         (1700000000005, 819200000042245),
-    ] {
-        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
-    }
-    // Six of the next 256 IDs are used. The original's 257th ID of a millisecond is a duplicate; this generator waits.
-    let next: Vec<Answer> = (0..256).map(|_| at(&mut generator, 1700000000006)).collect();
-    assert_eq!(next[0], Answer::Issue((100000000006 << 13) | (5 << 8) | 6));
-    assert_eq!(next[255], Answer::Issue((100000000006 << 13) | (5 << 8) | 5));
-    assert_eq!(at(&mut generator, 1700000000006), Answer::Wait { until: 1700000000007 * 1000 });
+    ]
+    .map(|(clock, original)| (issued(session.at(clock)), original));
+    follows_but_for_the_sequence(&layout, &ids);
+    // The original's 257th ID of a millisecond is a duplicate; this generator waits.
+    let next: Vec<u64> = (0..256).map(|_| issued(session.at(1700000000006))).collect();
+    let sequence = |id: &u64| id & 255;
+    assert!(next.windows(2).all(|pair| sequence(&pair[1]) == (sequence(&pair[0]) + 1) % 256), "{next:?}");
+    assert_eq!(next.iter().collect::<HashSet<_>>().len(), 256);
+    assert_eq!(session.at(1700000000006), Answer::Wait { until: 1700000000007 * 1000 });
+}
+
+/// The first IDs of ticks have different sequence numbers, so that a table that is divided by them has rows in each part.
+#[test]
+fn a_rolling_sequence_begins_at_many_places() {
+    let layout = with_epoch("si", 1600000000000);
+    let mut session = Session::above(&layout, &whole_worker(&layout, 5), 1699999999999 * 1000);
+    let mut begins = [0; 256];
+    (0..25_600).for_each(|tick| begins[issued(session.at(1700000000000 + tick)) as usize & 255] += 1);
+    assert!(begins.iter().all(|times| (50..200).contains(times)), "{begins:?}");
 }
 
 #[test]
 fn a_generator_follows_the_trace_of_the_60_bit_id() {
     let layout = built_in("base64id").unwrap();
-    let mut generator = above(layout, &whole_worker(layout, 7), 1699999999999 * 1000, 1021);
+    let mut session = Session::above(layout, &whole_worker(layout, 7), 1699999999999 * 1000);
     thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
-    for (random, (clock, id)) in [
+    let (mut ids, mut random) = (Vec::new(), 0xE00);
+    for (clock, original) in [
         (1700000000000, 48355318802938368),
         (1700000000100, 48355318802938881),
         (1700000000999, 48355318802939394),
         (1700000001000, 48355319070851075),
         (1700000001001, 48355319070851588),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        DRAWN.set(random as u64 | 0xE00);
-        assert_eq!(generator.next(clock * 1000, || DRAWN.get()), Answer::Issue(id));
+    ] {
+        DRAWN.set(random);
+        random += 1;
+        ids.push((issued(session.generator.next(clock * 1000, &session.words, || DRAWN.get())), original));
     }
+    follows_but_for_the_sequence(layout, &ids);
     let second = 1700000000000 * 1000;
     // Here the original issues an ID of 1699999999 again.
-    assert_eq!(generator.next(second - 1, || 0), Answer::ClockBehind { until: second + 1_000_000 });
+    assert_eq!(session.next(second - 1), Answer::ClockBehind { until: second + 1_000_000 });
 }
 
 #[test]
 fn a_generator_follows_the_trace_of_the_eight_byte_id() {
     let layout = built_in("uniqueid").unwrap();
-    let share = whole_worker(layout, (3 << 6) | 7);
-    let mut generator = above(layout, &share, 1699999999999 * 1000, 0);
+    let mut session = Session::above(layout, &whole_worker(layout, (3 << 6) | 7), 1699999999999 * 1000);
     for (clock, id) in [
         (1700000000000, 0x0016a7f3d1800073),
         (1700000000000, 0x0016a7f3d1810073),
@@ -132,160 +179,41 @@ fn a_generator_follows_the_trace_of_the_eight_byte_id() {
         (1700000000001, 0x8016a7f3d1810073),
         (1700000000009, 0x9016a7f3d1800073),
     ] {
-        assert_eq!(at(&mut generator, clock), Answer::Issue(id));
+        assert_eq!(session.at(clock), Answer::Issue(id));
     }
 }
 
 #[test]
 fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
-    let mut generator = above(layout, &whole_worker(layout, 0), 1700000000000 * 1000, 0);
-    assert_eq!(generator.last_tick_start(), None);
-    assert_eq!(generator.next(1700000000999 * 1000, || 0), Answer::Wait { until: 1700000001000 * 1000 });
-    assert!(matches!(generator.next(1700000001000 * 1000, || 0), Answer::Issue(_)));
-    assert_eq!(generator.last_tick_start(), Some(1700000001000 * 1000));
+    let lanes = Lanes::new(layout, Node::new(0, 1).unwrap()).unwrap();
+    let mut session = Session::above(layout, &lanes, 1700000000000 * 1000);
+    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
+    assert_eq!(at(1700000000999), Answer::Wait { until: 1700000001000 * 1000 });
+    assert_eq!(session.generator.last_tick_start(), None);
+    let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
+    assert!(matches!(at(1700000001000), Answer::Issue(_)));
+    assert_eq!(session.generator.last_tick_start(), Some(1700000001000 * 1000));
 }
 
 #[test]
 fn time_before_the_epoch_and_after_the_last_tick_is_refused() {
-    let layout = built_in("si").unwrap();
-    let share = whole_worker(layout, 0);
+    let layout = built_in("twitter").unwrap();
     let end = layout.start_of(layout.last_tick()) + layout.tick_length();
     let tick_at = |now| layout.ticks().tick_to_generate_in(now, layout.name());
     let (before, after) = (tick_at(layout.epoch() - 1), tick_at(end));
     assert!(matches!(before, Err(Error::BeforeEpoch { epoch, .. }) if epoch == layout.epoch()), "{before:?}");
     assert!(matches!(after, Err(Error::Exhausted { end: at, .. }) if at == end), "{after:?}");
-    let mut generator = above(layout, &share, end - 2000, 0);
-    assert_eq!(generator.next(end - 1, || 0), Answer::Issue(layout.last_tick() << 13));
-    assert_eq!(generator.next(end, || 0), Answer::Exhausted);
-    assert_eq!(generator.next(i64::MAX, || 0), Answer::Exhausted);
-    assert_eq!(generator.next(end - 1, || 0), Answer::Issue((layout.last_tick() << 13) | 1));
-}
-
-/// A generator of one of `slots` slots on the only server.
-fn of_slot(layout: &Layout, slot: u32, slots: u32, now: i64, position: u64) -> (Share, Generator<&Layout>) {
-    let share = Share::new(layout, Node::new(0, 1).unwrap(), Slot::new(slot, slots).unwrap()).unwrap();
-    (share, above(layout, &share, now, position))
+    let mut session = Session::above(layout, &whole_worker(layout, 0), end - 2000);
+    assert_eq!(session.next(end - 1), Answer::Issue(layout.last_tick() << 22));
+    assert_eq!(session.next(end), Answer::Exhausted);
+    assert_eq!(session.next(i64::MAX), Answer::Exhausted);
+    assert_eq!(session.next(end - 1), Answer::Issue((layout.last_tick() << 22) | 1));
 }
 
 fn issued(answer: Answer) -> u64 {
     let Answer::Issue(id) = answer else { panic!("{answer:?}") };
     id
-}
-
-const TICK: i64 = 1_700_000_000_001 * 1000;
-
-#[test]
-fn a_session_of_one_server_makes_more_than_4096_ids_per_millisecond() {
-    let layout = built_in("twitter").unwrap();
-    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
-    let ids: Vec<u64> = (0..share.size()).map(|_| issued(generator.next(TICK, || 0))).collect();
-    assert_eq!(ids.len(), 34_335);
-    assert!(ids.is_sorted_by(|one, next| one < next));
-    assert_eq!(generator.next(TICK + 999, || 0), Answer::Wait { until: TICK + 1000 });
-    assert_eq!(layout.rule, SequenceRule::Reset);
-}
-
-#[test]
-fn a_session_keeps_up_with_the_steps_of_the_clock_and_may_be_ahead_of_them() {
-    let layout = built_in("twitter").unwrap();
-    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
-    let number = |id: u64| id & 0x3f_ffff;
-    let first_of = |step: u64| (step * 122 + 3) * share.ids_per_step;
-    assert_eq!(number(issued(generator.next(TICK, || 0))), first_of(0));
-    assert_eq!(number(issued(generator.next(TICK + 15, || 0))), first_of(0) + 1);
-    // 1000 us * 31 / 63 = 492.06 us
-    assert_eq!(number(issued(generator.next(TICK + 492, || 0))), first_of(30));
-    assert_eq!(number(issued(generator.next(TICK + 493, || 0))), first_of(31));
-    // The clock may go back within the tick.
-    assert_eq!(number(issued(generator.next(TICK + 2, || 0))), first_of(31) + 1);
-    for _ in 2..share.ids_per_step {
-        issued(generator.next(TICK + 493, || 0));
-    }
-    assert_eq!(number(issued(generator.next(TICK + 493, || 0))), first_of(32));
-    assert_eq!(generator.remaining(TICK + 493), Remaining { of_tick: 507, of_step: 524 - 493 });
-    assert_eq!(number(issued(generator.next(TICK + 510, || 0))), first_of(32) + 1);
-    assert_eq!(number(issued(generator.next(TICK + 999, || 0))), first_of(62));
-    assert_eq!(generator.progress().remaining, share.ids_per_step - 1);
-}
-
-#[test]
-fn a_rolling_sequence_rolls_within_the_steps() {
-    let layout = built_in("tsid").unwrap();
-    let (share, mut generator) = of_slot(layout, 0, 122, TICK - 1000, 545 * 7 + 540);
-    let number = |id: u64| id & 0x3f_ffff;
-    let mut at = |into_tick| number(issued(generator.next(TICK + into_tick, || 0)));
-    assert_eq!(share.ids_per_step, 545);
-    // It begins at the given position, and later continues at the place that it has reached.
-    assert_eq!((at(0), at(0)), (540, 541));
-    assert_eq!(at(20), 122 * 545 + 542);
-    assert_eq!((at(20), at(20)), (122 * 545 + 543, 122 * 545 + 544));
-    // The end of the part leads to the next step, and never back.
-    assert_eq!((at(20), at(20)), (2 * 122 * 545, 2 * 122 * 545 + 1));
-    assert_eq!(at(1000), 2);
-    let remaining = share.size() - 3;
-    let last = (0..remaining).map(|_| at(1000)).last().unwrap();
-    assert_eq!(last, (62 * 122) * 545 + 544);
-    assert_eq!(generator.next(TICK + 1000, || 0), Answer::Wait { until: TICK + 2000 });
-}
-
-/// The session has 67 IDs per millisecond, one in each step of about 15 microseconds.
-#[test]
-fn a_session_that_has_used_up_a_tick_keeps_pace_with_the_clock_until_it_rests() {
-    let layout = built_in("si").unwrap();
-    let (share, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
-    assert_eq!((share.ids_per_step, share.steps), (1, 67));
-    let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
-    // The first burst does not keep pace, even after the session has waited for its first tick. 17 steps are about 254
-    // microseconds, and an ID of the current step is not ahead.
-    assert_eq!(made_at(TICK - 1), 0);
-    assert_eq!((made_at(TICK), made_at(TICK + 1000)), (67, 18));
-    assert_eq!((made_at(TICK + 1014), made_at(TICK + 1015)), (0, 1));
-    assert_eq!(made_at(TICK + 1999), 1);
-    // One tick is not a pause, two ticks are.
-    assert_eq!((made_at(TICK + 3000), made_at(TICK + 6000)), (18, 67));
-    // If a step lasts 257 microseconds, a session may be one step ahead.
-    let layout = built_in("base64id").unwrap();
-    let second = 1_700_000_000 * 1_000_000;
-    let (share, mut generator) = of_slot(layout, 3, 135, second - 1, 0);
-    let mut made_at = |now| (0..).take_while(|_| matches!(generator.next(now, || 0), Answer::Issue(_))).count();
-    assert_eq!((made_at(second) as u64, made_at(second + 1_000_000)), (share.size(), 2));
-}
-
-#[test]
-fn a_session_that_keeps_pace_asks_again_when_it_has_some_way_to_go() {
-    let layout = built_in("si").unwrap();
-    let (_, mut generator) = of_slot(layout, 3, 122, TICK - 1000, 0);
-    (0..68).for_each(|_| _ = generator.next(TICK, || 0));
-    (0..18).for_each(|_| _ = issued(generator.next(TICK + 1000, || 0)));
-    // A quarter of the way is left then: 4 of 17 steps before the 18th begins, at 14 * 1000 / 67.
-    assert_eq!(generator.next(TICK + 1000, || 0), Answer::Ahead { until: TICK + 1209 });
-}
-
-/// A session that used the tick before may have run ahead of the clock, so the current step does not show which IDs are unused.
-#[test]
-fn no_step_of_a_tick_that_has_begun_is_used() {
-    let layout = built_in("twitter").unwrap();
-    let (_, mut generator) = of_slot(layout, 3, 122, TICK + 100, 0);
-    for into_tick in [100, 500, 999] {
-        assert_eq!(generator.next(TICK + into_tick, || 0), Answer::Wait { until: TICK + 1000 });
-    }
-    issued(generator.next(TICK + 1000, || 0));
-}
-
-#[test]
-fn ticks_of_centuries_have_steps_too() {
-    let fields = built_in("twitter").unwrap().fields().to_vec();
-    let century = 36_525 * 86_400 * 1_000_000;
-    let layout = Layout::new("centuries", 0, century, fields, SequenceRule::Reset).unwrap();
-    let (share, mut generator) = of_slot(&layout, 3, 122, 0, 0);
-    assert_eq!((share.ids_per_step, share.steps), (1, (1 << 22) / 122));
-    let step_at = |id: u64| (id & 0x3f_ffff) / 122;
-    assert_eq!(step_at(issued(generator.next(century + century / 2, || 0))), share.steps / 2);
-    // The number of steps is odd, so half a step remains.
-    assert_eq!(generator.remaining(century + century / 2).of_step, (century as u64).div_ceil(2 * share.steps));
-    assert_eq!(step_at(issued(generator.next(2 * century - 1, || 0))), share.steps - 1);
-    assert_eq!(generator.next(2 * century - 1, || 0), Answer::Wait { until: 2 * century });
 }
 
 /// The second layout was computed so that XXH3 gives it the hash of the first one.
@@ -374,25 +302,12 @@ fn a_generator_continues_for_layouts_of_the_same_bits() {
     assert!(short.same_bits(twitter));
     assert_eq!((&short).key(), twitter.key());
     let end = short.start_of(short.last_tick()) + 1000;
-    let (_, mut generator) = of_slot(twitter, 0, 122, end - 3000, 0);
-    issued(generator.next(end - 1, || 0));
-    generator.adopt(&short);
-    issued(generator.next(end - 1, || 0));
-    assert_eq!(generator.next(end, || 0), Answer::Exhausted);
-    generator.adopt(twitter);
-    issued(generator.next(end, || 0));
-}
-
-#[test]
-fn an_adopted_rule_holds_from_the_next_tick_on() {
-    let twitter = built_in("twitter").unwrap();
-    let fields = twitter.fields().to_vec();
-    let rolling = Layout::new("rolling", twitter.epoch(), 1000, fields, SequenceRule::Rolling).unwrap();
-    let (_, mut generator) = of_slot(twitter, 0, 122, TICK - 1000, 0);
-    let place_at = |generator: &mut Generator<&Layout>, instant| issued(generator.next(instant, || 0)) & 0x3f_ffff;
-    assert_eq!([TICK; 3].map(|instant| place_at(&mut generator, instant)), [0, 1, 2]);
-    generator.adopt(&rolling);
-    assert_eq!([TICK, TICK + 1000].map(|instant| place_at(&mut generator, instant)), [3, 4]);
-    generator.adopt(twitter);
-    assert_eq!([TICK + 1000, TICK + 2000].map(|instant| place_at(&mut generator, instant)), [5, 0]);
+    let lanes = Lanes::new(twitter, Node::new(0, 1).unwrap()).unwrap();
+    let mut session = Session::above(twitter, &lanes, end - 3000);
+    issued(session.next(end - 1));
+    session.generator.adopt(&short);
+    issued(session.next(end - 1));
+    assert_eq!(session.next(end), Answer::Exhausted);
+    session.generator.adopt(twitter);
+    issued(session.next(end));
 }

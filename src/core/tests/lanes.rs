@@ -1,60 +1,137 @@
-//! Shares: they never overlap, whatever the servers' numbers of slots, and a configuration that leaves a slot without IDs is
-//! refused.
+//! Lanes: how a node's IDs of a tick are divided, that no ID belongs to two lanes or nodes, and that IDs are spread.
 
 use std::collections::HashMap;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Field, Generator, IdSource, Layout, Node, Numbers, Reversal, Role, SequenceRule, Share,
-    Slot, SnoSource, Start, built_in,
+    Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Reversal, Role,
+    SequenceRule, Slot, SnoSource, Start, built_in,
 };
 use proptest::prelude::*;
 
-fn share(layout: &Layout, node: (u32, u32), slot: (u32, u32)) -> Result<Share, Error> {
-    Share::new(layout, Node::new(node.0, node.1).unwrap(), Slot::new(slot.0, slot.1).unwrap())
+fn lanes_of(layout: &Layout, (id, count): (u32, u32)) -> Result<Lanes, Error> {
+    Lanes::new(layout, Node::new(id, count).unwrap())
+}
+
+/// How many lanes and steps there are, how many IDs a lane has in a step, and how many all lanes have in a tick.
+fn division(name: &str, nodes: u32) -> (u64, u64, u64, u64) {
+    let lanes = lanes_of(built_in(name).unwrap(), (0, nodes)).unwrap();
+    assert_eq!(lanes.size(), lanes.steps * lanes.ids_per_step);
+    (lanes.count, lanes.steps, lanes.ids_per_step, lanes.count * lanes.size())
 }
 
 #[test]
-fn one_server_gives_a_twitter_session_a_part_of_each_step() {
-    let share = share(built_in("twitter").unwrap(), (0, 1), (3, 122)).unwrap();
-    assert_eq!(share.workers, Numbers { first: 0, count: 1024 });
-    assert_eq!(share.sequences, Numbers { first: 0, count: 4096 });
-    assert_eq!((share.steps, share.ids_per_step, share.size()), (63, 545, 34_335));
+fn a_lane_has_enough_ids_for_a_session() {
+    assert_eq!(division("twitter", 1), (32, 63, 2079, 4_191_264));
+    assert_eq!(division("twitter", 4), (32, 63, 519, 1_046_304));
+    assert_eq!(division("twitter", 8), (16, 63, 519, 523_152));
+    assert_eq!(division("twitter", 32), (4, 63, 519, 130_788));
+    assert_eq!(division("twitter", 1024), (2, 66, 31, 4_092));
+    assert_eq!(division("si", 1), (2, 63, 65, 8_190));
+    assert_eq!(division("si", 32), (2, 128, 1, 256));
+    assert_eq!(division("base64id", 1), (2, 87_381, 3, 524_286));
+    assert_eq!(division("base64id", 512), (1, 1024, 1, 1024));
+    assert_eq!(division("sonyflake", 1), (32, 626, 837, 16_766_784));
 }
 
 #[test]
-fn with_1024_nodes_the_sessions_of_a_server_divide_one_worker() {
-    let share = share(built_in("twitter").unwrap(), (67, 1024), (121, 122)).unwrap();
-    assert_eq!(share.workers, Numbers { first: 67, count: 1 });
-    assert_eq!((share.steps, share.ids_per_step), (33, 1));
+fn slots_begin_with_the_lanes_in_turn() {
+    let si = lanes_of(built_in("si").unwrap(), (0, 1)).unwrap();
+    let slots = |count| (0..count).map(move |number| Slot::new(number, count).unwrap());
+    assert_eq!(slots(5).map(|slot| si.of(slot)).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+    let sno = SnoSource { partition: None }.lanes(Node::new(0, 1).unwrap(), 122).unwrap();
+    assert!(slots(122).all(|slot| sno.of(slot) == u64::from(slot.number())), "each slot has a lane of its own");
+}
+
+/// If a lane had an even number of IDs in a step, all of its first IDs would be even.
+#[test]
+fn a_lane_has_an_odd_number_of_ids_in_each_of_several_steps() {
+    let mut seen = 0;
+    for layout in BUILTIN.iter().filter(|layout| layout.generates) {
+        for nodes in [1, 2, 3, 5, 8, 32, 100, 128, 512, 1024] {
+            let Ok(lanes) = lanes_of(layout, (0, nodes)) else { continue };
+            let Lanes { count, steps, ids_per_step, .. } = lanes;
+            assert!(steps == 1 || ids_per_step % 2 == 1, "{} as one of {nodes} nodes: {lanes:?}", layout.name());
+            assert!(count.is_power_of_two() && count <= 32);
+            let (all, used) = (lanes.workers.count * lanes.sequences.count, steps * count * ids_per_step);
+            assert!(used <= all && used as f64 > 0.97 * all as f64, "{used} of {all} IDs: {lanes:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }
 
 #[test]
 fn layouts_that_are_not_ordered_by_time_have_one_step() {
     for (name, in_order) in [("uniqueid", false), ("seata", false), ("sonyflake", true), ("base64id", true)] {
-        let share = share(built_in(name).unwrap(), (0, 1), (3, 122)).unwrap();
-        assert_eq!(share.steps > 1, in_order, "{name}: {share:?}");
+        let lanes = lanes_of(built_in(name).unwrap(), (0, 1)).unwrap();
+        assert_eq!(lanes.steps > 1, in_order, "{name}: {lanes:?}");
     }
+}
+
+/// Each ID of a tick belongs to one lane of one node, or is left out at the end.
+#[test]
+fn lanes_divide_a_tick_without_overlap() {
+    for (name, nodes) in [("twitter", 8), ("si", 1), ("si", 32), ("base64id", 3), ("seata", 64), ("mastodon", 1)] {
+        let layout = built_in(name).unwrap();
+        let all = layout.workers() * layout.sequences();
+        let mut owners = vec![false; all as usize];
+        for node in 0..nodes {
+            let lanes = lanes_of(layout, (node, nodes)).unwrap();
+            assert_eq!(Lanes { workers: lanes.workers, ..lanes_of(layout, (0, nodes)).unwrap() }, lanes);
+            let before = lanes.workers.first * layout.sequences();
+            let end = lanes.workers.count * lanes.sequences.count;
+            let tick = u64::from(7 * node + 5);
+            for (lane, position) in (0..lanes.count).flat_map(|lane| (0..lanes.size()).map(move |at| (lane, at))) {
+                let number = lanes.number_at(lane, tick, position);
+                assert!(number < end && !std::mem::replace(&mut owners[(before + number) as usize], true));
+            }
+        }
+        let left = owners.iter().filter(|is_taken| !**is_taken).count();
+        assert!(left as f64 <= 0.01 * all as f64, "{name}: {left} of {all} are left out");
+    }
+}
+
+/// In each step, and in each tick, another lane has the first place.
+#[test]
+fn places_of_lanes_are_a_permutation() {
+    for (name, nodes) in [("twitter", 1), ("twitter", 8), ("twitter", 1024), ("si", 1), ("base64id", 512)] {
+        let lanes = lanes_of(built_in(name).unwrap(), (0, nodes)).unwrap();
+        for (tick, step) in (0..70).flat_map(|tick| (0..lanes.steps).map(move |step| (tick, step))).step_by(3) {
+            let mut places: Vec<_> = (0..lanes.count).map(|lane| lanes.place(lane, tick, step)).collect();
+            assert_eq!((places[0] + 1) % lanes.count, lanes.place(0, tick + 1, step));
+            assert_eq!((places[0] + 1) % lanes.count, lanes.place(0, tick, step + 1));
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..lanes.count), "tick {tick}, step {step} of {lanes:?}");
+        }
+        // A word is a number of 64 bits, and so may a tick be.
+        assert!(lanes.place(lanes.count - 1, u64::MAX, 1) < lanes.count);
+    }
+}
+
+/// All IDs of a tick that a lone session makes when it begins with this lane, or as many as `count`.
+fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, words: &OwnWords, count: usize) -> Vec<u64> {
+    let start = layout.epoch() + 1_000 * layout.tick_length();
+    let mut generator = Generator::start(layout, lanes, lane, Start { free_from: start, resumed: None }, i64::MIN);
+    let (mut now, mut ids) = (start, Vec::new());
+    while ids.len() < count {
+        match generator.next(now, words, || 0) {
+            Answer::Issue(id) => ids.push(id),
+            Answer::Ahead { until } => now = until,
+            _ => break,
+        }
+    }
+    ids
 }
 
 #[test]
 fn nodes_are_the_coarsest_field() {
-    let twitter = built_in("twitter").unwrap();
-    let ids = first_ids(twitter, &share(twitter, (9, 32), (0, 4)).unwrap(), 0, 1000);
-    assert!(ids.iter().all(|&id| twitter.numbers(id)[1].1 == 9), "node = datacenter");
-    let uniqueid = built_in("uniqueid").unwrap();
-    let ids = first_ids(uniqueid, &share(uniqueid, (9, 16), (0, 4)).unwrap(), 0, 64 * 16);
-    assert!(ids.iter().all(|&id| id & 15 == 9), "node = cluster");
-}
-
-/// The first IDs of a tick, or all of them, from this many microseconds into the tick on.
-fn first_ids(layout: &Layout, share: &Share, into_tick: i64, count: usize) -> Vec<u64> {
-    let start = layout.epoch() + 1_000 * layout.tick_length();
-    let mut generator = Generator::start(layout, share, Start { free_from: start + 1, resumed: None }, i64::MIN, 0);
-    let mut next = || match generator.next(start + layout.tick_length() + into_tick, || 0) {
-        Answer::Issue(id) => Some(id),
-        _ => None,
+    let ids = |layout: &Layout, node, count| {
+        let lanes = lanes_of(layout, node).unwrap();
+        ids_of_tick(layout, &lanes, 0, &OwnWords::new(&lanes, layout.rule), count)
     };
-    std::iter::from_fn(&mut next).take(count).collect()
+    let twitter = built_in("twitter").unwrap();
+    assert!(ids(twitter, (9, 32), 1000).iter().all(|&id| twitter.numbers(id)[1].1 == 9), "node = datacenter");
+    assert!(ids(built_in("uniqueid").unwrap(), (9, 16), 1000).iter().all(|&id| id & 15 == 9), "node = cluster");
 }
 
 /// A layout with up to 9 bits for worker and sequence, in both orders, with the worker in one or two fields.
@@ -72,9 +149,9 @@ fn small_layout(worker_bits: u8, split: bool, sequence_bits: u8, worker_above: b
     Layout::new("small", 0, tick, fields, SequenceRule::Reset).unwrap()
 }
 
-/// Every ID of a tick has at most one maker, although each server has another number of slots.
+/// Every ID of a tick has at most one maker.
 #[test]
-fn no_two_slots_of_any_nodes_share_an_id_of_small_layouts() {
+fn no_two_nodes_make_an_id_of_small_layouts() {
     let mut tried = 0;
     for (worker_bits, sequence_bits) in [(2, 5), (3, 3), (4, 2), (5, 4), (2, 7), (2, 2)] {
         for (split, worker_above) in [(false, false), (false, true), (true, true)] {
@@ -82,53 +159,81 @@ fn no_two_slots_of_any_nodes_share_an_id_of_small_layouts() {
                 let layout = small_layout(worker_bits, split, sequence_bits, worker_above, tick);
                 let mut makers = HashMap::new();
                 for node in 0..nodes {
-                    let slots = 1 + (7 * node + 3 * nodes) % 11;
-                    for slot in 0..slots {
-                        let Ok(share) = share(&layout, (node, nodes), (slot, slots)) else { continue };
-                        let ids = first_ids(&layout, &share, 0, usize::MAX);
-                        assert_eq!(ids.len() as u64, share.size());
-                        assert!(!layout.increases() || ids.is_sorted_by(|one, next| one < next), "{share:?}");
-                        for id in ids {
-                            let other = makers.insert(id, (node, slot));
-                            assert_eq!(other, None, "{id} of node {node}, slot {slot} of {slots}: {layout:?}");
-                            tried += 1;
-                        }
+                    let Ok(lanes) = lanes_of(&layout, (node, nodes)) else { continue };
+                    let words = OwnWords::new(&lanes, layout.rule);
+                    let ids = ids_of_tick(&layout, &lanes, u64::from(node) % lanes.count, &words, usize::MAX);
+                    assert!(!layout.increases() || ids.is_sorted_by(|one, next| one < next), "{lanes:?}");
+                    // The session begins at its own place, and does not go back to those below it in the first step.
+                    let below = lanes.place(u64::from(node) % lanes.count, 1_000, 0) * lanes.ids_per_step;
+                    assert_eq!(ids.len() as u64 + below, lanes.count * lanes.size());
+                    for id in ids {
+                        let other = makers.insert(id, node);
+                        assert_eq!(other, None, "{id} of node {node} of {nodes}: {layout:?}");
+                        tried += 1;
                     }
                 }
             }
         }
     }
-    assert!(tried > 30_000, "{tried}");
+    assert!(tried > 20_000, "{tried}");
 }
 
-/// The same for partitions that callers of sno_next choose; the nodes divide their sequence.
+/// A table that is divided by `id % n` has rows in each part, although each session inserts one row at a time.
 #[test]
-fn no_two_slots_of_any_nodes_share_a_sno() {
-    const START: i64 = 1_700_000_000_000_000;
-    for nodes in [1, 3, 16, 100] {
-        let mut makers = HashMap::new();
-        for (node, slots) in (0..nodes).map(|node| (node, [10, 250, 500][node as usize % 3])) {
-            for slot in (0..slots).step_by(1 + slots as usize / 20) {
-                let slot_of = Slot::new(slot, slots).unwrap();
-                let share = SnoSource { partition: Some(7) }.share(Node::new(node, nodes).unwrap(), slot_of).unwrap();
-                let mut generator = Generator::start(
-                    SnoSource { partition: Some(7) },
-                    &share,
-                    Start { free_from: START + 1, resumed: None },
-                    i64::MIN,
-                    0,
-                );
-                while let Answer::Issue(sno) = generator.next(START + 4_000, 0) {
-                    assert_eq!(
-                        makers.insert(sno, (node, slot)),
-                        None,
-                        "{sno:?} of node {node}, slot {slot} of {slots}"
-                    );
-                }
+fn single_ids_of_sessions_are_spread() {
+    let names = ["twitter", "si", "tsid", "discord", "instagram", "sonyflake", "seata", "influxdb", "mastodon"];
+    for (name, nodes) in names.map(|name| (name, 1)).into_iter().chain([("twitter", 1024), ("si", 32)]) {
+        let layout = built_in(name).unwrap();
+        let lanes = lanes_of(layout, (0, nodes)).unwrap();
+        let words = OwnWords::new(&lanes, layout.rule);
+        let mut now = layout.start_of(1_000_000);
+        let mut state = 1u64;
+        let mut random = |limit: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) % limit
+        };
+        // The sessions stay, or each of them makes one ID only.
+        let mut sessions: Vec<_> = (0..8).map(|slot| session(layout, &lanes, slot, now)).collect();
+        let mut found = [vec![0u32; 2], vec![0; 8], vec![0; 32]];
+        for turn in 0..32_000 {
+            now += 1 + random(3 * layout.tick_length() as u64) as i64;
+            let slot = random(8);
+            let chosen = &mut sessions[slot as usize];
+            if turn % 2 == 0 {
+                *chosen = session(layout, &lanes, slot, now - layout.tick_length());
+            }
+            let Answer::Issue(id) = chosen.next(now, &words, || 0) else { continue };
+            // The bits of worker and sequence, from the lowest one on.
+            let number = id >> lowest_counted_bit(layout);
+            for times in &mut found {
+                let parts = times.len() as u64;
+                times[(number % parts) as usize] += 1;
             }
         }
-        assert!(makers.len() > 60_000 / 25, "only {} snos have a maker", makers.len());
+        for times in found {
+            let mean = times.iter().sum::<u32>() / times.len() as u32;
+            assert!(mean > 500, "{name}: {times:?}");
+            assert!(
+                times.iter().all(|&times| times > mean / 2 && times < 2 * mean),
+                "{name}, {nodes} nodes: {times:?}"
+            );
+        }
     }
+}
+
+fn session<'a>(layout: &'a Layout, lanes: &Lanes, slot: u64, now: i64) -> Generator<&'a Layout> {
+    Generator::start(layout, lanes, slot % lanes.count, Start { free_from: now, resumed: None }, i64::MIN)
+}
+
+fn lowest_counted_bit(layout: &Layout) -> u32 {
+    let mut shift = 0;
+    for field in layout.fields().iter().rev() {
+        if matches!(field.role, Role::Worker { .. } | Role::Sequence) {
+            return shift;
+        }
+        shift += u32::from(field.bits);
+    }
+    panic!("{} has neither a worker nor a sequence", layout.name())
 }
 
 /// Each node has automatic partitions of its own, which no caller can name.
@@ -136,113 +241,67 @@ fn no_two_slots_of_any_nodes_share_a_sno() {
 fn automatic_partitions_are_nobody_elses() {
     let mut free = 1 << 15;
     for node in (0..7).map(|node| Node::new(node, 7).unwrap()) {
-        let of_slots =
-            (0..3).map(|slot| SnoSource { partition: None }.share(node, Slot::new(slot, 3).unwrap()).unwrap());
-        let of_node =
-            of_slots.map(|share| share.workers).reduce(|one, other| if one == other { one } else { panic!() });
-        let Numbers { first, count } = of_node.unwrap();
+        let Numbers { first, count } = SnoSource { partition: None }.lanes(node, 3).unwrap().workers;
         assert!(first >= free && count > 0, "{node:?} has partitions from {first} on");
         free = first + count;
     }
     assert!(free <= 1 << 16, "the nodes have {free} partitions, more than there are");
-    let of_caller =
-        |partition| SnoSource { partition: Some(partition) }.share(Node::new(0, 1).unwrap(), Slot::new(0, 1).unwrap());
+    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(Node::new(0, 1).unwrap(), 1);
     assert_eq!(of_caller((1 << 15) - 1).unwrap().workers, Numbers { first: (1 << 15) - 1, count: 1 });
     assert!(matches!(of_caller(1 << 15), Err(Error::SnoPart { number: 32768, .. })));
 }
 
-/// Computes the node and slot of an ID from its worker and sequence: the inverse of the rule.
-fn maker(layout: &Layout, id: u64, nodes: u64, slots: u64) -> Option<(u64, u64)> {
-    let parts = layout.unpack(id).unwrap();
-    let of_node = layout.workers() / nodes;
-    let (node, worker) = (parts.worker / of_node, parts.worker % of_node);
-    let worker_is_finer = layout.unpack(id ^ 1).unwrap().worker != parts.worker;
-    let number =
-        if worker_is_finer { parts.sequence * of_node + worker } else { worker * layout.sequences() + parts.sequence };
-    let all = of_node * layout.sequences();
-    let steps = if layout.last_ordered_tick().is_some() { (layout.tick_length() as u64).div_ceil(16) } else { 1 };
-    let ids_per_step = (all / (slots * steps)).max(1);
-    (number < all / (slots * ids_per_step) * slots * ids_per_step).then(|| (node, number / ids_per_step % slots))
+#[test]
+fn configurations_that_leave_a_node_or_a_slot_without_ids_are_refused() {
+    let twitter = built_in("twitter").unwrap();
+    assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
+    assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));
+    let error = lanes_of(twitter, (0, 1025)).unwrap_err();
+    assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
+    assert!(lanes_of(twitter, (0, 1024)).is_ok());
+    let sno = |partition, node, nodes, slots| {
+        let lanes = SnoSource { partition }.lanes(Node::new(node, nodes).unwrap(), slots);
+        lanes.map(|lanes| (lanes.count, lanes.size()))
+    };
+    assert!(matches!(sno(None, 3, 100_000, 10), Err(Error::TooManyNodes { workers: 32768, nodes: 100_000, .. })));
+    assert!(matches!(sno(Some(7), 3, 100_000, 10), Err(Error::TooFewIds { workers: 1, sequences: 0, slots: 10, .. })));
+    // 4,097 slots cannot divide the 4,096 snos of a partition that a node has.
+    assert!(matches!(
+        sno(Some(7), 0, 16, 4097),
+        Err(Error::TooFewIds { workers: 1, sequences: 4096, slots: 4097, .. })
+    ));
+    assert_eq!(sno(Some(7), 0, 16, 4096), Ok((4096, 1)));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The ID alone determines the node and the slot, so no other slot makes it.
-    #[test]
-    fn an_id_tells_its_node_and_slot(
-        layout in prop::sample::select(vec!["twitter", "si", "sonyflake", "tsid", "leaf", "discord", "instagram", "seata"]),
-        nodes in prop_oneof![1u32..40, Just(1024)],
-        node: u32,
-        slots in 1u32..1000,
-        slot: u32,
-        into_tick: i64,
-        count in 1usize..600,
-    ) {
-        let layout = built_in(layout).unwrap();
-        let (node, slot) = (node % nodes, slot % slots);
-        let Ok(share) = share(layout, (node, nodes), (slot, slots)) else {
-            prop_assert!(layout.workers() / u64::from(nodes) * layout.sequences() < u64::from(slots));
-            return Ok(());
-        };
-        for id in first_ids(layout, &share, into_tick.rem_euclid(layout.tick_length()), count) {
-            prop_assert_eq!(layout.node_of(id, Node::new(0, nodes).unwrap()), Ok(Some(node)));
-            prop_assert_eq!(maker(layout, id, nodes.into(), slots.into()), Some((node.into(), slot.into())));
-        }
-    }
-
     /// IDs that different sessions make at least a step apart are in the order of time.
     #[test]
     fn sessions_are_in_order(
         layout in prop::sample::select(vec!["twitter", "sonyflake", "tsid", "leaf", "discord", "instagram", "base64id"]),
-        slots in 2u32..1000,
-        pair: (u32, u32),
+        nodes in prop::sample::select(vec![1u32, 8, 100, 512]),
+        pair: (u64, u64),
         instants: (i64, i64),
     ) {
         let layout = built_in(layout).unwrap();
-        let one = share(layout, (0, 1), (pair.0 % slots, slots)).unwrap();
-        let two = share(layout, (0, 1), (pair.1 % slots, slots)).unwrap();
-        let instants = (instants.0.rem_euclid(layout.tick_length()), instants.1.rem_euclid(layout.tick_length()));
-        let step = layout.tick_length() / one.steps as i64 + 1;
-        prop_assert!(step <= 17 || one.ids_per_step == 1);
-        let ids = (first_ids(layout, &one, instants.0, 1)[0], first_ids(layout, &two, instants.1, 1)[0]);
-        if (instants.0 - instants.1).abs() > step {
-            prop_assert_eq!(ids.0 < ids.1, instants.0 < instants.1);
+        let lanes = lanes_of(layout, (0, nodes)).unwrap();
+        let words = OwnWords::new(&lanes, layout.rule);
+        let (start, length) = (layout.start_of(1_000), layout.tick_length());
+        let (one, two) = (instants.0.rem_euclid(length), instants.1.rem_euclid(length));
+        let instants = (one.min(two), one.max(two));
+        let first = |slot, instant| {
+            match session(layout, &lanes, slot, start).next(start + instant, &words, || 0) {
+                Answer::Issue(id) => id,
+                answer => panic!("{answer:?}"),
+            }
+        };
+        let step = length / lanes.steps as i64 + 1;
+        prop_assert!(step <= 17 || lanes.ids_per_step == 1);
+        let ids = (first(pair.0, instants.0), first(pair.1, instants.1));
+        prop_assert!(ids.0 != ids.1);
+        if instants.1 - instants.0 > step {
+            prop_assert!(ids.0 < ids.1, "{} before {}", ids.0, ids.1);
         }
     }
-}
-
-#[test]
-fn most_of_a_tick_is_used() {
-    for layout in BUILTIN.iter().filter(|layout| layout.generates) {
-        for (nodes, slots) in [(1, 122), (1, 1000), (16, 122), (32, 500)] {
-            let Ok(share) = share(layout, (0, nodes), (0, slots)) else { continue };
-            let all = layout.workers() / u64::from(nodes) * layout.sequences();
-            assert!(share.size() * u64::from(slots) <= all, "{slots} shares of {share:?} are more than {all} IDs");
-            assert!(share.size() as f64 * f64::from(slots) > 0.5 * all as f64, "{} {share:?}", layout.name());
-        }
-    }
-}
-
-#[test]
-fn configurations_that_leave_a_slot_without_ids_are_refused() {
-    let twitter = built_in("twitter").unwrap();
-    assert!(matches!(Node::new(4, 4), Err(Error::NodeOutOfRange { id: 4, count: 4 })));
-    assert!(matches!(Slot::new(122, 122), Err(Error::SlotOutOfRange { .. })));
-    let error = share(twitter, (0, 1025), (0, 1)).unwrap_err();
-    assert!(matches!(error, Error::TooManyNodes { workers: 1024, nodes: 1025, .. }));
-    // 4,097 slots cannot divide the 4,096 IDs of one worker, and even the first slot gets the error.
-    let error = share(twitter, (0, 1024), (0, 4097)).unwrap_err();
-    assert!(matches!(error, Error::EmptyShare { workers: 1, sequences: 4096, slots: 4097, .. }));
-    assert!(share(twitter, (0, 1024), (4095, 4096)).is_ok());
-    let node = Node::new(3, 100_000).unwrap();
-    let slot = Slot::new(0, 10).unwrap();
-    assert!(matches!(
-        SnoSource { partition: None }.share(node, slot),
-        Err(Error::TooManyNodes { workers: 32768, nodes: 100_000, .. })
-    ));
-    assert!(matches!(
-        SnoSource { partition: Some(7) }.share(node, slot),
-        Err(Error::EmptyShare { workers: 1, sequences: 0, slots: 10, .. })
-    ));
 }

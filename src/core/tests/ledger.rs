@@ -6,12 +6,13 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 
+use flake_core::ledger::claims::Claim;
 use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
 use flake_core::{
-    Answer, IdSource, Layout, Numbers, Outcome, Progress, Resumable, SequenceRule, Share, Slot, SlotProgress,
-    SnoSource, Start, Window, built_in,
+    Answer, IdSource, Kept, Lanes, Layout, Numbers, Outcome, OwnWords, Place, Progress, Resumable, SequenceRule,
+    SlotProgress, SnoSource, Start, Window, built_in,
 };
 
 mod alone;
@@ -51,18 +52,19 @@ impl One {
     }
 
     fn session<'a>(&self, layout: &'a Layout) -> Resumable<&'a Layout> {
-        let slot = Slot::new(0, 1).unwrap();
-        let share = Share::new(layout, self.alone.borrow().node, slot).unwrap();
-        Resumable::begin(&mut *self.alone.borrow_mut(), layout, &share, 0).unwrap()
+        let lanes = Lanes::new(layout, self.alone.borrow().node).unwrap();
+        let place = Place::find(&*self.alone.borrow(), &layout, lanes, 0).unwrap();
+        Resumable::begin(&mut *self.alone.borrow_mut(), layout, &place).unwrap()
     }
 
-    /// A session that makes snos in a partition, whose ticks have one step.
-    fn of_sno(&self, partition: i32) -> Resumable<SnoSource> {
-        let workers = Numbers { first: partition as u64, count: 1 };
+    /// A session that makes snos in a partition, whose ticks have one step; in an automatic one if none is given.
+    fn of_sno(&self, partition: impl Into<Option<i32>>) -> Resumable<SnoSource> {
+        let partition = partition.into();
+        let workers = Numbers { first: partition.unwrap_or(1 << 15) as u64, count: 1 };
         let sequences = Numbers { first: 0, count: 65536 };
-        let share = Share::of("sno", workers, sequences, Slot::new(0, 1).unwrap(), 1).unwrap();
-        let source = SnoSource { partition: Some(partition) };
-        Resumable::begin(&mut *self.alone.borrow_mut(), source, &share, 0).unwrap()
+        let lanes = Lanes::of_slots("sno", workers, sequences, 1, 1).unwrap();
+        let place = Place { lanes, lane: 0, claim: Claim::NONE };
+        Resumable::begin(&mut *self.alone.borrow_mut(), SnoSource { partition }, &place).unwrap()
     }
 
     /// Returns whether a session makes an ID at an instant. The ID must be new.
@@ -118,9 +120,10 @@ fn time_is_asked_for_before_it_is_used() {
     let (mut session, mut of_sno) = (server.session(twitter()).generator, server.of_sno(7).generator);
     session.allow(window);
     of_sno.allow(window);
+    let words = OwnWords::new(session.lanes(), SequenceRule::Reset);
     for (now, is_allowed) in [(-4000, false), (0, true), (SECOND - 1, true), (SECOND, false)] {
-        assert_eq!(matches!(session.next(NOON + now, || 0), Answer::Issue(_)), is_allowed);
-        assert_eq!(matches!(of_sno.next(NOON + now, 0), Answer::Issue(_)), is_allowed);
+        assert_eq!(matches!(session.next(NOON + now, &words, || 0), Answer::Issue(_)), is_allowed);
+        assert_eq!(matches!(of_sno.next(NOON + now, &words, 0), Answer::Issue(_)), is_allowed);
     }
 }
 
@@ -136,14 +139,25 @@ fn a_new_session_waits_for_the_clock_that_earlier_ones_saw() {
 fn a_session_continues_where_the_last_one_stopped() {
     let server = One::at_noon();
     for _ in 0..3 {
-        let (mut session, mut of_sno) = (server.session(twitter()), server.of_sno(7));
-        assert!(server.makes(&mut session, NOON) && server.makes(&mut of_sno, NOON));
-        server.exit(&session);
-        server.exit(&of_sno);
+        assert!(server.makes(&mut server.session(twitter()), NOON));
     }
 }
 
-/// Ticks have one step and four IDs. A tick begins in the middle of the share, and ends there.
+/// Its lane has no word, so the rest of the unit is left out.
+#[test]
+fn a_session_of_sno_continues_in_the_unit_after_the_last_one() {
+    for partition in [None, Some(7)] {
+        let server = One::at_noon();
+        for unit in 0..3 {
+            let (mut session, now) = (server.of_sno(partition), NOON + 4000 * unit);
+            assert!(unit == 0 || !server.makes(&mut session, now - 1));
+            assert!(server.makes(&mut session, now));
+            server.exit(&session);
+        }
+    }
+}
+
+/// Ticks have one step and four IDs in two lanes. In every second tick, the lane of the session has the first place.
 #[test]
 fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
     let mut fields = twitter().fields().to_vec();
@@ -151,78 +165,53 @@ fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
     (fields[1].bits, fields[2].bits) = (1, 2);
     let rolling = Layout::new("rolling", NOON - HOUR, 10, fields, SequenceRule::Rolling).unwrap();
     let server = One::at_noon();
-    for (at, may_make) in [(0, 2), (10, 3), (10, 1), (10, 0), (20, 4)] {
+    for (at, may_make) in [(0, 2), (20, 3), (20, 1), (20, 0), (40, 4)] {
         let mut session = server.session(&rolling);
         (0..may_make).for_each(|_| assert!(server.makes(&mut session, NOON + at)));
-        server.exit(&session);
     }
-    assert!(!server.makes(&mut server.session(&rolling), NOON + 20));
+    assert!(!server.makes(&mut server.session(&rolling), NOON + 40));
 }
 
+/// A slot keeps one instant for all of them.
 #[test]
-fn each_partition_of_sno_has_its_own_progress() {
+fn partitions_of_callers_continue_after_the_latest_unit_of_any() {
     let server = One::at_noon();
-    let mut sessions = [7, 8].map(|partition| server.of_sno(partition));
-    assert!(server.makes(&mut sessions[0], NOON) && server.makes(&mut sessions[0], NOON));
-    assert!(server.makes(&mut sessions[1], NOON));
+    let mut sessions = [3, 5, 7].map(|partition| server.of_sno(partition));
+    for (session, unit) in sessions.iter_mut().zip([0, 20, 10]) {
+        assert!(server.makes(session, NOON + 4000 * unit));
+    }
     sessions.iter().for_each(|session| server.exit(session));
-    assert!(server.makes(&mut server.of_sno(7), NOON));
-}
-
-/// The oldest progress is stored first, or last.
-#[test]
-fn generators_that_find_no_room_in_a_slot_give_up_their_time() {
-    for is_backwards in [false, true] {
-        let server = One::at_noon();
-        let at = |partition: i32| NOON + i64::from(partition) * 4000;
-        let mut sessions: Vec<_> = (0..20).map(|partition| server.of_sno(partition)).collect();
-        for (session, partition) in sessions.iter_mut().zip(0..) {
-            assert!(server.makes(session, at(partition)));
-        }
-        if is_backwards {
-            sessions.reverse();
-        }
-        sessions.iter().for_each(|session| server.exit(session));
-        for partition in 0..20 {
-            server.makes(&mut server.of_sno(partition), at(partition));
-            assert!(server.makes(&mut server.of_sno(partition), at(20)));
-        }
+    for partition in [3, 5, 9] {
+        assert!(!server.makes(&mut server.of_sno(partition), NOON + 21 * 4000 - 1));
+        assert!(server.makes(&mut server.of_sno(partition), NOON + 21 * 4000));
     }
 }
 
+/// The words of layouts are right however a session ends.
 #[test]
 fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
-    let server = One::at_noon();
-    assert!(server.makes(&mut server.session(twitter()), NOON));
-    let ledger = server.ledger();
-    server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
-    let mut session = server.session(twitter());
-    assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
-    assert!(server.makes(&mut session, NOON + AHEAD));
-}
-
-#[test]
-fn progress_below_the_floor_is_not_resumed() {
-    let server = One::at_noon();
-    let mut session = server.session(twitter());
-    assert!(server.makes(&mut session, NOON));
-    server.exit(&session);
-    let era = server.ledger().era;
-    let start = |floor| server.slot(|slot| slot.start(era, floor, twitter().key()));
-    assert_eq!(start(NOON).resumed, Some(session.final_progress().progress));
-    assert_eq!(start(NOON + 1), Start { free_from: NOON + 1, resumed: None });
+    for partition in [None, Some(7)] {
+        let server = One::at_noon();
+        assert!(server.makes(&mut server.of_sno(partition), NOON));
+        let ledger = server.ledger();
+        server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
+        let mut session = server.of_sno(partition);
+        assert!(server.makes(&mut server.session(twitter()), NOON));
+        assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
+        assert!(server.makes(&mut session, NOON + AHEAD));
+    }
 }
 
 #[test]
 fn ids_wait_for_a_floor_that_the_clock_has_stepped_back_over() {
     let server = One::at_noon();
-    let mut session = server.of_sno(7);
+    let mut session = server.of_sno(None);
     assert!(server.makes(&mut session, NOON + 12_000) && server.makes(&mut session, NOON));
     let Progress { start, stepped_back_from, drifts, .. } = session.final_progress().progress;
     assert_eq!((start, stepped_back_from, drifts), (NOON, NOON + 12_000, 1));
     server.exit(&session);
     let era = server.ledger().era;
-    let start = server.slot(|slot| slot.start(era, NOON + 4000, SnoSource { partition: Some(7) }.key()));
+    let start = server.slot(|slot| slot.start(era, NOON + 4000, Kept::Progress));
     assert_eq!(start, Start { free_from: NOON + 12_001, resumed: None });
 }
 
@@ -236,21 +225,29 @@ fn snos_do_not_go_back_below_the_floor() {
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 4000));
 }
 
-/// A session of the slot has made IDs after a step back, and then there was no room for its progress. They are below the slot's
-/// floor.
+/// A session of the slot has made snos in a caller's partition after a step back. They are below the slot's floor.
 #[test]
 fn snos_do_not_go_back_below_the_floor_of_the_slot() {
     let server = One::at_noon();
-    let mut first = server.of_sno(0);
+    let mut first = server.of_sno(7);
     assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON));
     server.exit(&first);
-    for partition in 1..20 {
-        let mut other = server.of_sno(partition);
-        assert!(server.makes(&mut other, NOON + 40_000 + 4_000 * i64::from(partition)));
-        server.exit(&other);
-    }
-    let mut again = server.of_sno(0);
-    assert!(server.makes(&mut again, NOON + 200_000) && !server.makes(&mut again, NOON));
+    let mut again = server.of_sno(7);
+    assert!(server.makes(&mut again, NOON + 200_000));
+    assert!(!server.makes(&mut again, NOON) && !server.makes(&mut again, NOON + 12_000));
+    assert!(server.makes(&mut again, NOON + 16_000));
+}
+
+/// The automatic partitions remember how often the clock has stepped back, so a successor goes back there.
+#[test]
+fn a_session_of_automatic_snos_goes_back_like_the_last_one() {
+    let server = One::at_noon();
+    let mut first = server.of_sno(None);
+    assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON + 4_000));
+    server.exit(&first);
+    let mut again = server.of_sno(None);
+    assert!(server.makes(&mut again, NOON + 24_000) && server.makes(&mut again, NOON + 16_000));
+    assert!(!server.makes(&mut again, NOON + 12_000), "the clock has stepped back from there");
 }
 
 #[test]
@@ -270,7 +267,7 @@ fn an_exit_note_is_not_below_an_announced_horizon() {
     let mut session = server.session(twitter());
     assert!(server.makes(&mut session, NOON));
     server.alone.borrow().shared().announced.fetch_max(NOON + SECOND, Ordering::SeqCst);
-    protocol::leave(&mut *server.alone.borrow_mut(), Some(&[session.final_progress()]), true);
+    protocol::leave(&mut *server.alone.borrow_mut(), Some(&[session.final_progress()]));
     let server = server.restarted();
     assert!(!server.makes(&mut server.session(twitter()), NOON + SECOND - 1));
     assert!(server.makes(&mut server.session(twitter()), NOON + SECOND + 1000), "the rest is given back");
@@ -308,19 +305,22 @@ fn sessions_continue_in_a_new_era() {
 
 #[test]
 fn progress_of_another_era_does_not_count() {
-    let (server, session) = after_a_clock_that_was_ahead(twitter());
-    server.exit(&session);
-    assert!(server.makes(&mut server.session(twitter()), NOON + 61 * SECOND));
-    // The slot learns of the new era when another session of the old one exits.
-    let (server, session) = after_a_clock_that_was_ahead(twitter());
-    let mut other = server.of_sno(7);
-    assert!(server.makes(&mut other, NOON + 61 * SECOND));
-    server.exit(&other);
-    server.exit(&session);
-    assert!(server.makes(&mut server.session(twitter()), NOON + 61 * SECOND));
+    for partition in [None, Some(7)] {
+        let server = One::at_noon();
+        let mut session = server.of_sno(partition);
+        assert!(server.makes(&mut session, NOON + HOUR));
+        assert_eq!(server.accept(NOON + 60 * SECOND), NOON + 60 * SECOND);
+        server.exit(&session);
+        let mut next = server.of_sno(partition);
+        assert!(server.makes(&mut next, NOON + 61 * SECOND));
+        // The slot learns of the new era when a session of it exits, before one of the old era does.
+        server.exit(&next);
+        server.exit(&session);
+        assert!(server.makes(&mut server.of_sno(partition), NOON + 62 * SECOND));
+    }
 }
 
-/// A generator of an earlier era would store its progress for that era, from which no session resumes.
+/// A generator of an earlier era would take from the words of that era, which count no more.
 #[test]
 fn only_generators_that_began_in_an_era_use_its_time() {
     let server = One::at_noon();
@@ -329,7 +329,7 @@ fn only_generators_that_began_in_an_era_use_its_time() {
     assert_eq!(server.accept(NOON + 60 * SECOND), NOON + 60 * SECOND);
     for _ in 0..2 {
         assert!(server.makes(&mut session, NOON + 61 * SECOND));
-        server.exit(&session);
+        assert!(session.is_of(server.ledger().era), "the session must have begun anew");
         session = server.session(twitter());
     }
 }

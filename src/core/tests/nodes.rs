@@ -1,7 +1,7 @@
-//! The node of an ID is the node whose share contains it.
+//! The node of an ID is the node whose part contains it.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, Share, Slot, SnoParts,
+    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, SnoParts,
     SnoSource, built_in,
 };
 use proptest::prelude::*;
@@ -43,16 +43,13 @@ fn counts(all: u64) -> Vec<u32> {
     counts
 }
 
-fn slot() -> Slot {
-    Slot::new(0, 1).unwrap()
-}
-
 fn workers(layout: &Layout, node: Node) -> Option<Numbers> {
-    match Share::new(layout, node, slot()) {
-        Ok(share) => {
+    match Lanes::new(layout, node) {
+        Ok(lanes) => {
             // A node has all sequence numbers of its workers.
-            assert_eq!(share.sequences, Numbers { first: 0, count: layout.sequences() });
-            Some(share.workers)
+            assert_eq!(lanes.sequences, Numbers { first: 0, count: layout.sequences() });
+            assert_eq!(Ok(lanes.workers), node.workers(layout));
+            Some(lanes.workers)
         }
         Err(Error::TooManyNodes { .. }) => None,
         Err(error) => panic!("{error}"),
@@ -114,14 +111,14 @@ fn each_sno_belongs_to_its_node() {
             .pack()
     };
     let automatic = |node| {
-        let Numbers { first, count } = SnoSource { partition: None }.share(node, slot()).ok()?.workers;
+        let Numbers { first, count } = SnoSource { partition: None }.lanes(node, 1).ok()?.workers;
         Some(Numbers { first: first - CALLERS, count })
     };
     let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
     let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
     assert!(left_over > CALLERS as usize, "{left_over} numbers are left over");
     for partition in [0, 7, CALLERS - 1] {
-        let callers = |node| Some(SnoSource { partition: Some(partition as i32) }.share(node, slot()).ok()?.sequences);
+        let callers = |node| Some(SnoSource { partition: Some(partition as i32) }.lanes(node, 1).ok()?.sequences);
         let node_of_sequence = |number, node| sno(partition, number).node_of(node);
         let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
         assert!(left_over > 1 << 16, "{left_over} numbers are left over");

@@ -1,5 +1,6 @@
 //! The file of a server: a record that is on disk is not overwritten before the next one is, and a fault is not overwritten at all.
 
+use flake_core::Kept;
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
@@ -165,7 +166,7 @@ fn the_content_of_a_page_is_in_the_file_before_it_counts() {
     marks.set(Mark { by, times: Times::own(Used::before(NOON + HOUR)) });
     alone.page.bytes = Some(marks.encode(None));
     let before = alone.writes.borrow().len();
-    protocol::begin(&mut alone, 1).unwrap();
+    protocol::begin(&mut alone, Kept::Nothing).unwrap();
     assert!(alone.writes.borrow().len() > before, "{:?}", alone.writes);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
     assert_eq!(file.of((0, 2)).unwrap().times.inherited, Used::before(NOON + HOUR), "without a margin");

@@ -1,15 +1,16 @@
-//! Generators that resume: their counts and their rules continue in a new era.
+//! Generators of a server: their counts and layouts continue in a new era, and each layout has its words.
 
 use flake_core::ledger::protocol;
-use flake_core::{IdSource, Layout, Node, Outcome, Resumable, SequenceRule, Slot, SnoSource, built_in};
+use flake_core::{IdSource, Lanes, Layout, Node, Outcome, Place, Reason, Resumable, SequenceRule, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
 
 /// Begins the generator of the only session.
 fn begin<S: IdSource>(alone: &mut Alone, source: S) -> Resumable<S> {
-    let share = source.share(Node::new(0, 1).unwrap(), Slot::new(0, 122).unwrap()).unwrap();
-    Resumable::begin(alone, source, &share, 0).unwrap()
+    let lanes = source.lanes(Node::new(0, 1).unwrap(), 122).unwrap();
+    let place = Place::find(alone, &source, lanes, 0).unwrap();
+    Resumable::begin(alone, source, &place).unwrap()
 }
 
 /// Makes this many IDs at an instant.
@@ -60,4 +61,121 @@ fn an_adopted_rule_is_followed_in_a_new_era() {
     make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), || 0);
     alone.at(end);
     assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Outcome::Exhausted));
+}
+
+/// Another session has read a later instant, and has taken the next tick's first ID.
+fn behind(alone: &mut Alone) -> Resumable<&'static Layout> {
+    let twitter = built_in("twitter").unwrap();
+    let [mut one, mut other] = [begin(alone, twitter), begin(alone, twitter)];
+    make(&mut one, alone, (NOON + SECOND, 1), || 0);
+    make(&mut other, alone, (NOON + SECOND + 1000, 1), || 0);
+    one
+}
+
+/// Reads a clock that advances by 10 microseconds each time, from this instant on. Returns how often it was read, too.
+fn next_at(own: &mut Resumable<&Layout>, alone: &mut Alone, from: i64) -> (Outcome, i64) {
+    let mut readings = 0;
+    let admit = |host: &mut Alone| {
+        let now = from + 10 * readings;
+        readings += 1;
+        host.at(now);
+        (now, Ok(()))
+    };
+    (own.next(alone, admit, || 0).unwrap(), readings)
+}
+
+#[test]
+fn a_clock_that_is_hardly_behind_is_waited_for_at_once() {
+    let mut alone = Alone::new();
+    let mut own = behind(&mut alone);
+    let until = NOON + SECOND + 1000;
+    let after = Outcome::After { until, reason: Reason::ClockBehind };
+    assert_eq!(next_at(&mut own, &mut alone, until - 50), (after, 1));
+    let (outcome, readings) = next_at(&mut own, &mut alone, until - 49);
+    assert!(matches!(outcome, Outcome::Made(_)), "{outcome:?}");
+    assert_eq!(readings, 6);
+}
+
+/// A test's clock, or a machine that sleeps.
+#[test]
+fn a_clock_that_stands_is_not_waited_for_without_end() {
+    let mut alone = Alone::new();
+    let mut own = behind(&mut alone);
+    let (mut readings, now) = (0, NOON + SECOND + 999);
+    alone.at(now);
+    let admit = |_: &mut Alone| {
+        readings += 1;
+        (now, Ok(()))
+    };
+    let outcome = own.next(&mut alone, admit, || 0);
+    assert!(matches!(outcome, Ok(Outcome::After { reason: Reason::ClockBehind, .. })), "{outcome:?}");
+    assert_eq!(readings, 5000);
+}
+
+/// A session that begins after the clock has stepped back waits for the lane's last ID as the others do.
+#[test]
+fn a_new_session_knows_the_latest_tick_of_its_layout() {
+    let mut alone = Alone::new();
+    behind(&mut alone);
+    alone.at(NOON + SECOND);
+    let mut new = begin(&mut alone, built_in("twitter").unwrap());
+    let until = NOON + SECOND + 1000;
+    let outcome = new.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0);
+    assert!(matches!(outcome, Ok(Outcome::After { .. })), "{outcome:?}");
+    make(&mut new, &mut alone, (until, 1), || 0);
+}
+
+#[test]
+fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
+    let alone = Alone::new();
+    let node = Node::new(0, 1).unwrap();
+    let claim = |layout: &Layout| {
+        let place = Place::find(&alone, &layout, Lanes::new(layout, node).unwrap(), 0);
+        place.map(|place| place.claim)
+    };
+    let [twitter, leaf, sonyflake, instagram] =
+        ["twitter", "leaf", "sonyflake", "instagram"].map(|name| built_in(name).unwrap());
+    let claims = [twitter, sonyflake, instagram].map(|layout| claim(layout).unwrap());
+    assert!(claims[0] != claims[1] && claims[1] != claims[2] && claims[0] != claims[2], "{claims:?}");
+    assert_eq!(claim(leaf), Some(claims[0]));
+    // Each of them has 32 lanes, so nothing is left; those that have words keep them.
+    assert_eq!(claim(built_in("si").unwrap()), None);
+    assert_eq!([twitter, sonyflake, instagram].map(claim), claims.map(Some));
+}
+
+/// The words of a server have the rule of the first layout.
+#[test]
+fn the_first_layout_of_the_same_bits_gives_the_rule() {
+    let fields = built_in("twitter").unwrap().fields().to_vec();
+    let with = |rule| Layout::new("short ticks", NOON - SECOND, 10, fields.clone(), rule).unwrap();
+    let (reset, rolling) = (with(SequenceRule::Reset), with(SequenceRule::Rolling));
+    for (first, second) in [(&reset, &rolling), (&rolling, &reset)] {
+        let mut alone = Alone::new();
+        begin(&mut alone, first);
+        let mut own = begin(&mut alone, second);
+        alone.at(NOON + SECOND);
+        let Ok(Outcome::Made(id)) = own.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0) else { panic!() };
+        let lanes = own.generator.lanes();
+        let begins_with_the_lane = (id & 0x3f_ffff) % lanes.ids_per_step == 0;
+        assert_eq!(begins_with_the_lane, first.rule == SequenceRule::Reset, "{id}: {lanes:?}");
+    }
+}
+
+/// Each of the last eight eras has words of its own. The ninth era uses a word that had been raised an hour ahead.
+#[test]
+fn the_words_of_an_era_begin_anew() {
+    let mut alone = Alone::new();
+    let mut own = begin(&mut alone, built_in("twitter").unwrap());
+    make(&mut own, &mut alone, (NOON + 3600 * SECOND, 1), || 0);
+    let first = own.final_progress().era;
+    alone.at(NOON + 60 * SECOND);
+    protocol::accept(&mut alone).unwrap();
+    let mut eras = Vec::new();
+    for turn in 1..=12 {
+        let now = NOON + (60 + 10 * turn) * SECOND;
+        make(&mut own, &mut alone, (now, 1), || 0);
+        eras.push(own.final_progress().era - first);
+        protocol::start_above(&mut alone, now + 5 * SECOND).unwrap();
+    }
+    assert!(eras.contains(&8), "the word of the first era must be in use again: {eras:?}");
 }

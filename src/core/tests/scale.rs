@@ -10,7 +10,7 @@ use std::mem::{replace, take};
 
 use flake_core::ledger::host::{Page, Server};
 use flake_core::ledger::protocol;
-use flake_core::{IdSource, Layout, Node, Outcome, Resumable, Slot, Sno, SnoSource, built_in};
+use flake_core::{IdSource, Layout, Node, Outcome, Place, Resumable, Slot, Sno, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND, SLOTS};
@@ -166,7 +166,7 @@ impl Cluster {
         let layouts = [session.milliseconds, session.hundredths].into_iter().flatten();
         let progress = layouts.map(|own| own.final_progress()).chain(session.snos.map(|own| own.final_progress()));
         self.primary.slot = slot;
-        protocol::leave(&mut self.primary, Some(&progress.collect::<Vec<_>>()), true);
+        protocol::leave(&mut self.primary, Some(&progress.collect::<Vec<_>>()));
     }
 
     fn restart(&mut self, crashes: bool) {
@@ -238,8 +238,9 @@ impl Cluster {
     fn next<S: IdSource>(&mut self, own: &mut Option<Resumable<S>>, source: S, argument: S::Argument) -> S::Id {
         let slot = Slot::new(self.primary.slot as u32, SLOTS as u32).unwrap();
         let mut generator = own.take().unwrap_or_else(|| {
-            let share = source.share(self.primary.node, slot).unwrap();
-            Resumable::begin(&mut self.primary, source, &share, 0).unwrap()
+            let lanes = source.lanes(self.primary.node, SLOTS as u32).unwrap();
+            let place = Place::find(&self.primary, &source, lanes, lanes.of(slot)).unwrap();
+            Resumable::begin(&mut self.primary, source, &place).unwrap()
         });
         loop {
             let answer = generator.next(&mut self.primary, |host| (host.now(), Ok(())), argument).unwrap();

@@ -2,7 +2,8 @@
 
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Error, Generator, IdSource, Node, Numbers, Progress, Share, Slot, Sno, SnoParts, SnoSource, Start,
+    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, Progress, SequenceRule, Sno, SnoParts, SnoSource, Start,
+    Words,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -10,17 +11,35 @@ use serde::Deserialize;
 const EPOCH: i64 = 1262304000000000;
 /// When the last unit begins.
 const LAST: i64 = Sno::from_bytes([u8::MAX; 10]).instant();
-/// The partition is given by the share.
+/// The lanes give the partition.
 const ANY: SnoSource = SnoSource { partition: None };
 
 /// All snos of these partitions and sequence numbers, in one step.
-fn in_one_step(partitions: Numbers, sequences: Numbers) -> Share {
-    Share::of("sno", partitions, sequences, Slot::new(0, 1).unwrap(), 1).unwrap()
+fn in_one_step(partitions: Numbers, sequences: Numbers) -> Lanes {
+    Lanes::of_slots("sno", partitions, sequences, 1, 1).unwrap()
 }
 
 /// A generator that begins above the unit that contains `now`.
-fn above(share: &Share, now: i64) -> Generator<SnoSource> {
-    Generator::start(ANY, share, Start { free_from: now + 1, resumed: None }, i64::MIN, 0)
+fn above(lanes: &Lanes, now: i64) -> Generator<SnoSource> {
+    Generator::start(ANY, lanes, 0, Start { free_from: now + 1, resumed: None }, i64::MIN)
+}
+
+/// A lane of snos is its generator's alone, and has no word.
+struct NoWords;
+
+impl Words for NoWords {
+    fn load(&self, lane: u64) -> u64 {
+        panic!("the word of lane {lane} is asked for")
+    }
+    fn swap(&self, lane: u64, _: u64, _: u64) -> bool {
+        panic!("the word of lane {lane} is swapped")
+    }
+    fn are_current(&self) -> bool {
+        panic!("words are asked for")
+    }
+    fn rule(&self) -> SequenceRule {
+        panic!("a rule is asked for")
+    }
 }
 
 fn bytes(hex: &str) -> [u8; 10] {
@@ -137,21 +156,15 @@ proptest! {
     /// The clock jumps. No sno is made twice, and each lies in the clock's unit.
     #[test]
     fn generators_never_repeat(steps in 1u64..9, jumps in prop::collection::vec((-40i64..60, 1usize..20), 1..200)) {
-        let share = Share::of(
-            "sno",
-            Numbers { first: 40000, count: 2 },
-            Numbers { first: 10, count: 6 },
-            Slot::new(0, 1).unwrap(),
-            steps,
-        )
-        .unwrap();
+        let (partitions, sequences) = (Numbers { first: 40000, count: 2 }, Numbers { first: 10, count: 6 });
+        let lanes = Lanes::of_slots("sno", partitions, sequences, 1, steps).unwrap();
         let mut now = EPOCH + 4_000_000_000;
-        let mut generator = above(&share, now);
+        let mut generator = above(&lanes, now);
         let mut issued = std::collections::HashSet::new();
         for (jump, asked) in jumps {
             now += jump * 2_000;
             for _ in 0..asked {
-                match generator.next(now, 9) {
+                match generator.next(now, &NoWords, 9) {
                     Answer::Issue(sno) => {
                         prop_assert!(issued.insert(sno), "{:?} twice", sno);
                         prop_assert!(sno.instant() <= now && now < sno.instant() + 4_000);
@@ -162,10 +175,10 @@ proptest! {
                         prop_assert!(until > now);
                         // At that instant, the generator makes an ID, waits for the next unit, or keeps pace in this one.
                         let mut later = generator.clone();
-                        let answer = later.next(until, 9);
+                        let answer = later.next(until, &NoWords, 9);
                         prop_assert!(matches!(answer, Answer::Issue(_) | Answer::Wait { .. } | Answer::Ahead { .. }), "{:?}", answer);
                     }
-                    Answer::Outside { .. } | Answer::Exhausted => prop_assert!(false),
+                    Answer::Outside { .. } | Answer::Exhausted | Answer::Dropped => prop_assert!(false),
                 }
             }
         }
@@ -196,24 +209,27 @@ fn generators_follow_the_traces_of_the_original() {
     for trace in traces {
         let [first, last] = trace.sequences;
         let partition = Numbers { first: trace.partition, count: 1 };
-        let share = in_one_step(partition, Numbers { first, count: last - first + 1 });
+        let lanes = in_one_step(partition, Numbers { first, count: last - first + 1 });
+        // The original continues within the highest unit. Here a successor does not, so this generator makes these snos again.
         let used = if trace.sequence == 0 { 0 } else { trace.sequence - first + 1 };
+        let highest = EPOCH + trace.highest as i64 * UNIT;
         let progress = Progress {
-            start: EPOCH + trace.highest as i64 * UNIT,
-            position: used,
-            remaining: share.size() - used,
+            start: if used == 0 { highest } else { highest - UNIT },
             stepped_back_from: EPOCH + trace.left_behind as i64 * UNIT,
             drifts: trace.drifts,
         };
         let start = Start { free_from: i64::MIN, resumed: Some(progress) };
-        let mut generator = Generator::start(ANY, &share, start, i64::MIN, 0);
+        let mut generator = Generator::start(ANY, &lanes, 0, start, i64::MIN);
+        for _ in 0..used {
+            assert!(matches!(generator.next(highest, &NoWords, 0), Answer::Issue(_)), "{}", trace.name);
+        }
         for TraceStep(clock, metabyte, hex, highest, left_behind, drifts, sequence) in trace.steps {
             let (final_reading, waiting) = clock.split_last().unwrap();
             for unit in waiting {
-                let answer = generator.next(EPOCH + *unit as i64 * 4_000, metabyte);
+                let answer = generator.next(EPOCH + *unit as i64 * 4_000, &NoWords, metabyte);
                 assert!(!matches!(answer, Answer::Issue(_)), "{}: {answer:?} at {unit}", trace.name);
             }
-            let answer = generator.next(EPOCH + *final_reading as i64 * 4_000, metabyte);
+            let answer = generator.next(EPOCH + *final_reading as i64 * 4_000, &NoWords, metabyte);
             let wanted = Sno::from_bytes(bytes(&hex));
             assert_eq!(answer, Answer::Issue(wanted), "{}", trace.name);
             let Progress { start, stepped_back_from, drifts: drifted, .. } = generator.progress();
@@ -224,41 +240,66 @@ fn generators_follow_the_traces_of_the_original() {
     }
 }
 
+/// The words do not say how far a lane of snos is taken, so the successor of a generator begins in a later unit. If the clock has
+/// stepped back, the successor goes back like the generator before it.
 #[test]
-fn partitions_of_a_share_are_used_one_after_the_other() {
-    let share = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
-    let mut generator = above(&share, EPOCH);
-    assert_eq!(generator.next(EPOCH + 3_999, 0), Answer::Wait { until: EPOCH + 4_000 });
-    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, 0)).collect();
+fn a_successor_leaves_the_rest_of_the_unit() {
+    let lanes = in_one_step(Numbers { first: 0x8000, count: 1 }, Numbers { first: 0, count: 9 });
+    let noon = EPOCH + 1_000 * UNIT;
+    let mut generator = above(&lanes, noon - 10 * UNIT);
+    assert!(matches!(generator.next(noon, &NoWords, 0), Answer::Issue(_)));
+    let resumed = Some(generator.progress());
+    let successor = || Generator::start(ANY, &lanes, 0, Start { free_from: i64::MIN, resumed }, i64::MIN);
+    let parts = |answer: Answer<Sno>| match answer {
+        Answer::Issue(sno) => sno.parts(),
+        answer => panic!("{answer:?}"),
+    };
+    let mut next = successor();
+    assert_eq!(next.next(noon + UNIT - 1, &NoWords, 0), Answer::Wait { until: noon + UNIT });
+    assert!(!parts(next.next(noon + UNIT, &NoWords, 0)).tick_tock);
+    let mut back = successor();
+    assert!(parts(back.next(noon - UNIT, &NoWords, 0)).tick_tock);
+    assert!(parts(back.next(noon, &NoWords, 0)).tick_tock);
+    // The unit that the first generator stepped back from has not passed.
+    assert_eq!(back.next(noon - UNIT, &NoWords, 0), Answer::ClockBehind { until: noon });
+}
+
+#[test]
+fn partitions_of_a_lane_are_used_one_after_the_other() {
+    let lanes = in_one_step(Numbers { first: 0x8000, count: 2 }, Numbers { first: 0, count: 65536 });
+    let mut generator = above(&lanes, EPOCH);
+    assert_eq!(generator.next(EPOCH + 3_999, &NoWords, 0), Answer::Wait { until: EPOCH + 4_000 });
+    let ids: Vec<Answer<Sno>> = (0..131_072).map(|_| generator.next(EPOCH + 4_000, &NoWords, 0)).collect();
     let part = |answer: &Answer<Sno>| match answer {
         Answer::Issue(sno) => (sno.parts().partition, sno.parts().sequence),
         other => panic!("{other:?}"),
     };
     assert_eq!(ids.iter().map(part).collect::<std::collections::HashSet<_>>().len(), 131_072);
     assert_eq!((part(&ids[65_535]), part(&ids[65_536])), ((0x8000, 65535), (0x8001, 0)));
-    assert_eq!(generator.next(EPOCH + 4_000, 0), Answer::Wait { until: EPOCH + 8_000 });
-    assert!(matches!(generator.next(i64::MAX, 0), Answer::Exhausted));
-    assert!(matches!(generator.next(i64::MIN, 0), Answer::ClockBehind { .. }));
+    assert_eq!(generator.next(EPOCH + 4_000, &NoWords, 0), Answer::Wait { until: EPOCH + 8_000 });
+    assert!(matches!(generator.next(i64::MAX, &NoWords, 0), Answer::Exhausted));
+    assert!(matches!(generator.next(i64::MIN, &NoWords, 0), Answer::ClockBehind { .. }));
 }
 
 #[test]
 fn no_sno_is_made_after_the_last_unit() {
-    let share = in_one_step(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
-    let mut generator = above(&share, LAST - UNIT);
+    let lanes = in_one_step(Numbers { first: 7, count: 1 }, Numbers { first: 0, count: 9 });
+    let mut generator = above(&lanes, LAST - UNIT);
     let last = Sno::max_at(LAST).unwrap();
-    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(sno) if sno.instant() == last.instant()));
-    assert_eq!(generator.next(LAST + UNIT, 0), Answer::Exhausted);
-    assert!(matches!(generator.next(LAST + UNIT - 1, 0), Answer::Issue(_)));
+    assert!(
+        matches!(generator.next(LAST + UNIT - 1, &NoWords, 0), Answer::Issue(sno) if sno.instant() == last.instant())
+    );
+    assert_eq!(generator.next(LAST + UNIT, &NoWords, 0), Answer::Exhausted);
+    assert!(matches!(generator.next(LAST + UNIT - 1, &NoWords, 0), Answer::Issue(_)));
 }
 
 #[test]
 fn automatic_partitions_are_above_those_of_callers() {
-    let slot = Slot::new(0, 122).unwrap();
     let automatic =
-        |id, count| SnoSource { partition: None }.share(Node::new(id, count).unwrap(), slot).unwrap().workers;
+        |id, count| SnoSource { partition: None }.lanes(Node::new(id, count).unwrap(), 122).unwrap().workers;
     assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 32_768 });
     assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 8_192 });
-    let of_caller = |partition| SnoSource { partition: Some(partition) }.share(Node::new(0, 1).unwrap(), slot);
+    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(Node::new(0, 1).unwrap(), 122);
     assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
     for partition in [-1, 32_768] {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");

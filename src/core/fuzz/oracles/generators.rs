@@ -2,42 +2,41 @@
 
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, Layout, Node, Share, Slot, Start};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Start};
 
 use super::choices::Choices;
 
-/// Two sessions with different shares make no ID twice, whatever the clock does, and whichever of two layouts with one generator
-/// they use.
+/// Two sessions of a node or of two, with equal or different lanes, make no ID twice, whatever the clock does, and whichever of two
+/// layouts with the same bits they use.
 pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) {
-    let (nodes, slots) = (1 + u32::from(choices.byte() % 4), 1 + u32::from(choices.byte()));
-    let mut place = || (u32::from(choices.byte()) % nodes, u32::from(choices.byte()) % slots);
-    let places = [place(), place()];
-    if places[0] == places[1] {
-        return;
-    }
-    let shares =
-        places.map(|(node, slot)| Share::new(layout, Node::new(node, nodes).unwrap(), Slot::new(slot, slots).unwrap()));
-    let [Ok(one), Ok(two)] = shares else { return };
+    let nodes = 1 + u32::from(choices.byte() % 4);
+    let places = [0, 1].map(|_| (u32::from(choices.byte()) % nodes, u64::from(choices.byte())));
+    let lanes = places.map(|(node, _)| Lanes::new(layout, Node::new(node, nodes).unwrap()));
+    let [Ok(one), Ok(two)] = lanes else { return };
+    // The sessions of a node share its words.
+    let words = [one, two].map(|lanes| OwnWords::new(&lanes, if choices.flag() { other } else { layout }.rule));
+    let word_of = [0, usize::from(places[0].0 != places[1].0)];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
-    let mut sessions = [one, two].map(|share| {
-        let above = Start { free_from: now + 1, resumed: None };
-        (share, Generator::start(layout, &share, above, i64::MIN, choices.number()))
-    });
+    let above = Start { free_from: now + 1, resumed: None };
+    let mut sessions = [(one, places[0].1), (two, places[1].1)]
+        .map(|(lanes, lane)| Generator::start(layout, &lanes, lane % lanes.count, above, i64::MIN));
     let mut made = HashSet::new();
     for _ in 0..32 {
         now = choices.instant(&[now, now.saturating_add(layout.tick_length())]);
-        let (share, generator) = &mut sessions[usize::from(choices.flag())];
+        let which = usize::from(choices.flag());
+        let generator = &mut sessions[which];
         if choices.flag() && layout.same_bits(other) {
             generator.adopt(other);
         }
+        let Lanes { workers, sequences, .. } = *generator.lanes();
         for _ in 0..choices.byte() % 8 {
-            let Answer::Issue(id) = generator.next(now, || 0) else { break };
+            let Answer::Issue(id) = generator.next(now, &words[word_of[which]], || 0) else { break };
             let parts = layout.unpack(id).unwrap();
             let start = layout.start_of(parts.tick);
             assert!(made.insert(id), "{id} twice");
             assert!(start <= now && now - start < layout.tick_length());
-            assert!(parts.worker.wrapping_sub(share.workers.first) < share.workers.count);
-            assert!(parts.sequence.wrapping_sub(share.sequences.first) < share.sequences.count);
+            assert!(parts.worker.wrapping_sub(workers.first) < workers.count);
+            assert!(parts.sequence.wrapping_sub(sequences.first) < sequences.count);
         }
         if choices.is_over() {
             return;

@@ -5,12 +5,15 @@ use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 
 use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 /// The number of a server's slots.
 pub const SLOTS: usize = 8;
+/// How many lanes have words: enough for three layouts.
+pub const LINES: usize = 96;
 pub const SECOND: i64 = 1_000_000;
 pub const HOUR: i64 = 3600 * SECOND;
 /// An instant that begins an hour, a millisecond and a unit of sno.
@@ -42,9 +45,14 @@ pub struct Alone {
     /// The slot of the session that makes the calls.
     pub slot: usize,
     shared: Shared,
+    lines: Vec<Line>,
     state: RefCell<State>,
     slots: [SlotProgress; SLOTS],
     leases: RefCell<Vec<Lease>>,
+}
+
+fn lines() -> Vec<Line> {
+    std::iter::repeat_with(Line::default).take(LINES).collect()
 }
 
 impl Alone {
@@ -61,6 +69,7 @@ impl Alone {
             chance: Cell::new(7),
             slot: 0,
             shared: Shared::default(),
+            lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
             leases: RefCell::new(vec![Lease::NONE; 4]),
@@ -71,6 +80,7 @@ impl Alone {
     pub fn restarted(self) -> Self {
         Self {
             shared: Shared::default(),
+            lines: lines(),
             state: RefCell::default(),
             slots: Default::default(),
             leases: RefCell::new(vec![Lease::NONE; 4]),
@@ -102,6 +112,9 @@ impl Server for Alone {
     }
     fn shared(&self) -> &Shared {
         &self.shared
+    }
+    fn lines(&self) -> &[Line] {
+        &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         act(&mut self.state.borrow_mut())

@@ -1,16 +1,22 @@
-//! The IDs that a session makes.
+//! The IDs that sessions make.
 
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, IdSource, Node, SequenceRule, Share, Slot, Start};
+use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, OwnWords, Start};
 use proptest::prelude::*;
 
 use crate::layouts::any_layout;
 
+/// The lanes of a node, and how many nodes there are.
+fn lanes(layout: &Layout, (id, count): (u32, u32)) -> Option<(Lanes, OwnWords)> {
+    let lanes = Lanes::new(layout, Node::new(id % count, count).unwrap()).ok()?;
+    Some((lanes, OwnWords::new(&lanes, layout.rule)))
+}
+
 /// A generator that begins above the tick that contains `now`.
-fn above<S: IdSource>(source: S, share: &Share, now: i64, position: u64) -> Generator<S> {
-    Generator::start(source, share, Start { free_from: now + 1, resumed: None }, i64::MIN, position)
+fn above<S: IdSource>(source: S, lanes: &Lanes, lane: u64, now: i64) -> Generator<S> {
+    Generator::start(source, lanes, lane % lanes.count, Start { free_from: now + 1, resumed: None }, i64::MIN)
 }
 
 thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });
@@ -21,41 +27,52 @@ fn draw() -> u64 {
     DRAWN.get()
 }
 
+fn node() -> impl Strategy<Value = (u32, u32)> {
+    prop_oneof![Just((0, 1)), (0u32..9, 2u32..9)]
+}
+
+/// A node that has few IDs of a layout, if others have some.
+fn small_node() -> impl Strategy<Value = (u32, u32)> {
+    prop_oneof![Just((0, 1)), (0u32..9, 2u32..9), (0u32..2_000, 100u32..1025)]
+}
+
+/// Longer ticks take long.
+fn is_small(lanes: &Lanes) -> bool {
+    lanes.size() * lanes.count <= 20_000
+}
+
 proptest! {
     #![proptest_config(crate::config())]
 
-    /// Two sessions have adjacent slots, and clocks jump. No ID is made twice, each lies in its session's share, and a session's
-    /// ticks never go back.
+    /// Sessions have equal or different lanes, and clocks jump, within ticks and beyond them. No ID is made twice, each lies in the
+    /// node's part and in the clock's tick, and a session's ticks never go back.
     #[test]
-    fn generators_never_repeat(
+    fn sessions_that_share_words_never_repeat(
         layout in any_layout(),
-        slots in 2u32..300,
-        slot in 0u32..299,
-        position: u64,
-        steps in prop::collection::vec((-3i64..9, 1usize..400, any::<bool>()), 1..40),
+        node in node(),
+        own in prop::collection::vec(0u64..32, 2..5),
+        steps in prop::collection::vec((-300i64..900, any::<bool>(), 1usize..400, 0usize..5), 1..40),
     ) {
-        let node = Node::new(0, 1).unwrap();
-        let slot = slot % (slots - 1);
-        let shares = [slot, slot + 1].map(|number| Share::new(&layout, node, Slot::new(number, slots).unwrap()));
-        let [Ok(first), Ok(second)] = shares else { return Ok(()) };
-        let mut now = layout.start_of(1_000);
-        let start = now;
-        let mut sessions =
-            [first, second].map(|share| (share, above(&layout, &share, now, position), 0));
+        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        let start = layout.start_of(1_000);
+        let mut now = start;
+        let mut sessions: Vec<_> = own.iter().map(|&lane| (above(&layout, &lanes, lane, now), 0, 0)).collect();
         let mut issued = HashSet::new();
-        for (jump, asked, which) in steps {
-            now += jump * layout.tick_length() / 2;
-            let (share, generator, last_tick) = &mut sessions[usize::from(which)];
+        for (jump, is_short, asked, which) in steps {
+            now += jump * layout.tick_length() / if is_short { 10_000 } else { 200 };
+            let which = which % sessions.len();
+            let (generator, last_tick, last_id) = &mut sessions[which];
             for _ in 0..asked {
-                match generator.next(now, || 0) {
+                match generator.next(now, &words, || 0) {
                     Answer::Issue(id) => {
                         let parts = layout.unpack(id).unwrap();
                         prop_assert!(issued.insert(id), "{} twice", id);
                         prop_assert!(layout.start_of(parts.tick) <= now && now < layout.start_of(parts.tick + 1));
                         prop_assert!(parts.tick >= *last_tick && layout.start_of(parts.tick) > start);
-                        prop_assert!(parts.worker.wrapping_sub(share.workers.first) < share.workers.count);
-                        prop_assert!(parts.sequence.wrapping_sub(share.sequences.first) < share.sequences.count);
-                        *last_tick = parts.tick;
+                        prop_assert!(!layout.increases() || id > *last_id, "{} after {}", id, last_id);
+                        prop_assert!(parts.worker.wrapping_sub(lanes.workers.first) < lanes.workers.count);
+                        prop_assert!(parts.sequence.wrapping_sub(lanes.sequences.first) < lanes.sequences.count);
+                        (*last_tick, *last_id) = (parts.tick, id);
                     }
                     Answer::Wait { until } | Answer::Ahead { until } => {
                         prop_assert!(until > now && until <= now + layout.tick_length());
@@ -65,8 +82,7 @@ proptest! {
                         prop_assert!(until > now);
                         break;
                     }
-                    Answer::Outside { .. } => prop_assert!(false, "all time may be used"),
-                    Answer::Exhausted => prop_assert!(false, "the timestamp is not used up"),
+                    answer => prop_assert!(false, "{:?}: all time may be used", answer),
                 }
             }
         }
@@ -76,24 +92,24 @@ proptest! {
     #[test]
     fn fill_is_next_again_and_again(
         layout in any_layout(),
-        slots in 1u32..300,
-        position: u64,
+        node in node(),
+        lane in 0u64..32,
         steps in prop::collection::vec((-3i64..9, 0usize..700), 1..20),
     ) {
-        let share = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap());
-        let Ok(share) = share else { return Ok(()) };
+        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        let others = OwnWords::new(&lanes, layout.rule);
         let mut now = layout.start_of(1_000);
-        let mut one = above(&layout, &share, now, position);
+        let mut one = above(&layout, &lanes, lane, now);
         let mut many = one.clone();
         for (jump, count) in steps {
             now += jump * layout.tick_length() / 2;
             let drawn = DRAWN.get();
             let mut ids = vec![0; count];
-            let made = many.fill(now, &mut ids, draw);
+            let made = many.fill(now, &words, &mut ids, draw);
             DRAWN.set(drawn);
             let mut expected = Vec::new();
             while expected.len() < count
-                && let Answer::Issue(id) = one.next(now, draw)
+                && let Answer::Issue(id) = one.next(now, &others, draw)
             {
                 expected.push(id);
             }
@@ -104,86 +120,87 @@ proptest! {
 
     /// The promise of [`Layout::increases`].
     #[test]
-    fn ids_increase_where_promised(layout in any_layout(), slots in 1u32..300, position: u64, random: u64) {
+    fn ids_increase_where_promised(layout in any_layout(), node in node(), lane in 0u64..32, random: u64) {
         if !layout.increases() {
             return Ok(());
         }
-        let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), Slot::new(0, slots).unwrap()) else { return Ok(()) };
+        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
         let mut now = layout.start_of(1_000);
-        let mut generator = above(&layout, &share, now, position);
+        let mut generator = above(&layout, &lanes, lane, now);
         let mut last = 0;
         let mut state = random;
         for _ in 0..2_000 {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             DRAWN.set(state);
             now += (state >> 60) as i64 * layout.tick_length().div_euclid(100).max(1);
-            if let Answer::Issue(id) = generator.next(now, || DRAWN.get()) {
+            if let Answer::Issue(id) = generator.next(now, &words, || DRAWN.get()) {
                 prop_assert!(id > last, "{} after {}", id, last);
                 last = id;
             }
         }
     }
 
-    /// Within one tick, a generator issues each position of its share once.
+    /// A session of each lane takes part in turn, and asks again whenever it was told to. Together they make each ID of each tick
+    /// once. If the first session reaches the second step, the IDs below its own place in the first one are left out.
     #[test]
-    fn a_tick_yields_the_whole_share(layout in any_layout(), slots in 1u32..300, slot in 0u32..300, position: u64) {
-        let slot = Slot::new(slot % slots, slots).unwrap();
-        let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
-        prop_assume!(share.size() <= 20_000);
-        let start = layout.start_of(1_000);
-        let mut generator = above(&layout, &share, start - 1, position);
-        let mut ids = HashSet::new();
-        while let Answer::Issue(id) = generator.next(start, || 0) {
-            ids.insert(id);
+    fn sessions_of_all_lanes_make_all_ids_of_a_tick(layout in any_layout(), node in small_node(), first in 1_000u64..9_000) {
+        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        if !is_small(&lanes) {
+            return Ok(());
         }
-        // A rolling sequence begins in the middle of the first step, unless the tick has one step only.
-        let is_rolling = layout.rule == SequenceRule::Rolling && share.steps > 1;
-        let skipped = if is_rolling { position % share.size() % share.ids_per_step } else { 0 };
-        prop_assert_eq!(ids.len() as u64, share.size() - skipped);
-        prop_assert_eq!(generator.issued(), share.size() - skipped);
-    }
-
-    /// A session asks again whenever it was told to. It makes each position of each tick once, whether or not it keeps pace, and it
-    /// does not keep pace in the first tick after a pause.
-    #[test]
-    fn a_session_that_uses_up_its_ticks_keeps_pace_and_loses_nothing(
-        layout in any_layout(),
-        slots in 1u32..300,
-        slot in 0u32..300,
-        rest in 2i64..5,
-    ) {
-        let slot = Slot::new(slot % slots, slots).unwrap();
-        let Ok(share) = Share::new(&layout, Node::new(0, 1).unwrap(), slot) else { return Ok(()) };
-        prop_assume!(share.size() <= 10_000);
-        let mut now = layout.start_of(1_000);
-        let mut generator = above(&layout, &share, now - 1, 0);
         let length = layout.tick_length();
-        for (tick, is_free) in [(1_000, true), (1_001, false), (1_002, false), (1_002 + rest as u64, rest > 2)] {
+        let mut now = layout.start_of(first);
+        let mut sessions: Vec<_> = (0..lanes.count).map(|lane| above(&layout, &lanes, lane, now - 1)).collect();
+        for tick in [first, first + 1, first + 3] {
             let (start, mut ids) = (layout.start_of(tick), HashSet::new());
             now = start;
             while now < start + length {
-                match generator.next(now, || 0) {
-                    Answer::Issue(id) => {
-                        let first_of_step = ids.len() as u64 / share.ids_per_step;
-                        let begins = i128::from(first_of_step) * i128::from(length) / i128::from(share.steps);
-                        let is_near = begins - i128::from(now - start) <= 256 + i128::from(length) / i128::from(share.steps);
-                        prop_assert!(is_free || is_near || length as u64 / share.steps > 1000, "{} {}", now - start, begins);
-                        ids.insert(id);
-                    }
-                    Answer::Ahead { until } => {
-                        prop_assert!(!is_free && until > now && until < start + length);
-                        now = until;
-                    }
-                    answer => {
-                        prop_assert_eq!(answer, Answer::Wait { until: start + length });
-                        now = start + length;
+                let mut next = start + length;
+                for session in &mut sessions {
+                    loop {
+                        match session.next(now, &words, || 0) {
+                            Answer::Issue(id) => prop_assert!(ids.insert(id), "{} twice", id),
+                            Answer::Ahead { until } => {
+                                prop_assert!(until > now && until < start + length);
+                                next = next.min(until);
+                                break;
+                            }
+                            answer => {
+                                prop_assert_eq!(answer, Answer::Wait { until: start + length });
+                                break;
+                            }
+                        }
                     }
                 }
+                now = next;
             }
-            // A rolling sequence continues within the first step, unless the tick has one step only.
-            let is_whole = layout.rule == SequenceRule::Reset || share.steps == 1;
-            let least = if is_whole { share.size() } else { share.size() - share.ids_per_step + 1 };
-            prop_assert!(ids.len() as u64 >= least, "{} of {}", ids.len(), share.size());
+            let below = if lanes.steps == 1 { 0 } else { lanes.place(0, tick, 0) * lanes.ids_per_step };
+            prop_assert_eq!(ids.len() as u64, lanes.size() * lanes.count - below);
         }
+    }
+
+    /// A session that is alone makes all IDs of a tick. If they are in the order of time, it makes those from its first one on: below
+    /// that are the places of other lanes in the first step.
+    #[test]
+    fn a_lone_session_makes_all_ids_of_a_tick(layout in any_layout(), node in small_node(), lane in 0u64..32, tick in 1_000u64..9_000) {
+        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        if !is_small(&lanes) {
+            return Ok(());
+        }
+        let (start, length) = (layout.start_of(tick), layout.tick_length());
+        let mut session = above(&layout, &lanes, lane, start - 1);
+        let (mut now, mut ids) = (start, Vec::new());
+        let end = loop {
+            match session.next(now, &words, || 0) {
+                Answer::Issue(id) => ids.push(id),
+                Answer::Ahead { until } => now = until,
+                answer => break answer,
+            }
+        };
+        prop_assert_eq!(end, Answer::Wait { until: start + length });
+        prop_assert!(!layout.increases() || ids.is_sorted_by(|one, next| one < next));
+        let below = if lanes.are_ordered { lanes.place(lane % lanes.count, tick, 0) * lanes.ids_per_step } else { 0 };
+        prop_assert_eq!(ids.len() as u64, lanes.size() * lanes.count - below);
+        prop_assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
     }
 }

@@ -1,0 +1,278 @@
+//! Blocks: how sessions take IDs from the words of lanes, and when they take nothing.
+
+use std::collections::HashSet;
+use std::sync::Barrier;
+use std::thread;
+
+use flake_core::{Answer, Generator, Lanes, Node, OwnWords, Remaining, SequenceRule, Start, Words, built_in};
+
+mod tick;
+use tick::{Server, TICK, layout, si, twitter};
+
+#[test]
+fn a_session_begins_at_the_steps_of_the_clock_and_may_be_ahead_of_them() {
+    let server = Server::of(twitter(), 1, TICK);
+    let mut session = server.session(3);
+    let mut at = |into_tick| server.number(&mut session, into_tick).unwrap();
+    assert_eq!(at(0), server.first_of(3, 0));
+    assert_eq!(at(15), server.first_of(3, 0) + 1);
+    // 1000 us * 31 / 63 = 492.06 us
+    assert_eq!(at(492), server.first_of(3, 30));
+    assert_eq!(at(493), server.first_of(3, 31));
+    // The clock may go back within the tick.
+    assert_eq!(at(2), server.first_of(3, 31) + 1);
+    for more in 2..server.lanes.ids_per_step {
+        assert_eq!(at(493), server.first_of(3, 31) + more);
+    }
+    // The next place may be the lowest one of the next step.
+    assert_eq!(at(493), server.first_of(3, 31) + server.lanes.ids_per_step);
+    assert_eq!(at(999), server.first_of(3, 62));
+    assert_eq!(session.remaining(TICK + 999), Remaining { of_tick: 1, of_step: 1 });
+    assert_eq!(session.remaining(TICK + 500), Remaining { of_tick: 500, of_step: 500 });
+    assert_eq!(session.remaining(TICK + 1000), Remaining { of_tick: 0, of_step: 0 });
+}
+
+#[test]
+fn a_block_has_as_many_ids_as_the_session_has_made_in_16_microseconds() {
+    let server = Server::of(twitter(), 1, TICK);
+    let mut session = server.session(0);
+    let mut blocks = |into_tick, count| {
+        for _ in 0..count {
+            server.number(&mut session, into_tick).unwrap();
+        }
+        let base = server.tick * server.lanes.size();
+        let taken = server.words.taken.take().into_iter();
+        taken.map(|(lane, word)| (lane, word - base)).collect::<Vec<_>>()
+    };
+    assert_eq!(blocks(0, 5), [(0, 1), (0, 2), (0, 4), (0, 8)]);
+    assert_eq!(blocks(15, 3), []);
+    // The rest of the step is left out. There have been 8 IDs.
+    let of_step = |step| step * server.lanes.ids_per_step;
+    assert_eq!(blocks(16, 9), [(0, of_step(1) + 8), (0, of_step(1) + 16)]);
+    // 32 microseconds later, the session has made nothing lately.
+    assert_eq!(blocks(48, 2), [(0, of_step(3) + 1), (0, of_step(3) + 2)]);
+    // A session that makes an ID from time to time takes nothing else.
+    for step in (6..63).step_by(3) {
+        assert_eq!(blocks(16 * step as i64, 1), [(0, of_step(step) + 1)]);
+    }
+}
+
+#[test]
+fn a_block_ends_with_its_step() {
+    let server = Server::of(si(), 1, TICK);
+    // Its lane has the lowest place in the first step.
+    server.all(&mut server.session(server.tick % 2), 0);
+    let ends = server.words.taken.borrow().iter().map(|(_, word)| word % 65).collect::<Vec<_>>();
+    assert_eq!(ends.iter().filter(|&&end| end == 0).count(), 2 * 17, "each place of 17 steps: {ends:?}");
+}
+
+#[test]
+fn sessions_of_one_lane_take_in_turn() {
+    let server = Server::of(twitter(), 1, TICK);
+    let mut sessions = [server.session(5), server.session(5)];
+    let numbers: Vec<u64> = (0..6).map(|turn| server.number(&mut sessions[turn % 2], 0).unwrap()).collect();
+    // Blocks of 1, 1, 1, 1, 2 and 2 IDs.
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 6].map(|more| server.first_of(5, 0) + more));
+}
+
+#[test]
+fn a_word_is_raised_from_its_present_value_only() {
+    let words = OwnWords::new(&Lanes::new(si(), Node::new(0, 1).unwrap()).unwrap(), SequenceRule::Reset);
+    assert!(words.swap(1, 0, 7) && !words.swap(1, 0, 9));
+    assert_eq!([0, 1].map(|lane| words.load(lane)), [0, 7]);
+}
+
+/// The threads begin each tick at the same moment, two of them with each lane.
+#[test]
+fn threads_that_share_words_make_no_id_twice() {
+    const THREADS: u64 = 4;
+    const TICKS: i64 = 300;
+    let lanes = Lanes::new(si(), Node::new(0, 1).unwrap()).unwrap();
+    let (words, barrier) = (OwnWords::new(&lanes, si().rule), Barrier::new(THREADS as usize));
+    let make = &|thread: u64| {
+        let start = Start { free_from: TICK, resumed: None };
+        let mut generator = Generator::start(si(), &lanes, thread % lanes.count, start, i64::MIN);
+        let mut ids = Vec::new();
+        for now in (0..TICKS).map(|tick| TICK + 1000 * tick) {
+            barrier.wait();
+            while let Answer::Issue(id) = generator.next(now, &words, || 0) {
+                ids.push(id);
+            }
+        }
+        ids
+    };
+    let made = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || make(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(made.iter().all(|ids| ids.is_sorted_by(|one, next| one < next)), "the IDs of a thread must rise");
+    let all: Vec<u64> = made.into_iter().flatten().collect();
+    assert!(all.len() > TICKS as usize * 16 * 130, "{}", all.len());
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+}
+
+/// Lanes at higher places are next, and then the next step from its lowest place on.
+#[test]
+fn a_session_whose_lane_is_used_up_takes_from_others_in_rising_order() {
+    for own in [0, 1] {
+        let server = Server::of(si(), 1, TICK);
+        let (numbers, _) = server.all(&mut server.session(own), 0);
+        let (first, end) = (server.first_of(own, 0), 17 * 130);
+        assert!(numbers.into_iter().eq(first..end), "a lone session makes all IDs from its first one on");
+        // A session of the other lane finds nothing below that. A word passes over what is left out.
+        assert_eq!(server.number(&mut server.session(1 - own), 0), Ok(end));
+    }
+}
+
+/// Another session has used up the first session's lane up to the third step. The first session takes what is nearest above its
+/// last ID.
+#[test]
+fn a_session_continues_at_its_own_step() {
+    let server = Server::of(twitter(), 1, TICK);
+    let size = server.lanes.ids_per_step;
+    let lane_at = |place: u64, step: u64| (place + 3200 * server.tick - server.tick - step) % 32;
+    let (own, above) = (lane_at(10, 0), lane_at(11, 0));
+    let mut session = server.session(own);
+    let base = server.tick * server.lanes.size();
+    assert_eq!(server.number(&mut session, 0), Ok(10 * size));
+    // The lane's first three steps are used up, and so is the first step of the lane above, but for two IDs.
+    assert!(server.words.swap(own, base + 1, base + 3 * size) && server.words.swap(above, 0, base + size - 2));
+    let next: Vec<u64> = (0..4).map(|_| server.number(&mut session, 0).unwrap()).collect();
+    assert_eq!(next, [12 * size - 2, 12 * size - 1, 12 * size, 12 * size + 1]);
+    // In the second step of the clock, the session looks at its own lane again, which has place 11 and is used up.
+    assert_eq!(server.number(&mut session, 16), Ok((32 + 12) * size));
+}
+
+#[test]
+fn a_lone_session_makes_nearly_all_ids_of_a_tick() {
+    for (layout, nodes, all) in [(si(), 1, 8_192), (si(), 32, 256), (twitter(), 1, 1 << 22), (twitter(), 1024, 4_096)] {
+        let server = Server::of(layout, nodes, TICK);
+        for lane in 0..server.lanes.count.min(3) {
+            let server = Server::of(layout, nodes, TICK);
+            let (numbers, end, _) = server.walk(&mut server.session(lane));
+            assert_eq!(end, Answer::Wait { until: TICK + 1000 });
+            assert!(numbers.is_sorted_by(|one, next| one < next));
+            // Rounding leaves some IDs, and the session leaves those below its own place in the first step.
+            let left = all - server.lanes.count * server.lanes.size() + server.first_of(lane, 0);
+            assert_eq!(numbers.len() as u64, all - left);
+            assert!(left as f64 <= 0.02 * all as f64, "{left} of {all} are left");
+        }
+    }
+}
+
+/// The word may be at the end of the tick, but not beyond it.
+/// A tick has one step then, and the session's lane has another place in each.
+#[test]
+fn a_lone_session_makes_all_ids_of_a_tick_that_are_not_in_order() {
+    let layout = built_in("uniqueid").unwrap();
+    for (nodes, milliseconds) in [(1, 0), (32, 0), (32, 1), (1024, 0), (1024, 1)] {
+        let server = Server::of(layout, nodes, TICK + 1000 * milliseconds);
+        for lane in 0..server.lanes.count.min(2) {
+            let server = Server::of(layout, nodes, TICK + 1000 * milliseconds);
+            let (numbers, ..) = server.walk(&mut server.session(lane));
+            let different: HashSet<u64> = numbers.iter().copied().collect();
+            let all = server.lanes.size() * server.lanes.count;
+            assert_eq!([numbers.len(), different.len()], [all as usize; 2], "as one of {nodes} nodes");
+        }
+    }
+}
+
+#[test]
+fn a_word_ahead_of_the_reading_means_that_the_clock_is_behind() {
+    for (layout, nodes) in [(twitter(), 1), (si(), 32), (twitter(), 1024)] {
+        let size = Server::of(layout, nodes, TICK).lanes.size();
+        for (ahead, until) in [(1, 1000), (size, 1000), (size + 1, 2000), (5 * size, 5000)] {
+            let server = Server::of(layout, nodes, TICK);
+            let end = (server.tick + 1) * size;
+            assert!(server.words.swap(1, 0, end + ahead));
+            assert_eq!(server.number(&mut server.session(1), 999), Err(Answer::ClockBehind { until: TICK + until }));
+            // Sessions of other lanes make IDs, and leave out this lane.
+            let numbers = server.all(&mut server.session(0), 600).0;
+            let of_lane: HashSet<_> = (0..server.lanes.steps).map(|step| server.first_of(1, step)).collect();
+            let ids_per_step = server.lanes.ids_per_step;
+            assert!(!numbers.is_empty());
+            assert!(numbers.iter().all(|number| !of_lane.contains(&(number / ids_per_step * ids_per_step))));
+        }
+        // A lane at its end has nothing more, but others have.
+        let server = Server::of(layout, nodes, TICK);
+        let end = (server.tick + 1) * size;
+        assert!(server.words.swap(1, 0, end));
+        assert!(server.number(&mut server.session(1), 600).is_ok());
+        (0..server.lanes.count).for_each(|lane| _ = server.words.swap(lane, server.words.load(lane), end));
+        assert_eq!(server.number(&mut server.session(1), 600), Err(Answer::Wait { until: TICK + 1000 }));
+    }
+}
+
+/// The era has ended after the swap, so the same IDs may be taken again from the words of the next era.
+#[test]
+fn a_block_of_words_that_do_not_count_is_dropped() {
+    let server = Server::of(twitter(), 1, TICK);
+    let mut session = server.session(0);
+    server.words.swaps_left.set(1);
+    assert_eq!(server.number(&mut session, 0), Err(Answer::Dropped));
+    assert_eq!((session.issued(), session.last_tick_start()), (0, None));
+    server.words.swaps_left.set(100);
+    assert_eq!(server.number(&mut session, 0), Ok(server.first_of(0, 0) + 1), "the first ID is lost");
+    // The blocks before the last swap count.
+    server.words.swaps_left.set(3);
+    let mut ids = [0; 100];
+    assert_eq!(session.fill(TICK, &server.words, &mut ids, || 0), 1 + 2);
+    assert_eq!(session.next(TICK, &server.words, || 0), Answer::Dropped);
+}
+
+/// Time, worker and sequence fill the ID.
+#[test]
+fn the_last_tick_of_a_full_layout_has_ids() {
+    for (tick, bits) in [
+        (1, [63, 0, 1]),
+        (2, [62, 1, 1]),
+        (16, [59, 2, 3]),
+        (17, [58, 0, 6]),
+        (32, [58, 6, 0]),
+        (33, [57, 0, 7]),
+        (1000, [53, 1, 10]),
+        (1_000_000, [43, 10, 11]),
+    ] {
+        for rule in [SequenceRule::Reset, SequenceRule::Rolling] {
+            let made = layout(tick, bits, rule);
+            let start = made.start_of(made.last_tick());
+            let server = Server::of(&made, 1, start);
+            let mut session = server.session(0);
+            let (numbers, end, _) = server.walk(&mut session);
+            assert_eq!(end, Answer::Wait { until: start + tick });
+            let made = numbers.iter().collect::<HashSet<_>>().len();
+            assert_eq!(made as u64, server.lanes.count * server.lanes.size() - server.first_of(0, 0), "{bits:?}");
+            assert_eq!(session.next(start + tick, &server.words, || 0), Answer::Exhausted);
+        }
+    }
+}
+
+/// The rule of the words counts, so it does not matter that the layouts have different ones.
+#[test]
+fn layouts_with_the_same_bits_and_different_rules_share_words() {
+    let [reset, rolling] = [SequenceRule::Reset, SequenceRule::Rolling].map(|rule| layout(10, [40, 2, 8], rule));
+    assert!(reset.same_bits(&rolling));
+    for first in [&reset, &rolling] {
+        let mut begins = HashSet::new();
+        for tick in 100..140 {
+            let server = Server::of(first, 1, 10 * tick);
+            let mut sessions = [server.session(0), server.session(0), server.session(1)];
+            sessions[0].adopt(&reset);
+            sessions[1].adopt(&rolling);
+            let (mut made, mut refusals) = (HashSet::new(), 0);
+            for turn in (0..3).cycle() {
+                match server.number(&mut sessions[turn], 0) {
+                    Ok(number) if made.insert(number) => refusals = 0,
+                    Ok(number) => panic!("{number} twice"),
+                    Err(_) if refusals == 2 => break,
+                    Err(_) => refusals += 1,
+                }
+                if made.len() == 1 {
+                    begins.extend(made.iter().map(|number| number % server.lanes.ids_per_step));
+                }
+            }
+            assert_eq!(made.len() as u64, server.lanes.count * server.lanes.size(), "{:?}", server.lanes);
+        }
+        assert_eq!(begins.len() > 10, first.rule == SequenceRule::Rolling, "{begins:?}");
+    }
+}
