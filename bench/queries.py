@@ -69,17 +69,17 @@ def memory(connect):
 
 
 def waiting(connect):
-    """A session whose share of a millisecond is small: the part of it that it gets, and of a core that it takes."""
+    """A lone session of a layout with few IDs in a millisecond: the part of them that it gets, and of a core that it takes."""
     with connect() as db:
         def cpu():
             with open(f"/proc/{db.info.backend_pid}/stat") as stat:
                 fields = stat.read().rsplit(")", 1)[1].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-        db.execute("SELECT flake_next('twitter')")
-        share, = db.execute("SELECT ids_per_tick FROM flake_generators").fetchone()
-        count = share * TICKS
+        db.execute("SELECT flake_next('si')")
+        ids, = db.execute("SELECT ids_per_tick FROM flake_generators").fetchone()
+        count = ids * TICKS
         before, begin = cpu(), time.perf_counter()
-        db.execute(f"SELECT count(f) FROM (SELECT flake_next('twitter') f FROM generate_series(1, {count}) OFFSET 0) s")
+        db.execute(f"SELECT count(f) FROM (SELECT flake_next('si') f FROM generate_series(1, {count}) OFFSET 0) s")
         lasted = time.perf_counter() - begin
-        return {"share": share, "rate": count / share / (lasted * 1000), "cpu": (cpu() - before) / lasted}
+        return {"ids": ids, "rate": count / ids / (lasted * 1000), "cpu": (cpu() - before) / lasted}

@@ -43,9 +43,7 @@ def beside(results):
         ["a row of `flake_batch` in SELECT", number(rows["flake_batch in SELECT"]),
          times(rows, "flake_batch in SELECT", "generate_series in SELECT") + " `generate_series`"],
     ]  # fmt: skip
-    share = results["share"]
-    rate = f"A session of this server has {share:,} IDs of `twitter` per millisecond, so one takes at least {1e6 / share:.0f} ns."
-    return table(["what", "ns", "compared"], shown) + "\n\n" + rate
+    return table(["what", "ns", "compared"], shown)
 
 
 def tables(results):
@@ -141,7 +139,7 @@ def others(results):
     lines = [
         f"* A new session uses {memory['new']:,} kB of its own. Its first ID adds {memory['first ID']:,} kB (the library's "
         f"data and what PostgreSQL keeps for a call), and generators of ten layouts add {memory['ten layouts']:,} kB.",
-        f"* With `flake.node_count = 1024`, a session has {waiting['share']} IDs of `twitter` per millisecond. It gets "
+        f"* With `flake.node_count = 32`, a server has {waiting['ids']} IDs of `si` per millisecond. A lone session gets "
         f"{waiting['rate']:.1%} of them and uses {waiting['cpu']:.0%} of a core.",
         "* Sessions that make no IDs run, with the library loaded, "
         + " and ".join(f"{ratio:.3f} × as many transactions of `{name}`" for name, ratio in loaded.items())

@@ -4,7 +4,7 @@
     run.py standby RESULTS DIRECTORY   adds how old the horizon is of the standby whose socket is there
     run.py one-of-many RESULTS   adds what many clients get on a server that is one of 32 nodes
     run.py reconnecting RESULTS preloaded|loaded   adds what transactions get that each have a connection of their own
-    run.py waiting RESULTS       adds what a session with a small share gets, on a server that gives such shares
+    run.py waiting RESULTS       adds what a session gets of a layout with few IDs, on a server that is one of 32 nodes
     run.py count RESULTS BINDIR DATA   adds instructions, in the stopped cluster in DATA
     run.py write RESULTS         writes tables and plots of PostgreSQL 18, or the tables of another version
 
@@ -75,7 +75,6 @@ def measure():
         say("calls")
         results["calls"] = queries.calls(db, here, rounds(30))
         results["rows"] = queries.rows(db, rounds(30))
-        results["share"], = db.execute("SELECT ids_per_tick FROM flake_generators WHERE layout = 'twitter'").fetchone()
         say("a million rows")
         results["fill"], results["wal"], results["repeated"] = tables.fill(db, here, rounds(5))
         unique = [c for c in here if c.key not in results["repeated"]]

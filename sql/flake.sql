@@ -302,7 +302,7 @@ COMMENT ON COLUMN flake_layouts.bits IS 'how many of the 64 bits the fields take
 COMMENT ON COLUMN flake_layouts.fields IS
     'fields from the most significant bit down, as in a definition';
 COMMENT ON COLUMN flake_layouts.sequence IS
-    'what the sequence does when a tick begins: "reset" restarts it, "rolling" continues it, within what a session has of a step';
+    'what the sequence does when a tick begins: "reset" restarts it, "rolling" begins elsewhere, if a tick has one step';
 COMMENT ON COLUMN flake_layouts.ids_per_tick IS 'how many IDs all workers together can make in a tick';
 COMMENT ON COLUMN flake_layouts.ends_at IS 'start of the last tick';
 COMMENT ON COLUMN flake_layouts.sortable_until IS
@@ -371,7 +371,7 @@ COMMENT ON COLUMN flake_stats.longest_wait IS
     'the longest wait for either reason; its wait event is FlakeNextTick or FlakeClockBehind, and Extension before PostgreSQL 17';
 COMMENT ON COLUMN flake_stats.mark IS
     'no ID reaches this time until it has been moved further ahead on disk, to 3 seconds above the clock';
-COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time, or continue where their slot''s last owner stopped';
+COMMENT ON COLUMN flake_stats.floor IS 'generators start above this time';
 COMMENT ON COLUMN flake_stats.skipped IS 'future time that a clock which was ahead has used; no IDs are made in it';
 
 CREATE FUNCTION flake_check(OUT name text, OUT ok boolean, OUT detail text, OUT hint text) RETURNS SETOF record

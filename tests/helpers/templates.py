@@ -7,7 +7,7 @@ Template = collections.namedtuple("Template", "text kind states weight")
 # Errors for an unknown layout, for an ID or number, a text or an instant out of range, and for a layout that is not in the
 # order of time.
 NAME, NUMBER, TEXT, TIME, UNORDERED = "22023", "22003", "22P02", "22008", "22023"
-# Errors if no ID can be made: the layout or its share has none, the clock is before the epoch, or the last tick has ended.
+# Errors if no ID can be made: this node has none of the layout, the clock is before the epoch, or the last tick has ended.
 NOT_MADE = f"{NAME} 55000 {TIME} 2200H"
 NOT_MINE, LONG = "42501", "54000"
 

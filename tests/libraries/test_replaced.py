@@ -9,12 +9,10 @@ import psycopg
 import pytest
 
 from clients import KINDS, Made
-from standing_clock import at, attempt, attempts, make, make_in_all, pass_through, server_at_0, sessions
+from standing_clock import at, attempt, make, make_in_all, pass_through, server_at_0, sessions
 from test_catalog import by_hand, create, notices
-from test_ledger import warnings
 
 LIBRARIES = pathlib.Path(os.environ["FLAKE_LIBRARIES"])
-ADMONITION = "this session makes IDs without the ledger: another version of the library is in use"
 
 
 def replace(server, name):
@@ -34,58 +32,55 @@ def has_the_old_one(db):
     return "/flake.so (deleted)" in maps
 
 
-def make_later(server, dbs, made, seconds):
-    """Starts a server on which a later library is used. Sessions without the ledger begin above the current instant, so there
-    are no IDs yet."""
-    assert [attempt(db, made) for db in dbs] == [list(KINDS)] * len(dbs)
-    server.set_clock(at(seconds))
-    for db in dbs:
-        make(db, made)
-
-
-def test_sessions_with_another_control_block_make_no_id_twice(own_servers):
-    """Sessions of both libraries make IDs at the same instants, and get each other's slots."""
-    server, made = server_at_0(own_servers), Made()
+@pytest.mark.parametrize("library", ["form", "division"])
+def test_sessions_of_another_form_or_division_are_refused_until_the_restart(own_servers, library):
+    """Sessions of both libraries would make IDs at the same instants. Sessions of the new one make none, and the others are not
+    disturbed."""
+    server, made, none = server_at_0(own_servers), Made(), Made()
     make_in_all(server, made)
+    with sessions(server) as dbs:
+        old, new = dbs[:3], dbs[3:]
+        server.set_clock(at(0.1))
+        for db in old:
+            make(db, made)
+        replace(server, library)
+        for seconds in [0.1, 2]:
+            server.set_clock(at(seconds))
+            for db in new:
+                assert attempt(db, none) == list(KINDS)
+                with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as raised:
+                    db.execute("SELECT flake_next('si')")
+                error = raised.value.diag
+                assert error.message_primary == "another version of the flake library is in use"
+                assert error.message_hint.startswith("Restart the server")
+            for db in old:
+                make(db, made)
+        assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
+    assert len(none) == 0
+    server.restart()
+    assert server.value("SELECT ledger FROM flake_stats") == "unused"
+    pass_through(server, made, 2, 4)
+    assert server.value("SELECT ledger FROM flake_stats") == "open"
+
+
+def test_sessions_of_two_libraries_of_the_same_form_go_on_together(own_servers):
+    """A patch release stops nobody. Sessions of both libraries make IDs at the same instants, from the same lanes. The new one
+    was built with another feature."""
+    server, made = server_at_0(own_servers), Made(KINDS | {"si": "flake_next('si')::text"})
     with sessions(server) as dbs:
         old, new = dbs[:3], dbs[3:]
         for db in old:
             make(db, made)
-        replace(server, "control_block")
-        told = [warnings(db) for db in new]
-        make_later(server, new, made, 2)
-        for db in old:
-            make(db, made)
-        assert told == [[ADMONITION]] * 3
-        assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
-    with sessions(server) as dbs:
-        make_later(server, dbs, made, 4)
-    replace(server, "present")
-    assert "twitter" in attempts(server, made)
-    server.set_clock(at(6))
-    make_in_all(server, made)
-    replace(server, "control_block")
-    server.restart()
-    assert server.value("SELECT ledger FROM flake_stats") == "unused"
-    pass_through(server, made, 6, 8)
-    assert server.value("SELECT ledger FROM flake_stats") == "open"
-
-
-def test_sessions_with_another_rule_for_shares_are_refused_until_the_restart(own_servers):
-    """Sessions of the new library are refused until the restart, and the others keep working."""
-    server, made = server_at_0(own_servers), Made()
-    with server.connect() as old:
-        make(old, made)
-        replace(server, "share_rule")
-        for seconds in [0, 2]:
+        replace(server, "stalls")
+        for seconds in [0, 2, 4]:
             server.set_clock(at(seconds))
-            with server.connect() as db:
-                error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1).value.diag
-                assert error.message_primary == "another version of the flake library is in use"
-                assert error.message_hint.startswith("Restart the server")
-            make(old, made)
+            for pair in zip(old, new, strict=True):
+                for db in pair:
+                    make(db, made)
+        assert [has_the_old_one(db) for db in dbs] == [True] * 3 + [False] * 3
+        assert new[0].execute("SELECT ledger, sessions FROM flake_stats").fetchone() == ("open", 6)
     server.restart()
-    pass_through(server, made, 2, 4)
+    pass_through(server, made, 4)
 
 
 def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers):
@@ -119,7 +114,7 @@ def test_a_custom_layout_keeps_its_name_beside_a_later_built_in_one(own_servers)
 
 def test_a_preloaded_library_stays_until_the_restart(own_servers):
     server, made = server_at_0(own_servers, "shared_preload_libraries=flake"), Made()
-    replace(server, "share_rule")
+    replace(server, "division")
     with server.connect() as db:
         make(db, made)
         assert has_the_old_one(db)

@@ -14,7 +14,7 @@ STATEMENTS = [
 ]  # fmt: skip
 ASKING = ["SELECT flake_horizon() - interval '999999 years'", "SELECT flake_horizon(), 1 / (random() * 0)"]
 ON_STANDBY = "SELECT flake_publish_horizon()"
-# Bad arguments, failed arithmetic, a layout whose time is over, and layouts with too few IDs for this configuration.
+# Bad arguments, failed arithmetic, a layout whose time is over, and layouts with too few workers for this configuration.
 WRONG = {"22003", "22008", "22012", "22023", "22P02", "2200H", "0A000", "42704", "42883"}
 
 
@@ -44,8 +44,8 @@ class Failing:
                 client.oracle.end(batch, client.node)
 
     def has_to_fail(self, statement, batch):
-        """A standby cannot publish a horizon unless it is promoted at that moment. Narrow layouts have too few IDs unless the
-        number of nodes was lowered."""
+        """A standby cannot publish a horizon unless it is promoted at that moment. Narrow layouts have too few workers unless
+        the number of nodes was lowered."""
         node, maker = self.client.node, batch.makers[0]
         if statement == ON_STANDBY:
             return not node.promoting and node.maker is maker

@@ -22,7 +22,7 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
 NAMES = ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too", "slow"]
 CALLS = {name: f"flake_next('{name}')" for name in NAMES}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
-# This kind needs more generators than the ledger has room for.
+# Of the generators of this kind, slots keep only up to when they have used time.
 CALLS |= {"parts": "sno_next(0, 6 + mod(n::integer + (1000 * random())::integer, 12))"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 # The kinds in tables that consumers read: the type of the key, the least key of an instant, and a covered key.
@@ -122,8 +122,8 @@ def of_server(server):
 def create(server, shape):
     small = {"small": ("20ms", "reset", "a"), "small_too": ("20ms", "rolling", "b"), "slow": ("1s", "reset", "a")}
     definitions = {name: SMALL % (*how, shape.workers, shape.sequence) for name, how in small.items()}
-    # One layout has too few IDs for all slots, and the time of the other is over.
-    narrow = SMALL % ("1ms", "reset", "a", shape.nodes.bit_length() - 1, 3)
+    # One layout has a worker for half of the nodes, and the time of the other is over.
+    narrow = SMALL % ("1ms", "reset", "a", shape.nodes.bit_length() - 2, 4)
     definitions |= {"padded": PADDED, "tagged": TAGGED, "narrow": narrow, "over": narrow.replace("41", "4")}
     for name, definition in definitions.items():
         server.sql("SELECT flake_create_layout(%s, %s)", name, f"{{{definition}}}")

@@ -4,7 +4,7 @@ import typing
 
 
 class Shape(typing.NamedTuple):
-    """The numbers of a deployment, and the field widths of small layouts that still have an ID for each slot of each node."""
+    """The numbers of a deployment, and the field widths of small layouts, in which each node has workers."""
 
     nodes: int
     connections: int
@@ -12,6 +12,6 @@ class Shape(typing.NamedTuple):
     sequence: int
 
 
-# In the second shape, the division into parts and slots leaves large remainders.
+# In the second shape, the division of snos among slots leaves large remainders.
 SHAPES = [Shape(8, 9, 4, 6), Shape(128, 246, 7, 12)]
 MOST_CONNECTIONS = 12  # of servers with standbys, where the setting must not decrease

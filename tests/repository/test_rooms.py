@@ -10,7 +10,9 @@ SRC = ROOT / "src"
 # A room may import the rooms after it.
 ROOMS = {
     SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
-    SRC / "core": ["lib", "seal", "sno", "generator", "horizon", "ledger", "id", "share", "layout", "error", "key", "sync"],
+    SRC / "core": [
+        "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "node", "layout", "error", "key", "sync",
+    ],
 }
 # Separate crates, and programs of a crate.
 OTHERS = {SRC: {"core", "sno_simd"}, SRC / "core": {"tests", "fuzz"}}

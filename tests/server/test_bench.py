@@ -83,7 +83,7 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
         results = {
             "machine": run.machine(db), "labels": {c.key: c.label for c in here}, "ours": [], "clients": sessions.NUMBERS,
             "memory": queries.memory(run.connect), "waiting": queries.waiting(run.connect),
-            "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1), "share": 1000,
+            "calls": queries.calls(db, here, 1), "rows": queries.rows(db, 1),
             "fill": fill, "wal": wal, "repeated": repeated, "copy": tables.copy(db, unique, 1),
             "sizes": tables.sizes(db, unique), "reads": tables.reads(db, unique, 1),
             "inserts": [{key: [1.0, 2.0] for key in fill} | found for found in sessions.inserts(db, some, 1, 1)],
@@ -99,7 +99,7 @@ def test_all_parts_of_the_benchmarks_run(small, tmp_path):
     report.write(tmp_path, results)
     report.write_other(tmp_path, results)
     page = (tmp_path / "docs/explanation/benchmarks.md").read_text()
-    assert results["machine"] in page and "has 1,000 IDs" in page
+    assert results["machine"] in page and f"a server has {results['waiting']['ids']} IDs of `si`" in page
     assert f"## On PostgreSQL {report.version(results)}\n" in page
     assert all(f"| {c.label} |" in page for c in unique)
     assert_no_place_is_empty(page)

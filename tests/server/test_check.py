@@ -8,7 +8,7 @@ import pytest
 from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
-CHECKS = ["node number", "settings", "shares", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys", "leases"]
+CHECKS = ["node number", "settings", "rates", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys", "leases"]
 
 
 def findings(db):
@@ -129,17 +129,17 @@ def test_settings_that_wait_for_a_restart_are_named(node_1_of_4):
     server.sql("CREATE TABLE used (id bigint DEFAULT flake_next('twitter'))")
     server.reload("flake.node_count=2048")
     with server.connect() as db:
-        assert wrong(db) == ["settings", "shares"]
+        assert wrong(db) == ["settings", "rates"]
         assert findings(db)["settings"] == (
             False, "flake.node_id = 1 and flake.node_count = 2048 are not in force; this server is node 1 of 4.",
             "Restart the server to apply the new settings.",
         )  # fmt: skip
         assert findings(db)["node number"][1] == "This server is node 1 of 4."
-        assert "The layout has 1024 workers, but flake.node_count is 2048." in findings(db)["shares"][1]
+        assert "The layout has 1024 workers, but flake.node_count is 2048." in findings(db)["rates"][1]
     server.reload("flake.node_count=1")
     with server.connect() as db:
-        assert wrong(db) == ["settings", "shares"]
-        for name in ["settings", "shares"]:
+        assert wrong(db) == ["settings", "rates"]
+        for name in ["settings", "rates"]:
             assert findings(db)[name][1].startswith("flake.node_id is 1, but flake.node_count is 1; the valid range is 0 to 0.")
     server.reload("flake.node_count=4")
     with server.connect() as db:
@@ -150,7 +150,7 @@ def test_settings_that_wait_for_a_restart_are_named(node_1_of_4):
 def test_settings_that_were_never_valid_are_named(servers):
     server = servers("flake.node_id=7", "flake.node_count=7")
     with server.connect() as db:
-        assert wrong(db) == ["node number", "settings", "shares"]
+        assert wrong(db) == ["node number", "settings", "rates"]
         assert findings(db)["node number"][0] is None
         server.reload("flake.node_id=6")
     with server.connect() as db:
@@ -169,64 +169,75 @@ def test_settings_that_hide_the_servers_are_named(node_1_of_4, who):
             assert "ALTER ROLE" in hint
             # A check pins nothing, so the number stays unknown.
             assert findings(db)["node number"][0] is (None if state.startswith("no number") else True)
-            assert findings(db)["shares"][0] is findings(db)["node number"][0]
+            assert findings(db)["rates"][0] is findings(db)["node number"][0]
         assert check(server, "settings")[0]
         server.sql("SELECT flake_next('twitter')")
 
 
-def test_layouts_without_a_share_for_each_session_are_named(servers):
+def test_layouts_without_ids_for_this_server_are_named(servers):
+    """A layout has none where there are more nodes than workers, and a sno where a partition has fewer IDs than slots."""
     server = servers("max_connections=1000", "flake.node_count=128", "flake.node_id=127")
     with server.connect() as db:
-        ok, detail, hint = findings(db)["shares"]
+        ok, detail, hint = findings(db)["rates"]
         assert ok and hint is None, "no default and no session uses one of these"
-        unused = detail.removeprefix("All layouts in use have shares; with these settings ").split(" would")[0].split(", ")
-        assert "twitter" not in unused and "sno" not in unused
+        unused = detail.removeprefix("This server can make IDs of all layouts in use; with these settings it could make none of ")
+        unused = unused.removesuffix(".").split(", ")
         assert {"si", "si_single", "sno in a partition of the caller's"} <= set(unused)
-        for name in unused[:-1]:
-            with pytest.raises(psycopg.Error) as error:
-                db.execute("SELECT flake_next(%s)", (name,))
-            assert error.value.sqlstate in ("22023", "55000")
+        built_in = [name for name, in db.execute("SELECT name FROM flake_layouts WHERE generates AND ends_at > now()").fetchall()]
+        for name in [*built_in, "sno"]:
+            call = "sno_next()" if name == "sno" else f"flake_next('{name}')"
+            if name in unused:
+                assert pytest.raises(psycopg.Error, db.execute, f"SELECT {call}").value.sqlstate == "22023"
+            else:
+                db.execute(f"SELECT {call}")
 
-        db.execute("CREATE TABLE used (a bigint DEFAULT flake_next('si'::varchar), b sno DEFAULT sno_next())")
+        db.execute("CREATE TABLE used (a bigint DEFAULT flake_next('si'::varchar), b sno DEFAULT sno_next(0, 5))")
         db.execute("""SELECT flake_create_layout('narrow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
-            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "worker", "bits": 8, "role": "worker"},
+            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "worker", "bits": 6, "role": "worker"},
             {"name": "sequence", "bits": 8, "role": "sequence"}], "sequence": "reset"}')""")
-        ok, detail, hint = findings(db)["shares"]
+        ok, detail, hint = findings(db)["rates"]
         assert not ok
-        assert detail.startswith("si: The layout has 32 workers, but flake.node_count is 128. narrow: In each tick")
+        assert detail.startswith(
+            "si: The layout has 32 workers, but flake.node_count is 128. sno in a partition of the caller's: In each tick"
+        )
+        assert "narrow: The layout has 64 workers, but flake.node_count is 128." in detail
         assert hint == "Lower flake.node_count and restart the server, or use a layout with more worker bits."
     server.restart("flake.node_count=1", "flake.node_id=0", "max_connections=100")
-    assert check(server, "shares")[0]
+    assert check(server, "rates")[0]
 
 
 def test_a_used_layout_with_less_than_one_id_in_16_microseconds_is_named(servers):
-    """The check counts the IDs of a session, which follow from the numbers of nodes and connections."""
+    """The check counts the IDs that all sessions can make together, which follow from the number of nodes alone."""
     server = servers("max_connections=100")
-    rate_of = "SELECT session_ids_per_second FROM flake_layouts WHERE name = '{}'"
-    rate = rate_of.format("si")
+    rate_of = "SELECT ids_per_second FROM flake_layouts WHERE name = '{}'"
+    rate = rate_of.format("base64id")
     with server.connect() as db:
-        db.execute("SELECT flake_next('si')")
+        db.execute("SELECT flake_next('base64id')")
         (in_a_tick,), = db.execute("SELECT ids_per_tick FROM flake_generators").fetchall()
-        assert 58000 < server.value(rate) == in_a_tick * 1000
-        db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('si'))")
-        assert findings(db)["shares"][0]
-        db.execute("CREATE TABLE u (id bigint DEFAULT flake_next('base64id'), s sno DEFAULT sno_next())")
-        ok, detail, hint = findings(db)["shares"]
-        number = server.value(rate_of.format("base64id"))
-        assert 2**19 // 150 < number < 2**19 // 100
-        assert (ok, detail) == (
-            False, f"A session can make {number} IDs of base64id in a second, which is less than one in 16 microseconds.",
-        )  # fmt: skip
-        assert "max_connections" in hint
-        db.execute("DROP TABLE u; SELECT flake_next('base64id')")
-        assert not findings(db)["shares"][0], "this session makes them"
-    server.restart("flake.node_count=32")
+        # Nothing but less than a step's IDs of each lane is left out.
+        assert 2**19 - 100 < server.value(rate) == in_a_tick <= 2**19
+        db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('base64id'), s sno DEFAULT sno_next())")
+        assert findings(db)["rates"][0]
+    server.restart("max_connections=1000")
+    assert server.value(rate) == in_a_tick, "it does not depend on the connections"
+    server.restart("flake.node_count=16")
     number = server.value(rate)
-    assert number in (1000, 2000)
-    assert check(server, "shares")[1].startswith(f"A session can make {number} IDs of si in a second")
+    assert 2**15 - 100 < number <= 2**15
+    slow = (
+        False, f"All sessions together can make {number} IDs of base64id in a second, which is less than one in 16 microseconds.",
+    )  # fmt: skip
+    ok, detail, hint = check(server, "rates")
+    assert (ok, detail) == slow and "flake.node_count" in hint
+    server.sql("DROP TABLE t")
+    with server.connect() as db:
+        assert findings(db)["rates"][0], "nothing uses it"
+        db.execute("SELECT flake_next('base64id')")
+        assert findings(db)["rates"][:2] == slow, "this session makes them"
+    server.restart("flake.node_count=32")
+    assert 256_000 - 2000 < server.value(rate_of.format("si")) <= 256_000
     server.restart("flake.node_count=64")
-    assert server.value(rate) is None
-    assert server.value("SELECT count(*) FROM flake_layouts WHERE session_ids_per_second IS NOT NULL AND NOT generates") == 0
+    assert server.value(rate_of.format("si")) is None
+    assert server.value("SELECT count(*) FROM flake_layouts WHERE ids_per_second IS NOT NULL AND NOT generates") == 0
 
 
 def test_a_layout_whose_definition_was_changed_is_named(servers):
@@ -236,8 +247,8 @@ def test_a_layout_whose_definition_was_changed_is_named(servers):
         db.execute("CREATE TABLE t (id bigint DEFAULT flake_next('mine'))")
         assert wrong(db) == []
         db.execute("ALTER SERVER mine OPTIONS (SET definition '{\"like\": \"twitter\"}')")
-        assert wrong(db) == ["shares"]
-        ok, detail, hint = findings(db)["shares"]
+        assert wrong(db) == ["rates"]
+        ok, detail, hint = findings(db)["rates"]
         assert (ok, detail) == (False, 'mine: definition of layout "mine" has been changed.')
         assert hint.startswith("Undo the change")
 
@@ -306,7 +317,7 @@ def test_a_library_of_another_version_is_named(servers):
     put_other_version(server)
     with server.connect() as db:
         ok, detail, hint = findings(db)["library"]
-        assert not ok and "version 99" in detail and hint.startswith("Restart the server")
+        assert not ok and detail.startswith("The server's shared memory has form 99 ") and hint.startswith("Restart the server")
         # The other checks need shared memory.
         assert wrong(db) == ["settings", "marks", "pg_upgrade", "library", "leases"]
     server.restart()

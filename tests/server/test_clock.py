@@ -86,13 +86,19 @@ def test_how_long_is_waited_is_set_by_the_user(advanced):
         assert max(before) < min(ids_after(advanced, db, 3600))
 
 
-def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
-    """In a frozen tick, a session uses up its share."""
+# A clock that stands still, how many of the tick's 63 steps are open there, and how many ticks are used up. A session that has
+# made many IDs is at most 256 microseconds ahead of the clock.
+STANDS = [("2031-01-01 00:00:00", 17, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
+
+
+@pytest.mark.parametrize("instant, open_steps, used_up", STANDS, ids=["ahead", "used_up"])
+def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced, instant, open_steps, used_up):
+    """While the clock stands, a lone session takes all IDs of the steps that are open, from all lanes, and then waits."""
     faked = advanced
     faked.set_clock("+0")
     with faked.connect() as db:
-        ids(db, 1)
-        faked.set_clock("2031-01-01 00:00:00")
+        ids(db, 1, "si")
+        faked.set_clock(instant)
         used = []
 
         def waits_for_two_seconds(server, db):
@@ -103,20 +109,25 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced):
             return True
 
         with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(waits_for_two_seconds, faked, db):
-            ids(db, 40_000)
+            ids(db, 40_000, "si")
         (began, before), (ended, after) = used
         assert after - before < (ended - began) / 2
-        issued, share, waits = db.execute("SELECT issued, ids_per_tick, overflow_waits FROM flake_generators").fetchone()
-        assert (issued, waits) == (share + 1, 1)
+        issued, *generator = db.execute("SELECT issued, ids_per_tick, steps, overflow_waits FROM flake_generators").fetchone()
+        assert generator == [63 * 130, 63, used_up]
+        # The session begins with its own lane, and leaves out the other one if that has the lower place in the first step.
+        assert issued - 1 in (open_steps * 130, open_steps * 130 - 65)
 
 
 def test_only_ticks_that_were_used_up_count_as_such(server):
     """A session that keeps pace with the clock waits more often."""
     with server.connect() as db:
+        db.execute("""SELECT flake_create_layout('few', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
+            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "sequence", "bits": 7, "role": "sequence"}]}')""")
         ticks, = db.execute("""
             SELECT 1 + extract(epoch FROM max(at) - min(at)) * 1000
-            FROM (SELECT flake_timestamp(flake_next('si'), 'si') AS at FROM generate_series(1, 3000)) s""").fetchone()
-        waits, = db.execute("SELECT overflow_waits FROM flake_generators WHERE layout = 'si'").fetchone()
+            FROM (SELECT flake_timestamp(flake_next('few'), 'few') AS at FROM generate_series(1, 3000)) s""").fetchone()
+        waits, = db.execute("SELECT overflow_waits FROM flake_generators WHERE layout = 'few'").fetchone()
+        db.execute("SELECT flake_drop_layout('few')")
     assert 0 < waits <= ticks
 
 
@@ -170,7 +181,7 @@ def test_a_clock_before_the_epoch_is_named_in_the_error(advanced):
     """A server may start before its clock is synchronized. The error says so, instead of calling the time out of range."""
     advanced.sql("CREATE TABLE t (id bigint DEFAULT flake_next('snowflake'))")
     with advanced.connect(options="-c timezone=UTC") as db:
-        rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'snowflake'"
+        rate = "SELECT ids_per_second FROM flake_layouts WHERE name = 'snowflake'"
         assert db.execute(rate).fetchone()[0] > 0
         advanced.set_clock("2019-05-06 07:08:09")
         error = pytest.raises(psycopg.Error, db.execute, "SELECT flake_next('snowflake')").value
@@ -187,7 +198,7 @@ def test_a_layout_that_has_ended_has_no_rate(advanced):
     with advanced.connect() as db:
         db.execute("""SELECT flake_create_layout('short', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "timestamp", "bits": 30, "role": "timestamp"}, {"name": "sequence", "bits": 10, "role": "sequence"}]}')""")
-        rate = "SELECT session_ids_per_second FROM flake_layouts WHERE name = 'short'"
+        rate = "SELECT ids_per_second FROM flake_layouts WHERE name = 'short'"
         ends = db.execute("SELECT ends_at > clock_timestamp(), name FROM flake_layouts WHERE name = 'short'").fetchone()
         assert ends == (False, "short") and db.execute(rate).fetchone() == (None,)
         assert pytest.raises(psycopg.Error, db.execute, "SELECT flake_next('short')").value.sqlstate == "2200H"

@@ -172,34 +172,34 @@ def configured(servers):
     return servers("max_connections=100")
 
 
-# Columns: settings | layout | SQLSTATE | message | DETAIL | HINT
+# Columns: settings | call | SQLSTATE | message | DETAIL | HINT
 CONFIGURATIONS = [
-    ("node_id = node_count", ["flake.node_id=4", "flake.node_count=4"], "twitter", "22023",
+    ("node_id = node_count", ["flake.node_id=4", "flake.node_count=4"], "flake_next('twitter')", "22023",
      "node 4 is out of range for 4 nodes", "flake.node_id is 4, but flake.node_count is 4; the valid range is 0 to 3.",
      "Correct flake.node_id and flake.node_count in the server's configuration"),
-    ("more nodes than workers", ["flake.node_id=4", "flake.node_count=1025"], "twitter", "22023",
+    ("more nodes than workers", ["flake.node_id=4", "flake.node_count=1025"], "flake_next('twitter')", "22023",
      'layout "twitter" has too few workers for 1025 nodes',
      "The layout has 1024 workers, but flake.node_count is 1025.", "Lower flake.node_count"),
-    ("more nodes than there is one worker", ["flake.node_id=0", "flake.node_count=2"], "si_single", "22023",
+    ("more nodes than there is one worker", ["flake.node_id=0", "flake.node_count=2"], "flake_next('si_single')", "22023",
      'layout "si_single" has too few workers for 2 nodes', "The layout has 1 worker, but flake.node_count is 2.", "more worker bits"),
-    ("no IDs for a session", ["flake.node_id=0", "flake.node_count=1024", "max_connections=80"], "uniqueid", "55000",
-     'layout "uniqueid" has too few IDs for all sessions',
+    ("fewer snos of a partition than sessions", ["flake.node_id=0", "flake.node_count=1024", "max_connections=80"], "sno_next(0, 1)", "55000",
+     'layout "sno" has too few IDs for all sessions',
      "In each tick, this node has 1 worker with 64 sequence numbers each, but ", "Lower flake.node_count or max_connections"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "settings, layout, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
+    "settings, call, expected", [pytest.param(row[1], row[2], row[3:], id=row[0]) for row in CONFIGURATIONS]
 )
-def test_an_impossible_configuration_is_an_error(configured, settings, layout, expected):
+def test_an_impossible_configuration_is_an_error(configured, settings, call, expected):
     configured.restart(*settings)
     with configured.connect() as db:
         for _ in range(2):
             with pytest.raises(psycopg.Error) as error:
-                db.execute("SELECT flake_next(%s)", (layout,))
+                db.execute(f"SELECT {call}")
             check(error, *expected)
         # Existing IDs can be read in any configuration.
-        assert db.execute("SELECT flake_timestamp(1, %s)", (layout,)).fetchone()
+        assert db.execute("SELECT flake_timestamp(1, 'twitter'), sno_timestamp('2222222222222222')").fetchone()
 
 
 def test_node_settings_are_in_force_until_the_next_start(servers):

@@ -7,6 +7,7 @@ import pytest
 
 from clients import Made
 from standing_clock import (
+    COUNT,
     ROWS,
     SESSIONS,
     TABLE,
@@ -58,7 +59,7 @@ def prepared(primary, standby, made):
     with standby.connect() as db:
         for number in range(SESSIONS):
             db.execute(f"COMMIT PREPARED '{number}'")
-    assert standby.value("SELECT count(*) FROM kept") == 20 * SESSIONS
+    assert standby.value("SELECT count(*) FROM kept") == COUNT * SESSIONS
 
 
 def switchover(primary, standby, made):

@@ -6,17 +6,11 @@ import psycopg
 import pytest
 
 from bouncer import bouncer, load
-from clients import MAKE, Load, Made
-from standing_clock import cancelled
+from clients import MAKE, Made
+from standing_clock import at, cancelled
 from waiting import cancelled_once, wait_until
 
 GENERATING = "SELECT name FROM flake_layouts WHERE generates AND ends_at > now() ORDER BY name"
-
-
-def warnings(db):
-    notices = []
-    db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-    return notices
 
 
 @contextlib.contextmanager
@@ -90,61 +84,86 @@ OTHER_VERSION = """
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 PG_MODULE_MAGIC;
-typedef struct { uint32 version, share_rule, node_id, node_count; int64 unstored_floor; uint32 unstored; } Header;
 void _PG_init(void);
 void _PG_init(void)
 {
     bool found;
-    Header *control;
+    uint32 *control;
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     control = ShmemInitStruct("flake", 4096, &found);
     memset(control, 0xff, 4096);
-    *control = (Header) { 99, SHARE_RULE, 0, 0, PG_INT64_MIN, 0 };
+    control[0] = FORM;
+    control[1] = DIVISION;
     LWLockRelease(AddinShmemInitLock);
 }
 """
 
 
-# flake_core has the same number.
-SHARE_RULE = 2
+# The numbers of this version, which src/ledger/control.rs and flake_core have.
+FORM, DIVISION = 1, 3
+OTHERS = pytest.mark.parametrize("form, division", [(99, DIVISION), (FORM, 99), (98, 99)], ids=["form", "division", "both"])
 
 
-def put_other_version(server, share_rule=SHARE_RULE):
+def put_other_version(server, form=99, division=DIVISION):
     """Lets the next sessions find the shared memory of another version of the library."""
-    server.sql(f"LOAD '{server.compile('other', OTHER_VERSION.replace('SHARE_RULE', str(share_rule)))}'")
+    source = OTHER_VERSION.replace("FORM", str(form)).replace("DIVISION", str(division))
+    server.sql(f"LOAD '{server.compile('other', source)}'")
 
 
-def test_a_session_beside_a_ledger_of_another_version_makes_other_ids(servers):
-    """An upgrade in a running server: the new library finds the shared memory of the old one."""
-    server, made = servers(), Made()
-    put_other_version(server)
-    for _ in range(4):
-        with server.connect() as db:
-            notices = warnings(db)
-            made.make(db, 10)
-            assert notices == ["this session makes IDs without the ledger: another version of the library is in use"]
-            assert db.execute("SELECT ledger FROM flake_stats").fetchone() == ("none",)
-    with Load(server, made, sessions=4):
-        made.wait_for_more(100)
+# Everything that needs the shared memory.
+IN_SHARED_MEMORY = [
+    "SELECT flake_next('twitter')", "SELECT flake_next('si')", "SELECT flake_batch('twitter', 3)", "SELECT sno_next()",
+    "SELECT sno_next(0, 1)", "SELECT flake_start_above(flake_min(now()), 'twitter')", "SELECT flake_accept_clock()",
+    "SELECT flake_horizon()", "SELECT flake_publish_horizon()", "SELECT * FROM flake_lease('twitter')",
+    "SELECT flake_cover(flake_min(now()))", "INSERT INTO made DEFAULT VALUES",
+]  # fmt: skip
 
 
-def test_a_session_beside_a_version_that_shares_otherwise_gets_an_error(servers):
-    """Sessions of that version could have the same workers as sessions of this one."""
-    server, made = servers(), Made()
-    put_other_version(server, share_rule=99)
-    for _ in range(2):
-        with server.connect() as db:
-            for _ in range(2):
-                error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1).value.diag
-                assert error.message_primary == "another version of the flake library is in use"
-                assert f"by rule 99, this version by rule {SHARE_RULE};" in error.message_detail
-                assert error.message_hint.startswith("Restart the server")
+@OTHERS
+def test_a_session_beside_another_version_of_the_library_is_refused(servers, form, division):
+    """An upgrade in a running server: the new library finds the shared memory of the old one. Neither knows which IDs the other
+    makes, so the new one makes none, and changes nothing, until the restart."""
+    server, made = servers("flake.node_count=2", "flake.lease_node=1"), Made()
+    server.sql("CREATE TABLE made (id bigint DEFAULT flake_next('twitter'))")
+    # By now the mark would not stay as it is if the library changed it.
+    mark = "SELECT (SELECT last_value FROM flake_mark), (SELECT last_value FROM flake_mark_until)"
+    before = server.sql(mark)
+    put_other_version(server, form, division)
+    with server.connect() as db:
+        for query in IN_SHARED_MEMORY * 2:
+            error = pytest.raises(psycopg.Error, db.execute, query).value
+            assert error.sqlstate == "55000", query
+            assert error.diag.message_primary == "another version of the flake library is in use"
+            assert error.diag.message_detail.startswith(f"The server's shared memory has form {form} with division {division},")
+            assert error.diag.message_hint.startswith("Restart the server")
+        assert db.execute("SELECT ledger, node_id, issued FROM flake_stats").fetchone() == ("none", None, None)
+        assert db.execute("SELECT count(*) FROM flake_generators").fetchone() == (0,)
+        # Functions that read IDs need no shared memory.
+        assert db.execute("SELECT flake_timestamp(0, 'twitter')").fetchone()[0].year == 2010
+    assert server.sql("TABLE made") == []
+    assert server.sql(mark) == before
     server.restart()
     with server.connect() as db:
         made.make(db, 10)
 
 
-def test_more_layouts_than_a_slot_has_entries_for_make_no_id_twice(server):
+@OTHERS
+def test_the_extension_can_be_created_beside_another_version_of_the_library(servers, form, division):
+    """Its script would record the mark, which it leaves to the first session that makes IDs after the restart."""
+    server, made = servers(extension=False), Made()
+    server.sql("CREATE DATABASE other")
+    put_other_version(server, form, division)
+    for dbname in ["postgres", "other"]:
+        with server.connect(dbname=dbname) as db:
+            db.execute("CREATE EXTENSION flake")
+            pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, made.make, db, 1)
+    server.restart()
+    for dbname in ["postgres", "other"]:
+        with server.connect(dbname=dbname) as db:
+            made.make(db, 10)
+
+
+def test_all_layouts_and_many_partitions_in_one_slot_make_no_id_twice(server):
     names = [name for name, in server.sql(GENERATING)]
     assert len(names) > 8
     calls = [f"flake_next('{name}')::text" for name in names] + [f"sno_next(0, {n})::text" for n in range(20)]
@@ -172,7 +191,7 @@ def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
         assert len({id for id, in db.execute("SELECT sno_next() FROM generate_series(1, 20)")}) == 20
         assert pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT sno_next(0, 1)")
     assert answers["twitter"] == answers["tsid"] == 20
-    assert set(answers.values()) == {20, "55000", "22023"}
+    assert set(answers.values()) == {20, "22023"}
     assert answers["si"] == "22023", "32 workers for 128 nodes"
 
 
@@ -207,19 +226,22 @@ def test_waits_have_a_name(servers):
         def shown(server, db):
             return server.value(event, db.info.backend_pid) == name
 
-        # While the clock stands, the tick of a second does not end. Later a session would keep pace, by sleeps without a wait
-        # event.
+        # While the clock stands, the tick of a second does not end. In steps of more than a millisecond a session does not keep
+        # pace, by sleeps without a wait event.
+        db.execute("""SELECT flake_create_layout('slow', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1s", "fields": [
+            {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "sequence", "bits": 4, "role": "sequence"}]}')""")
         with pytest.raises(psycopg.errors.QueryCanceled), cancelled_once(shown, server, db):
-            db.execute("SELECT flake_next('base64id') FROM generate_series(1, 400000)")
+            db.execute("SELECT flake_next('slow') FROM generate_series(1, 100)")
 
 
 def test_preloading_saves_the_first_wait(servers):
     """The ledger is as old as the server. Otherwise the first tick would have to end, and this clock stands still."""
     server = servers("shared_preload_libraries=flake", clock="+0")
-    server.set_clock("2030-01-01 00:00:00")
     made = Made()
-    for _ in range(3):
-        with server.connect() as db:
+    # The next session in a slot makes snos from the next tick on.
+    for number in range(3):
+        server.set_clock(at(number / 100))
+        with server.session() as db:
             made.make(db, 10)
     server = servers(clock="2030-01-01 00:00:00")
     with server.connect() as db, cancelled(db, 1):

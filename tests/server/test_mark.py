@@ -103,8 +103,9 @@ def test_a_clean_restart_does_not_wait(own_servers):
         with server.connect(dbname="other") as db:
             db.execute(statement)
     for seconds in [0, 10, 20]:
-        for dbname in ["postgres", "other"]:
-            server.set_clock(at(seconds))
+        # The next owner of a slot makes snos in the next unit.
+        for dbname, unit in [("postgres", 0), ("other", 0.004)]:
+            server.set_clock(at(seconds + unit))
             insert(server, made, dbname=dbname)
         server.stop()
         server.set_clock(at(seconds + 1))
@@ -242,6 +243,7 @@ def test_only_a_superuser_can_change_it(own_servers, user, dbname):
         db.execute("CREATE SCHEMA mine")
         server.set_clock(at(60))
         make(db, made)
+    server.set_clock(at(60.004))
     insert(server, made, dbname=dbname)
     state = "SELECT last_value, relfilenode, relowner, relacl FROM flake_mark, pg_class WHERE oid = 'flake_mark'::regclass"
     with server.connect(dbname=dbname) as superuser, server.connect(user=user, dbname=dbname) as db:

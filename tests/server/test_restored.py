@@ -10,7 +10,7 @@ import pytest
 from clients import Made
 from conftest import ROOT, pg_config
 from horizon import announce, goes_on
-from standing_clock import ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pass_through, server_at_0
+from standing_clock import COUNT, ROWS, SESSIONS, SETTINGS, at, insert, make_in_all, pass_through, server_at_0
 from waiting import wait_until
 
 
@@ -40,7 +40,7 @@ def test_ids_after_a_recovery_are_above_its_last_commit(own_servers, target):
     server.sql("SELECT pg_create_restore_point('here')")
     server.sql("CREATE TABLE later ()")
     recover(restored, server, f"recovery_target_xid={end}" if target == "xid" else "recovery_target_name=here")
-    assert restored.sql("SELECT count(*), to_regclass('later') FROM kept") == [(20, None)]
+    assert restored.sql("SELECT count(*), to_regclass('later') FROM kept") == [(COUNT, None)]
     pass_through(restored, made, -3600, 0, 60)
 
 

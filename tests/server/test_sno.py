@@ -62,8 +62,8 @@ def test_nodes_divide_the_partitions(servers):
         server = servers("flake.node_count=2", f"flake.node_id={node}", "max_connections=20")
         with server.connect() as db:
             db.execute("SELECT sno_next(), sno_next(0, 9)")
-            shares = db.execute("SELECT lower(workers), lower(sequences) FROM flake_generators ORDER BY 1 DESC").fetchall()
-            (automatic, _), (caller, first) = shares
+            lanes = db.execute("SELECT lower(workers), lower(sequences) FROM flake_generators ORDER BY 1 DESC").fetchall()
+            (automatic, _), (caller, first) = lanes
             assert (automatic - 32768) // 16384 == node
             assert (caller, first >= 32768) == (9, node == 1)
 

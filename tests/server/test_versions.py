@@ -1,14 +1,14 @@
-"""Two versions of the library in one running server: sessions of the newer one find the ledger of the older one."""
+"""Two versions of the library in one running server. Sessions of the newer one find the shared memory of the older one, and make
+nothing until the restart, so what the older one knows stays complete."""
 
-import concurrent.futures
 import contextlib
 
 import psycopg
 import pytest
 
 from clients import KINDS, Made
-from horizon import OUTBOX, insert
-from standing_clock import at, attempt, attempts, make, make_in_all, pass_through, server_at_0, sessions
+from horizon import OUTBOX, horizon, insert
+from standing_clock import at, attempt, make, make_in_all, pass_through, server_at_0, sessions
 
 VERSION = """
 #include "postgres.h"
@@ -36,7 +36,7 @@ def server(own_servers):
 
 @contextlib.contextmanager
 def another_version(server):
-    """Lets new sessions find another version's ledger."""
+    """Lets new sessions find the shared memory of another version."""
     own = server.value("SELECT set_version(99)")
     try:
         yield
@@ -44,70 +44,78 @@ def another_version(server):
         server.sql("SELECT set_version(%s)", own)
 
 
-def begin(server, dbs, made):
-    """Sessions that find another version's ledger. They begin above the current instant, so there are no IDs yet."""
-    with another_version(server), concurrent.futures.ThreadPoolExecutor(len(dbs)) as pool:
-        assert list(pool.map(lambda db: attempt(db, made), dbs)) == [list(KINDS)] * len(dbs)
+def is_refused(db, query):
+    error = pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, query).value.diag
+    return error.message_primary == "another version of the flake library is in use"
 
 
-def test_sessions_of_two_versions_make_no_id_twice(server):
-    """Sessions that begin later make none of these IDs either."""
-    made = Made()
+def test_sessions_of_another_version_make_nothing_and_the_others_go_on(server):
+    """Sessions of the other version are refused in every slot, also at later instants and when they ask again."""
+    made, none = Made(), Made()
     make_in_all(server, made)
-    with sessions(server) as dbs:
-        begin(server, dbs, made)
-        server.set_clock(at(2))
-        for db in dbs:
+    # The next session in a slot makes snos from the next tick on.
+    server.set_clock(at(0.01))
+    with contextlib.ExitStack() as opened:
+        old = [opened.enter_context(server.connect()) for _ in range(3)]
+        for db in old:
             make(db, made)
-    assert "twitter" in attempts(server, made)
+        with another_version(server):
+            new = [opened.enter_context(server.connect()) for _ in range(3)]
+            for seconds in [0.01, 2]:
+                server.set_clock(at(seconds))
+                assert [attempt(db, none) for db in new] == [list(KINDS)] * 3
+                for db in old:
+                    make(db, made)
+        # They look again at each call, and find the memory of their own version.
+        for db in new:
+            make(db, made)
+    assert len(none) == 0
     pass_through(server, made, 2)
 
 
-def test_a_restart_beside_sessions_of_another_version_makes_no_id_twice(server):
-    """The last session that knows the ledger has exited before."""
+def test_the_last_session_leaves_its_time_free_beside_sessions_of_another_version(server):
+    """The refused ones are not counted, so the exit note is written, and a restart need not wait."""
     made = Made()
-    with contextlib.ExitStack() as opened:
-        dbs = [opened.enter_context(server.connect()) for _ in range(5)]
-        begin(server, dbs, made)
-        server.set_clock(at(2))
-        for db in dbs:
-            make(db, made)
-        server.set_clock(at(3))
-        with server.connect() as db:
-            make(db, made)
-        # This instant lies in the granted time.
-        server.set_clock(at(4.9))
-        for db in dbs:
-            make(db, made)
-        server.stop()
-    server.launch()
-    pass_through(server, made, 4.9)
-
-
-def test_a_clock_accepted_after_a_restart_makes_none_of_their_ids(server):
-    """Time that they have used below an earlier mark counts as used."""
-    made = Made()
-    server.set_clock(at(60))
-    make_in_all(server, made)
-    server.set_clock(at(0))
-    with sessions(server) as dbs:
-        begin(server, dbs, made)
-        server.set_clock(at(2))
-        for db in dbs:
-            make(db, made)
+    with server.session() as db:
+        make(db, made)
+        with another_version(server), server.session() as other:
+            assert attempt(other, Made()) == list(KINDS)
+            assert server.value("SELECT sessions FROM flake_stats") is None
     server.restart()
-    server.sql("SELECT flake_accept_clock()")
-    pass_through(server, made, 2, 60)
+    # The next tick of base64id; without the note, the granted time would have to end.
+    server.set_clock(at(1.01))
+    with server.connect() as db:
+        make(db, made)
 
 
-def test_beside_another_version_there_is_no_horizon(server):
-    """Such sessions do not publish what they have made."""
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_an_instant_that_ids_start_above_stays_beside_another_version(server, mode):
+    """A session of another version once took a place in the ledger without this instant, and a restart forgot it."""
+    made = Made()
+    with server.session() as db:
+        above = "SELECT flake_start_above(flake_min(clock_timestamp() + interval '3 s'), 'twitter')"
+        db.execute(above)
+        with another_version(server), server.session() as other:
+            for query in [above, "SELECT flake_accept_clock()"]:
+                assert is_refused(other, query)
+            assert attempt(other, made) == list(KINDS)
+    server.restart(mode=mode)
+    server.set_clock(at(2.5))
+    with sessions(server) as dbs:
+        assert [attempt(db, made) for db in dbs] == [list(KINDS)] * len(dbs)
+    pass_through(server, made, 3.5)
+
+
+def test_horizons_go_on_beside_sessions_of_another_version(server):
+    """The other sessions make no IDs, so a horizon need not wait for them. They get none themselves."""
     server.sql(OUTBOX)
     with server.connect() as tailer, server.connect() as writer:
-        tailer.execute("SELECT flake_horizon()")
-        begin(server, [writer], Made())
-        server.set_clock(at(4))
-        writer.execute("BEGIN")
+        before = horizon(tailer)
         insert(writer)
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="version"):
-            tailer.execute("SELECT flake_horizon()")
+        with another_version(server), server.connect() as other:
+            for query in ["SELECT flake_horizon()", "SELECT flake_publish_horizon()", "INSERT INTO outbox DEFAULT VALUES"]:
+                assert is_refused(other, query)
+            server.set_clock(at(4))
+            writer.execute("BEGIN")
+            id = insert(writer)
+            assert before < horizon(tailer) <= id

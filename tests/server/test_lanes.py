@@ -1,0 +1,186 @@
+"""Sessions that take IDs from the same lanes: no ID comes twice, a lone session gets all IDs, and single inserts are spread."""
+
+import concurrent.futures
+import statistics
+
+import psycopg
+import pytest
+
+from conftest import SECONDS
+from waiting import wait_until
+
+SESSIONS, BULK = 8, 20_000
+# The lanes of all layouts have 4,096 lines in shared memory, and such a layout takes 32 of them.
+LIKE_TWITTER = """
+    SELECT flake_create_layout('l' || n, jsonb_build_object(
+               'like', 'twitter', 'epoch', '2015-01-01Z'::timestamptz + n * interval '1 h'))
+    FROM generate_series(1, 130) n"""
+FULL = "too many layouts are in use on this server"
+
+
+def make_table(server, layout, name="made"):
+    server.sql(f"""DROP TABLE IF EXISTS {name};
+                   CREATE UNLOGGED TABLE {name} (id bigint DEFAULT flake_next('{layout}'), n bigserial,
+                                                 session integer DEFAULT pg_backend_pid())""")
+
+
+def assert_made_once(server, name="made"):
+    """Returns how many IDs there are. Each session's IDs are in the order in which it has made them."""
+    count, different, fallen = server.sql(f"""
+        SELECT count(*), count(DISTINCT id), count(*) FILTER (WHERE id <= before)
+        FROM (SELECT id, lag(id) OVER (PARTITION BY session ORDER BY n) AS before FROM {name}) s""")[0]
+    assert (different, fallen) == (count, 0)
+    return count
+
+
+@pytest.mark.parametrize("layout", ["si", "twitter"])
+def test_bulk_inserts_of_many_sessions_make_no_id_twice(server, layout):
+    """The sessions of a layout use up the IDs of their lanes, and take from the lanes of others."""
+    make_table(server, layout)
+    script = f"INSERT INTO made SELECT FROM generate_series(1, {BULK});\n"
+    server.pgbench(script, "-c", SESSIONS, "-j", 2, "-t", SECONDS)
+    assert assert_made_once(server) == SESSIONS * BULK * SECONDS
+    assert server.value("SELECT count(DISTINCT session) FROM made") == SESSIONS
+
+
+@pytest.mark.parametrize("layout", ["si", "twitter"])
+def test_batches_beside_single_inserts_make_no_id_twice(server, layout):
+    """Batches take large blocks from all lanes, and single inserts small ones."""
+    make_table(server, layout)
+    batches = f"INSERT INTO made (id) SELECT flake_batch('{layout}', {BULK});\n"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, server.connect() as db:
+        bulk = pool.submit(server.pgbench, batches, "-c", SESSIONS, "-j", 2, "-t", SECONDS)
+        single = 0
+        while not bulk.done():
+            db.execute("INSERT INTO made DEFAULT VALUES")
+            single += 1
+        bulk.result()
+    assert assert_made_once(server) == single + SESSIONS * BULK * SECONDS
+
+
+def test_a_lone_session_makes_all_ids_of_a_tick(server):
+    """The IDs themselves show how many of the 8,192 of each millisecond were made."""
+
+    def nearly_all():
+        with server.connect() as db:
+            # The batch's buffer is read as fast as it is filled, and nothing else is done with the IDs meanwhile.
+            ids, = db.execute("SELECT array_agg(id) FROM flake_batch('si', 400000) id").fetchone()
+        assert len(set(ids)) == len(ids) and ids == sorted(ids)
+        per_tick = ticks(ids)
+        assert max(per_tick) <= 8192
+        # The first tick and the last one have a part of their IDs.
+        return statistics.median(per_tick[1:-1]) >= 7900
+
+    # A busy machine may give the session too little of a processor, but not in all batches.
+    wait_until(nearly_all)
+
+
+def ticks(ids):
+    """Returns how many of these IDs of si each millisecond has."""
+    counts = {}
+    for id in ids:
+        counts[id >> 13] = counts.get(id >> 13, 0) + 1
+    return [counts[tick] for tick in sorted(counts)]
+
+
+@pytest.mark.parametrize("layout", ["si", "twitter", "base64id"])
+def test_single_inserts_of_new_connections_are_spread(server, layout):
+    """Tables that are divided by the remainder of their IDs have no empty part, although each connection begins a lane anew."""
+    # The random bits of base64id would hide what its other bits do.
+    lowest = {"base64id": 512}.get(layout, 1)
+    make_table(server, layout)
+    server.pgbench("INSERT INTO made DEFAULT VALUES;\n", "-C", "-c", 4, "-j", 2, "-t", 150)
+    assert server.value("SELECT count(DISTINCT session) FROM made") > 4
+    assert assert_made_once(server) == 600
+    for parts in [2, 8, 32]:
+        counts = dict(server.sql(f"SELECT id / {lowest} % {parts}, count(*) FROM made GROUP BY 1"))
+        if parts <= {"base64id": 16}.get(layout, 32):
+            assert set(counts) == set(range(parts)), f"id % {parts}"
+        # No part has more than twice what it would have by chance, and a few rows.
+        assert max(counts.values()) < 2 * 600 / len(counts) + 20, f"id % {parts}"
+
+
+@pytest.mark.parametrize("end", ["pg_terminate_backend", "pg_cancel_backend"])
+@pytest.mark.parametrize("layout", ["si", "twitter"])
+def test_sessions_that_are_ended_in_a_bulk_insert_make_no_id_twice(server, layout, end):
+    """Nobody makes the IDs that such a session had taken and not used. The moment of each end comes by chance."""
+    make_table(server, layout)
+    # COMMIT keeps what was made before the end.
+    bulk = "DO $$ BEGIN LOOP INSERT INTO made SELECT FROM generate_series(1, 300); COMMIT; END LOOP; END $$"
+    times = 4 * SECONDS
+
+    def run():
+        for _ in range(times):
+            with server.connect() as db:
+                with pytest.raises((psycopg.OperationalError, psycopg.errors.QueryCanceled)):
+                    db.execute(bulk)
+                if end == "pg_cancel_backend":
+                    db.execute("INSERT INTO made SELECT FROM generate_series(1, 300)")
+
+    choose = f"""SELECT {end}(pid) FROM pg_stat_activity
+                 WHERE query LIKE 'DO %' AND state = 'active' AND query_start < clock_timestamp() - random() * interval '40 ms'
+                 ORDER BY random() LIMIT 1"""
+    with concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool, server.connect() as other:
+        running = [pool.submit(run) for _ in range(SESSIONS)]
+        while not all(one.done() for one in running):
+            other.execute(choose)
+        [one.result() for one in running]
+    assert assert_made_once(server) > 300 * SESSIONS
+    if end == "pg_cancel_backend":
+        assert server.value("SELECT count(DISTINCT session) FROM made") == times * SESSIONS
+
+
+def test_a_server_with_more_slots_than_ids_makes_ids(servers):
+    """A lane belongs to all slots, so a node needs one ID in a tick, not one for each slot."""
+    server = servers("max_connections=1000", "flake.node_count=1024", "flake.node_id=1023")
+    slots = 1000
+    with server.connect() as db:
+        for layout, ids in [("twitter", 4096), ("uniqueid", 64)]:
+            made = db.execute("SELECT count(DISTINCT flake_next(%s)) FROM generate_series(1, 500)", (layout,))
+            assert made.fetchone() == (500,), layout
+            assert ids < 5 * slots
+        in_a_tick = "SELECT ids_per_tick FROM flake_generators WHERE layout = 'twitter'"
+        assert 4000 < db.execute(in_a_tick).fetchone()[0] <= 4096
+    server.restart("flake.node_count=32", "flake.node_id=31")
+    with server.connect() as db:
+        assert db.execute("SELECT count(DISTINCT flake_next('si')) FROM generate_series(1, 2000)").fetchone() == (2000,)
+        assert 240 < db.execute("SELECT ids_per_tick FROM flake_generators").fetchone()[0] <= 256
+
+
+def test_a_server_whose_lanes_are_all_used_names_the_way_out(servers):
+    """Layouts that have lanes make IDs as before, also in new sessions. A layout without lanes has none until the restart."""
+    server = servers()
+    server.sql(LIKE_TWITTER)
+    with server.connect() as db:
+        for n in range(1, 129):
+            db.execute("SELECT flake_next(%s)", (f"l{n}",))
+        for _ in range(2):
+            for call in ["flake_next('l129')", "flake_batch('l130', 3)", "flake_next('twitter')"]:
+                error = pytest.raises(psycopg.errors.ConfigurationLimitExceeded, db.execute, f"SELECT {call}").value.diag
+                assert error.sqlstate == "53400" and error.message_primary == FULL
+                assert "All 4096 lanes in shared memory belong to other layouts" in error.message_detail
+                assert error.message_hint.startswith("Restart the server, and use fewer layouts.")
+        # A sno needs no word, and a layout with the same bits as one that has lanes uses these.
+        db.execute("""SELECT sno_next(), flake_next('l1'), flake_next('l128'), flake_create_layout('same', jsonb_build_object(
+                      'like', 'twitter', 'epoch', '2015-01-01Z'::timestamptz + interval '128 h'))""")
+        db.execute("SELECT flake_next('same')")
+    with server.connect() as other:
+        ids = {id for id, in other.execute("SELECT flake_next('l1') FROM generate_series(1, 5000)")}
+        assert len(ids) == 5000
+        other.execute("SELECT flake_drop_layout('l2')")
+        pytest.raises(psycopg.errors.ConfigurationLimitExceeded, other.execute, "SELECT flake_next('l129')")
+    server.restart()
+    assert server.value("SELECT flake_next('l129') > 0 AND flake_next('twitter') > 0")
+
+
+def test_sessions_that_follow_each_other_in_a_slot_make_no_sno_twice(servers):
+    """A slot's lane of snos is its own, and each session begins after the last tick of the one before."""
+    server = servers("max_connections=8", "superuser_reserved_connections=0", "max_worker_processes=3", "autovacuum=off")
+    made, slots = set(), set()
+    for count in range(200):
+        with server.session() as db:
+            rows = db.execute("SELECT sno_next()::text, sno_next(0, 7)::text FROM generate_series(1, 3)").fetchall()
+            slots |= set(db.execute("SELECT lower(sequences) FROM flake_generators WHERE upper(workers) = 8").fetchall())
+        made |= {id for row in rows for id in row}
+        assert len(made) == 6 * (count + 1)
+    assert len(slots) <= 8
