@@ -13,7 +13,7 @@ import pytest
 import everything
 from clients import Made
 from conftest import signalled
-from standing_clock import at, insert, pass_through, running
+from standing_clock import at, insert, next_unit, pass_through, running
 from test_restored import recover
 from waiting import Background, wait_until
 
@@ -129,6 +129,7 @@ def test_a_database_from_a_template_makes_none_of_its_ids(own_servers, original,
     server.sql(f"CREATE DATABASE copied TEMPLATE postgres STRATEGY {strategy}")
     everything.assert_whole(server, before, dbname="copied")
     for dbname in ["copied", "postgres"]:
+        next_unit(server)
         insert(server, made, dbname=dbname)
     server.restart(mode=mode, while_stopped=lambda: server.set_clock(at(0)))
     # The second interval ends after the IDs that the first database has made in the meantime.
