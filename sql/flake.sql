@@ -329,8 +329,8 @@ CREATE VIEW flake_generators AS
     FROM flake_generators();
 COMMENT ON VIEW flake_generators IS 'the generators of this session, one for each layout whose IDs it has made';
 COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
-COMMENT ON COLUMN flake_generators.workers IS 'worker numbers of this node, which all its sessions use';
-COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that belong to this node';
+COMMENT ON COLUMN flake_generators.workers IS 'worker numbers that all sessions of this server use';
+COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that they use';
 COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick while it is alone';
 COMMENT ON COLUMN flake_generators.steps IS 'how many equal steps of time a tick is divided into';
 COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many IDs of each step belong to a lane';
@@ -419,7 +419,7 @@ COMMENT ON COLUMN flake_leased.worker IS 'the number in the layout''s worker bit
 COMMENT ON COLUMN flake_leased.tick_from IS 'the first tick of the lease';
 COMMENT ON COLUMN flake_leased.tick_until IS 'the first tick after the lease';
 COMMENT ON COLUMN flake_leased.shift IS 'how many bits lie below the timestamp';
-COMMENT ON COLUMN flake_leased.low IS 'the worker in its place';
+COMMENT ON COLUMN flake_leased.low IS 'the worker, and the first of its sequence numbers that the lease has, in their places';
 COMMENT ON COLUMN flake_leased.count IS 'how many IDs a tick has';
 COMMENT ON COLUMN flake_leased.epoch IS 'the start of tick 0, in microseconds since 1970-01-01 UTC';
 COMMENT ON COLUMN flake_leased.tick IS 'the length of a tick, in microseconds';
@@ -432,7 +432,7 @@ CREATE FUNCTION flake_lease(layout text, worker integer DEFAULT NULL, until bigi
     VOLATILE PARALLEL UNSAFE ROWS 1
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_lease';
 COMMENT ON FUNCTION flake_lease(text, integer, bigint) IS
-    'leases a worker of flake.lease_node to an application, which makes IDs by itself, or renews a lease; for the owner of the extension';
+    'leases a worker of this node to an application, which makes IDs by itself, or renews a lease; for the owner of the extension';
 
 CREATE FUNCTION flake_leases(
     OUT layout text, OUT worker integer, OUT until timestamptz, OUT database oid, OUT role text, OUT application_name text,

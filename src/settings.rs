@@ -9,7 +9,6 @@ use crate::postgres::server_setting::{ServerSetting, setting_hooks};
 
 static NODE_ID: ServerSetting = ServerSetting::new(0);
 static NODE_COUNT: ServerSetting = ServerSetting::new(1);
-static LEASE_NODE: ServerSetting = ServerSetting::new(-1);
 static MAX_CLOCK_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1000);
 
 /// Defines the settings and reserves their prefix, so that PostgreSQL refuses misspelled names.
@@ -27,13 +26,6 @@ pub fn define() {
         c"It has to be the same on every server. Changes take effect at the next server start.",
         1,
         setting_hooks!(NODE_COUNT),
-    );
-    LEASE_NODE.define(
-        c"flake.lease_node",
-        c"Number whose workers applications lease from this server.",
-        c"It is below flake.node_count, and neither a server's flake.node_id nor another primary's flake.lease_node. -1 means that there are no leases. Changes take effect at the next server start.",
-        -1,
-        setting_hooks!(LEASE_NODE),
     );
     GucRegistry::define_int_guc(
         c"flake.max_clock_wait",
@@ -56,12 +48,6 @@ pub fn define() {
 pub fn node() -> Option<(u32, u32)> {
     let is_known = !NODE_ID.is_shadowed() && !NODE_COUNT.is_shadowed();
     is_known.then(|| NODE_ID.value().zip(NODE_COUNT.value()))?
-}
-
-/// Returns `flake.lease_node` as the server's configuration sets it, if it does. Within, none if a client, a role or a database has
-/// set it for this session.
-pub fn lease_node() -> Option<Option<u32>> {
-    (!LEASE_NODE.is_shadowed()).then(|| LEASE_NODE.value())
 }
 
 /// Returns `flake.max_clock_wait`.

@@ -51,9 +51,9 @@ pub enum Error {
     SlotOutOfRange { number: u32, count: u32 },
     #[error("layout \"{layout}\" has too few workers for {nodes} nodes")]
     TooManyNodes { layout: Name, workers: u64, nodes: u32 },
-    /// Fewer IDs of a tick than slots.
-    #[error("layout \"{layout}\" has too few IDs for all sessions")]
-    TooFewIds { layout: Name, workers: u64, sequences: u64, slots: u32 },
+    /// Fewer IDs of a tick than parts of the node, or than slots.
+    #[error("this node has too few IDs of layout \"{layout}\"")]
+    TooFewIds { layout: Name, workers: u64, sequences: u64, parts: u32 },
     /// `made` says whether the sno was to be made from its parts, and not generated.
     #[error("{part} {number} is out of range for a sno")]
     SnoPart { part: &'static str, number: i64, max: i64, made: bool },

@@ -1,6 +1,6 @@
-//! Lanes: the equal parts into which a node's IDs of a tick are divided, so that sessions seldom meet.
+//! Lanes: what a server's IDs of a tick are divided into, so that sessions seldom meet.
 //!
-//! The node's IDs of a tick, in order, are divided into equal *steps* of time, and each step among the lanes. So the IDs of all
+//! The IDs of the server's part of a tick, in order, are divided into equal *steps* of time, and each step among the lanes. So the IDs of all
 //! sessions are in the order of time down to a step instead of a tick, and neighbors in time are neighbors in an index.
 //!
 //! Sessions share the lanes of a layout. A *word* of each lane says how far its IDs are taken ([`crate::Words`]), so a session
@@ -8,7 +8,8 @@
 //! word.
 
 use crate::layout::most_steps;
-use crate::{Error, Layout, Node, Numbers, Slot};
+use crate::part::power_of_two;
+use crate::{Error, Layout, Numbers, Part, Slot};
 
 /// The number of the rule that divides a tick among nodes and lanes. Sessions of one server that follow different rules could make
 /// the same IDs. So a released rule never changes, and another rule gets another number.
@@ -19,14 +20,14 @@ const ENOUGH: u64 = 32_768;
 /// How many lanes there are at most. Each has a cache line of its own, and a session that needs much may look at all of them.
 const MOST: u64 = 32;
 
-/// The lanes of a node in a layout. Its geometry and the number of nodes alone decide them, never load.
+/// The lanes of a part in a layout. Its geometry and the number of nodes alone decide them, never load.
 ///
 /// The IDs of a lane in a tick have *positions*, from 0 to `size() - 1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lanes {
-    /// The node's workers.
+    /// The part's workers.
     pub workers: Numbers,
-    /// The node's sequence numbers, for each of these workers.
+    /// The part's sequence numbers, for each of these workers.
     pub sequences: Numbers,
     /// How many lanes there are.
     pub count: u64,
@@ -41,19 +42,25 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Computes the lanes of a node in a layout.
+    /// Computes the lanes of a part in a layout.
     ///
     /// # Errors
-    /// [`Error::TooManyNodes`] if there are fewer workers than nodes.
-    pub fn new(layout: &Layout, node: Node) -> Result<Self, Error> {
-        let (workers, sequences) = (node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
-        let (ids, length) = (workers.count * sequences.count, layout.tick_length);
+    /// [`Error::TooManyNodes`] if there are fewer workers than nodes, [`Error::TooFewIds`] if the node has fewer IDs in a tick than
+    /// parts.
+    pub fn new(layout: &Layout, part: Part) -> Result<Self, Error> {
+        let (workers, sequences) = part.numbers(layout)?;
+        Ok(Self::shared(workers, sequences, layout.tick_length, layout.geometry.time_ordered))
+    }
+
+    /// Computes the lanes in some workers and sequence numbers, with ticks of this many microseconds. `are_ordered` is whether IDs
+    /// are in the order of time.
+    pub fn shared(workers: Numbers, sequences: Numbers, length: i64, are_ordered: bool) -> Self {
+        let ids = workers.count * sequences.count;
         let in_a_step = ids / most_steps(length);
         let in_a_millisecond = u128::from(ids) * 1000 / length as u128;
         let wanted = (in_a_millisecond / u128::from(ENOUGH)).min(MOST.into()) as u64;
-        let count = greatest_power_of_two(wanted.max(in_a_step.min(2)).max(1));
+        let count = power_of_two(wanted.max(in_a_step.min(2)).max(1));
         // If IDs are not in the order of time, steps would not order them either.
-        let are_ordered = layout.geometry.time_ordered;
         let is_one_step = !are_ordered || most_steps(length) == 1;
         let wanted = (if is_one_step { ids } else { in_a_step } / count).max(1);
         // If the number were even, each first ID of a step would be, and a table that is divided by `id % 2` would have an empty
@@ -61,10 +68,10 @@ impl Lanes {
         let is_made_odd = wanted.is_multiple_of(2) && (!is_one_step || wanted > 2);
         let ids_per_step = if is_made_odd { wanted - 1 } else { wanted };
         let steps = if is_one_step { 1 } else { ids / (count * ids_per_step) };
-        Ok(Self { workers, sequences, count, steps, ids_per_step, are_shared: true, are_ordered })
+        Self { workers, sequences, count, steps, ids_per_step, are_shared: true, are_ordered }
     }
 
-    /// Computes the lanes of which each belongs to a slot, in some workers and sequence numbers of a node. A tick has `steps` steps
+    /// Computes lanes that each belong to a slot, in some workers and sequence numbers. A tick has `steps` steps
     /// or more if there are enough IDs.
     ///
     /// # Errors
@@ -73,7 +80,7 @@ impl Lanes {
         let (ids, count) = (workers.count * sequences.count, u64::from(slots));
         if ids < count {
             let (layout, workers, sequences) = (name.to_owned().into(), workers.count, sequences.count);
-            return Err(Error::TooFewIds { layout, workers, sequences, slots });
+            return Err(Error::TooFewIds { layout, workers, sequences, parts: slots });
         }
         let ids_per_step = (ids / count.saturating_mul(steps)).max(1);
         let steps = ids / (count * ids_per_step);
@@ -120,13 +127,9 @@ impl Lanes {
         if self.are_shared { lane.wrapping_add(tick).wrapping_add(step) & (self.count - 1) } else { lane }
     }
 
-    /// The number of a position's ID among all IDs that the node can make in a tick.
+    /// The number of a position's ID among all IDs that the part has in a tick.
     pub const fn number_at(&self, lane: u64, tick: u64, position: u64) -> u64 {
         let (step, within) = (position / self.ids_per_step, position % self.ids_per_step);
         (step * self.count + self.place(lane, tick, step)) * self.ids_per_step + within
     }
-}
-
-fn greatest_power_of_two(most: u64) -> u64 {
-    1 << most.ilog2()
 }

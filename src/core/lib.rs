@@ -22,6 +22,7 @@ mod layout;
 #[doc(hidden)]
 pub mod ledger;
 mod node;
+mod part;
 pub mod seal;
 pub mod sno;
 mod sync;
@@ -45,8 +46,9 @@ pub use layout::ticks::Ticks;
 pub use layout::{LONGEST_NAME, Layout, STEP, SequenceRule};
 #[doc(hidden)]
 pub use ledger::slot::{FinalProgress, SlotProgress};
-pub use ledger::slot::{Kept, Progress, Start};
+pub use ledger::slot::{Progress, Start};
 pub use ledger::window::Window;
-pub use node::{Node, Numbers, Slot};
+pub use node::{MOST_NODES, Node, Numbers, Slot};
+pub use part::{PARTS, Part, TURNS, history, turn};
 pub use sno::{Sno, SnoParts, SnoSource};
 pub use words::{OwnWords, Words};

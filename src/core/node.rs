@@ -9,10 +9,22 @@ pub struct Node {
     count: u32,
 }
 
+/// How many nodes there can be, so that the number of their parts fits into 32 bits.
+pub const MOST_NODES: u32 = 1 << 28;
+
 impl Node {
-    /// Creates a node. If `id` is not less than `count`, returns [`Error::NodeOutOfRange`].
+    /// Creates a node. If `id` is not less than `count`, or `count` is above [`MOST_NODES`], returns [`Error::NodeOutOfRange`].
     pub fn new(id: u32, count: u32) -> Result<Self, Error> {
-        if id < count { Ok(Self { id, count }) } else { Err(Error::NodeOutOfRange { id, count }) }
+        if id < count && count <= MOST_NODES {
+            Ok(Self { id, count })
+        } else {
+            Err(Error::NodeOutOfRange { id, count })
+        }
+    }
+
+    /// The node with numbers that were checked before.
+    pub(crate) const fn numbered(id: u32, count: u32) -> Self {
+        Self { id, count }
     }
 
     /// Its number.

@@ -27,7 +27,7 @@ pub struct OwnWords {
 }
 
 impl OwnWords {
-    /// Creates words for lanes of which no IDs are taken.
+    /// Creates words for lanes that still have all their IDs.
     pub fn new(lanes: &Lanes, rule: SequenceRule) -> Self {
         Self { words: (0..lanes.count).map(|_| AtomicU64::new(0)).collect(), rule }
     }

@@ -77,12 +77,10 @@ impl Row {
             TooManyNodes { workers, nodes, .. } => Row::new(ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("The layout has {}, but flake.node_count is {nodes}.", counted(*workers, "worker")),
                 "Lower flake.node_count and restart the server, or use a layout with more worker bits."),
-            TooFewIds { workers, sequences, slots, .. } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("In each tick, this node has {} with {} each, but {slots} server processes \
-                    (max_connections and other workers) divide them.", counted(*workers, "worker"),
-                    counted(*sequences, "sequence number")),
-            "Lower flake.node_count or max_connections and restart the server, or use a layout with more worker or \
-             sequence bits."),
+            TooFewIds { workers, sequences, parts, .. } => Row::new(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("In each tick, this node has {} with {} each, which cannot be divided into {parts} parts.",
+                    counted(*workers, "worker"), counted(*sequences, "sequence number")),
+            "Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."),
             SlotOutOfRange { .. } => Row::new(ERRCODE_INTERNAL_ERROR,
                 "PostgreSQL does not number its server processes as flake expects.",
                 "Please report this."),

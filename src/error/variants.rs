@@ -72,27 +72,6 @@ errors! {
         "Restart the server, and use fewer layouts. A layout that was dropped keeps its lanes until the restart.";
 
     // Leases.
-    #[error("flake.lease_node is the number of this server")]
-    LeaseNodeIsOwn { node: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("flake.node_id and flake.lease_node are both {node}: applications make IDs of that number."),
-        "Set flake.lease_node to a number below flake.node_count that is not the flake.node_id of any server, and restart the server.";
-    #[error("there is no node whose workers could be leased")]
-    NoLeaseNode => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "flake.lease_node is not set.",
-        "Give applications a number of their own, such as flake.node_count = 2, flake.node_id = 0 and flake.lease_node = 1 in \
-         postgresql.conf, and restart the server.";
-    #[error("number of the node whose workers can be leased is not known")]
-    LeaseNodeUnknown => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "The client, the role or the database has set flake.lease_node, which hides the server's from this session.",
-        "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET.";
-    #[error("flake.lease_node {id} is out of range for {count} nodes")]
-    LeaseNodeOutOfRange { id: u32, count: u32 } => ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("flake.node_count is {count}; the valid range is 0 to {}.", count.saturating_sub(1)),
-        "Raise flake.node_count on every server, or set flake.lease_node to a number below it, and restart the server.";
-    #[error("flake.lease_node {configured} is not in force")]
-    LeaseNodeNotInForce { configured: u32, found: u32 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("Since the server started, workers of node {found} have been leased."),
-        "Restart the server to apply the new setting.";
     #[error("workers of layout \"{layout}\" cannot be leased")]
     NotLeasable { layout: Name } => ERRCODE_FEATURE_NOT_SUPPORTED,
         "An application composes IDs of a timestamp, a worker and a sequence number, in this order and nothing else, with ticks of at \
@@ -108,7 +87,7 @@ errors! {
         "Give both, or none for a new lease.";
     #[error("all workers of layout \"{layout}\" are leased")]
     NoFreeWorker { layout: Name, until: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("A database can have half of the workers of flake.lease_node. The next lease ends at {}.", time(*until)),
+        format!("A database can have half of the workers that applications lease from this server. The next lease ends at {}.", time(*until)),
         "Wait until then, or use a layout with more workers.";
     #[error("too many leases")]
     TooManyLeases => ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,

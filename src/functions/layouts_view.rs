@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::error::warn;
 use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::timestamptz::from_instant;
 use crate::postgres::interval;
+use crate::postgres::timestamptz::from_instant;
 use crate::{clock, ledger};
 
 #[pg_extern(sql = "")]
@@ -63,7 +63,7 @@ fn flake_layouts() -> TableIterator<
 
 /// Returns how many IDs of a layout the sessions of this server can make in a second, or None if they make none.
 fn ids_per_second(layout: &Layout) -> Option<u128> {
-    let lanes = Lanes::new(layout, ledger::node_to_read().ok()?).ok()?;
+    let lanes = Lanes::new(layout, ledger::part_to_read().ok()?).ok()?;
     let is_its_time = layout.ticks().tick_to_generate_in(clock::now(), layout.name()).is_ok();
     (layout.generates && is_its_time).then(|| lanes.ids_per_second(layout.tick_length()))
 }

@@ -49,14 +49,15 @@ fn flake_lease(
     };
     let now = clock::now();
     layout.ticks().tick_to_generate_in(now, layout.name()).or_raise();
-    let row = match ledger::lease(layout, last).or_raise() {
+    let (answer, sequences) = ledger::lease(layout, last).or_raise();
+    let row = match answer {
         Answer::Granted { worker, from, to, until } => (
             Some(worker as i32),
             Some(from as i64),
             Some(to as i64),
             Some(shift as i32),
-            Some((u64::from(worker) * layout.sequences()) as i64),
-            Some(layout.sequences() as i32),
+            Some((u64::from(worker) * layout.sequences() + sequences.first) as i64),
+            Some(sequences.count as i32),
             Some(layout.epoch()),
             Some(layout.tick_length()),
             clock::now(),

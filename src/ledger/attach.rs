@@ -1,7 +1,7 @@
 //! How a session finds the control block in shared memory.
 //!
 //! After the library was replaced, new sessions load another version than the one that has created the control block. Versions with
-//! the same form of shared memory and the same division of IDs go on together. A session of any other version raises an error
+//! the same form of shared memory and the same division of IDs work together. A session of any other version raises an error
 //! until the server restarts, because it could not know which IDs the others make.
 #![allow(unsafe_code, reason = "shared memory")]
 

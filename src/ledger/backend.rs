@@ -18,9 +18,12 @@ use super::control::Control;
 use super::mark::{file, page};
 use super::node::node;
 use super::segment::{self, Segment};
+use super::turn;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::lwlock::Guard;
+use crate::postgres::report;
+use crate::postgres::timestamptz::Timestamptz;
 use crate::postgres::{prepared, recovery, slot, transaction};
 
 /// This process.
@@ -114,8 +117,9 @@ impl Host for Backend {
         self.node
     }
 
-    fn wal_timeline(&self) -> u32 {
-        recovery::wal_timeline()
+    fn wal_timeline(&self) -> (u32, u32) {
+        let timeline = recovery::wal_timeline();
+        (timeline, flake_core::turn(turn::history(timeline).unwrap_or_else(|| vec![timeline])))
     }
 
     fn page(&mut self) -> Result<Page, Error> {
@@ -145,6 +149,23 @@ impl Host for Backend {
 
     fn next_xid(&self) -> u64 {
         transaction::next_xid()
+    }
+
+    fn has_new_turn(&mut self, timeline: u32) {
+        if turn::history(timeline).is_none() {
+            turn::warn(timeline);
+        }
+    }
+
+    fn is_behind(&mut self, until: i64) {
+        report::warning(
+            format!(
+                "IDs of the previous primary reach up to {}, and the clock is behind that",
+                Timestamptz::from_instant(until).to_text()
+            ),
+            Some("IDs that are made until then are below some of the previous primary's."),
+            "Check the clock. Readers that remember the last ID they have seen can miss rows; use flake_horizon().",
+        );
     }
 }
 

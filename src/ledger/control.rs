@@ -112,11 +112,7 @@ const HORIZON: &CStr = c"FlakeHorizon";
 impl Control {
     pub fn new() -> Self {
         Self {
-            header: Header {
-                version: VERSION,
-                division: DIVISION,
-                node: AtomicU64::new(0),
-            },
+            header: Header { version: VERSION, division: DIVISION, node: AtomicU64::new(0) },
             lock: LwLock::new(LEDGER),
             file_lock: LwLock::new(MARK),
             segment: AtomicU32::new(0),

@@ -1,24 +1,22 @@
-//! PostgreSQL's side of leases: which session asks, for which node number, and which leases shared memory holds.
+//! PostgreSQL's side of leases: which session asks, and which leases shared memory holds.
 
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::{Host, Server, Writer};
 use flake_core::ledger::pool::{Answer, Holder, Lease, Request};
 use flake_core::ledger::protocol;
-use flake_core::{IdSource, Layout, Node};
+use flake_core::{IdSource, Layout, Numbers, Part};
 
 use super::attach::control;
 use super::backend::Backend;
-use super::node::lease_node;
 use crate::error::Error;
 use crate::postgres::{recovery, role, session_name};
 
-/// Leases a worker of a layout. To renew a lease, `last` is its worker and its end.
-pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer, Error> {
+/// Leases a worker of a layout, for which it also returns the sequence numbers. To renew a lease, `last` is its worker and its end.
+pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<(Answer, Numbers), Error> {
     recovery::refuse(c"flake_lease()");
-    let pool = pool()?;
-    let workers = pool.workers(layout)?;
     let mut backend = Backend::with_leases()?;
+    let (workers, sequences) = lessees(&mut backend)?.numbers(layout)?;
     let request = Request {
         key: layout.key(),
         ticks: layout.ticks(),
@@ -27,19 +25,13 @@ pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<Answer
         last,
         by: Holder { role: role::of_session().to_u32(), application: session_name::application() },
     };
-    protocol::lease(&mut backend, pool.into(), &request)
+    Ok((protocol::lease(&mut backend, &request)?, sequences))
 }
 
-/// Returns the pool: the node number that this server leases the workers of.
-pub fn pool() -> Result<Node, Error> {
-    let pool = lease_node()?;
-    let in_force = control().and_then(|control| control.with_lock(|guarded| guarded.state.pool));
-    match in_force.map(|pool| pool.ledger().me.node) {
-        Some(found) if found != pool.into() => {
-            Err(Error::LeaseNodeNotInForce { configured: pool.id(), found: found.0 })
-        }
-        _ => Ok(pool),
-    }
+/// Returns the part of this node's IDs that applications lease.
+pub fn lessees(backend: &mut Backend) -> Result<Part, Error> {
+    let part = protocol::part(backend)?;
+    Ok(Part::of_lessees(part.node(), part.turn()))
 }
 
 /// Returns the leases in shared memory that have not ended.

@@ -14,6 +14,7 @@ mod operator;
 mod pages;
 mod segment;
 mod transactions;
+mod turn;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,12 +34,13 @@ pub use self::horizon::{
     OpenTransaction, horizon, is_announced, making_ids, open_transactions, publish as publish_horizon,
     replayed as replayed_horizon, snapshot,
 };
-pub use self::lease::{lease, leases, pool};
+pub use self::lease::{lease, leases};
 pub use self::mark::page::{hold as hold_page, reach};
 pub use self::membership::{join, leave};
-pub use self::node::{node_in_force, node_to_read};
+pub use self::node::{node_in_force, node_to_read, part_to_read};
 pub use self::operator::{accept_clock, start_above};
 pub use self::transactions::{admit, admits, cover, end as end_transaction};
+pub use self::turn::{Turn, turn};
 
 /// Returns the error that the file flake.mark would raise in the first session that makes an ID.
 pub fn file_error() -> Option<Error> {

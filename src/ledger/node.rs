@@ -1,6 +1,6 @@
 //! This server's number among the nodes.
 
-use flake_core::Node;
+use flake_core::{Node, Part};
 
 use super::attach::{attach, attached};
 use super::control::Header;
@@ -11,15 +11,6 @@ use crate::settings;
 /// Returns the node in force. Sessions with different settings could make the same IDs. So the first session that sees the server's
 /// configuration pins the node until the next start, and every session uses the pinned one.
 pub fn node() -> Result<Node, Error> {
-    let node = known_node()?;
-    // Applications make IDs under the pool's number.
-    if settings::lease_node() == Some(Some(node.id())) {
-        return Err(Error::LeaseNodeIsOwn { node: node.id() });
-    }
-    Ok(node)
-}
-
-fn known_node() -> Result<Node, Error> {
     pinned(&attach()?.header, settings::node()).map_or_else(configured, Ok)
 }
 
@@ -27,16 +18,6 @@ fn known_node() -> Result<Node, Error> {
 fn configured() -> Result<Node, Error> {
     let (id, count) = settings::node().ok_or(Error::NodeUnknown)?;
     Ok(Node::new(id, count)?)
-}
-
-/// Returns the pool: the node number whose workers applications lease from this server.
-pub fn lease_node() -> Result<Node, Error> {
-    let count = node()?.count();
-    match settings::lease_node() {
-        None => Err(Error::LeaseNodeUnknown),
-        Some(None) => Err(Error::NoLeaseNode),
-        Some(Some(id)) => Node::new(id, count).map_err(|_| Error::LeaseNodeOutOfRange { id, count }),
-    }
 }
 
 /// Returns the node in force if this session has found it already. Raises no error.
@@ -48,6 +29,15 @@ pub fn node_in_force() -> Option<Node> {
 /// Returns the node in force without pinning it, for a caller that only reads. Before the first ID this is the configured node.
 pub fn node_to_read() -> Result<Node, Error> {
     attach()?.header.node().map_or_else(configured, Ok)
+}
+
+/// Returns the part of this server's sessions, for a caller that only reads. Before the first ID, the turn is 0: the parts of all turns
+/// have as many IDs.
+pub fn part_to_read() -> Result<Part, Error> {
+    match attach()?.with_lock(|guarded| guarded.state.ledger) {
+        Some(ledger) => Ok(ledger.part()),
+        None => Ok(Part::of_sessions(node_to_read()?, 0)),
+    }
 }
 
 /// Returns the pinned node. Pins the configured one first if none is pinned and this session can see the server's configuration.

@@ -4,9 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::ledger::host::Server;
-use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::protocol::{self, Acceptance};
-use flake_core::ledger::state::AHEAD;
+use flake_core::ledger::state::FAR;
 
 use super::backend::Backend;
 use crate::clock;
@@ -32,7 +31,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     if is_new {
         report::log("flake: the current clock was accepted although later IDs exist".to_owned());
     }
-    if from.saturating_sub(now) > AHEAD + MARGIN {
+    if from.saturating_sub(now) > FAR {
         report::warning(
             format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
             Some("The time until then may have been used without a break, or flake_start_above was told so."),
@@ -49,7 +48,7 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     recovery::refuse(c"flake_start_above()");
     let now = clock::now();
     let ahead = instant.saturating_sub(now);
-    if ahead > AHEAD + MARGIN && !force {
+    if ahead > FAR && !force {
         return Err(Error::TooFarAhead { by: Duration::from_micros(ahead.unsigned_abs()), until: instant });
     }
     let (from, is_new) = protocol::start_above(&mut Backend::new()?, instant)?;

@@ -79,7 +79,8 @@ pub fn segment(control: &Control) -> Result<Segment, String> {
         unsafe { shared_memory::segment(&control.segment, numbers())? }
     };
     // SAFETY: the segment has this many.
-    let (lines, slots) = unsafe { (std::slice::from_raw_parts(first, lines), std::slice::from_raw_parts(second, slots)) };
+    let (lines, slots) =
+        unsafe { (std::slice::from_raw_parts(first, lines), std::slice::from_raw_parts(second, slots)) };
     let segment = Segment { lines, slots, prepared: (third, others) };
     SEGMENT.set(Some(segment));
     Ok(segment)

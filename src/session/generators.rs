@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flake_core::ledger::host::Host;
+use flake_core::ledger::protocol;
 use flake_core::{Answer, FinalProgress, IdSource, Lanes, Outcome, Place, Reason, Resumable, Slot};
 
 use super::delays::Delays;
@@ -46,7 +46,7 @@ impl<S: IdSource> SessionGenerator<S> {
         check(source)?;
         let mut backend = join()?;
         let (slot, slots) = slot::numbers();
-        let lanes = source.lanes(backend.node(), slots)?;
+        let lanes = source.lanes(protocol::part(&mut backend)?, slots)?;
         let place = Place::find(&backend, &source, lanes, lanes.of(Slot::new(slot, slots)?));
         let place = place.ok_or_else(|| Error::TooManyLayouts { layout: source.name() })?;
         let resumable = Resumable::begin(&mut backend, source, &place)?;

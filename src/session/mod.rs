@@ -13,8 +13,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
-use flake_core::ledger::marks::MARGIN;
-use flake_core::ledger::state::AHEAD;
+use flake_core::ledger::state::FAR;
 use flake_core::{IdSource, Reason};
 
 use self::generators::Attempt;
@@ -66,7 +65,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     }
     let mut backend = join()?;
     let ahead = tick.start.saturating_sub(clock::now());
-    if ahead > AHEAD + MARGIN {
+    if ahead > FAR {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };

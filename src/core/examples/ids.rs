@@ -2,7 +2,7 @@
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Start, built_in};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Start, built_in};
 
 fn now() -> i64 {
     SystemTime::UNIX_EPOCH.elapsed().expect("the clock shows a time before 1970").as_micros() as i64
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layout = built_in("twitter").ok_or("this layout is not built in")?;
     // Server 3 of 16 has 64 workers of its own.
     let node = Node::new(3, 16)?;
-    let lanes = Lanes::new(layout, node)?;
+    let lanes = Lanes::new(layout, Part::whole(node))?;
     // The threads share the words, so no ID is made twice. Each begins with another lane, so they seldom meet.
     let words = &OwnWords::new(&lanes, layout.rule);
     // An earlier process may have made IDs up to the current millisecond.

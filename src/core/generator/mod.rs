@@ -119,7 +119,7 @@ impl<S: IdSource> Generator<S> {
 
     /// Returns where this generator has stopped.
     pub fn progress(&self) -> Progress {
-        let stepped_back_from = if S::GOES_BACK { self.stepped_back_from } else { i64::MIN };
+        let stepped_back_from = if self.source.goes_back() { self.stepped_back_from } else { i64::MIN };
         Progress { start: self.start, stepped_back_from, drifts: self.drifts }
     }
 
@@ -221,7 +221,7 @@ impl<S: IdSource> Generator<S> {
         // Time before the epoch counts as the first tick.
         let tick = self.ticks.nearest(now);
         let start = self.ticks.start_of(tick);
-        if start <= self.start && !S::GOES_BACK {
+        if start <= self.start && !self.source.goes_back() {
             return Err(Answer::ClockBehind { until: self.start });
         }
         if start <= self.start && start <= self.stepped_back_from {

@@ -59,7 +59,7 @@ pub struct Place {
 impl Place {
     /// Finds the words of a source's lanes. Returns None if there is no memory for them.
     pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64) -> Option<Self> {
-        let counted = Counted { key: source.key(), ticks: source.ticks(), lanes, rule: source.rule() };
+        let counted = Counted { key: source.words(), ticks: source.ticks(), lanes, rule: source.rule() };
         let claim = if lanes.are_shared { claims::claim(server, &counted)? } else { Claim::NONE };
         Some(Self { lanes, lane, claim })
     }
@@ -68,7 +68,7 @@ impl Place {
 impl<S: IdSource> Resumable<S> {
     /// Begins above used time.
     pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
-        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.kept())?;
+        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.goes_back())?;
         let Place { lanes, lane, claim } = *place;
         // If the clock has stepped back, it may be behind another session's last ID.
         let latest = if lanes.are_shared { claims::latest_of(host, claim, era) } else { None };
@@ -124,15 +124,17 @@ impl<S: IdSource> Resumable<S> {
                 Err(until) => Answer::ClockBehind { until },
             };
             let until = match answer {
-                Answer::Outside { tick_end } => match protocol::grant(host, now, tick_end, S::GOES_BACK)? {
-                    Grant::Window(window, era) => {
-                        if self.is_of(era) {
-                            self.generator.allow(window);
+                Answer::Outside { tick_end } => {
+                    match protocol::grant(host, now, tick_end, self.generator.source.goes_back())? {
+                        Grant::Window(window, era) => {
+                            if self.is_of(era) {
+                                self.generator.allow(window);
+                            }
+                            continue;
                         }
-                        continue;
+                        Grant::After(until) => until,
                     }
-                    Grant::After(until) => until,
-                },
+                }
                 Answer::ClockBehind { until } => {
                     // The word of a lane was read after the clock. If the clock has reached it by now, it was not behind. `admit`
                     // has waited itself.
@@ -162,6 +164,10 @@ impl<S: IdSource> Resumable<S> {
 
     /// Returns the progress that the generator leaves to its successor.
     pub fn final_progress(&self) -> FinalProgress {
-        FinalProgress { kept: self.generator.source.kept(), era: self.era, progress: self.generator.progress() }
+        FinalProgress {
+            goes_back: self.generator.source.goes_back(),
+            era: self.era,
+            progress: self.generator.progress(),
+        }
     }
 }

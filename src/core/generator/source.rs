@@ -6,8 +6,7 @@ use std::ops::Deref;
 use super::path::Path;
 use crate::layout::builtin::always_built_in;
 use crate::layout::ticks::Ticks;
-use crate::ledger::slot::Kept;
-use crate::{Error, Lanes, Layout, Node, SequenceRule, key};
+use crate::{Error, Lanes, Layout, Part, SequenceRule, key};
 
 /// The source of a generator's IDs: a layout, or the snos of a partition.
 pub trait IdSource: Copy + PartialEq {
@@ -15,19 +14,21 @@ pub trait IdSource: Copy + PartialEq {
     type Id;
     /// The part of an ID that the caller provides: a source of random bits, or a number.
     type Argument: Copy;
-    /// Whether a generator continues in the past when the clock steps back.
-    const GOES_BACK: bool;
 
     /// The name in error messages.
     fn name(&self) -> Cow<'static, str>;
     /// A number that identifies the generator of this source: equal for sources that share a generator, different for others.
     fn key(&self) -> u64;
-    /// What the owner of a slot leaves of its generator to the next owner.
-    fn kept(&self) -> Kept;
     /// Whether flake makes IDs of this source.
     fn generates(&self) -> bool;
-    /// Computes the lanes of a node that has this many slots.
-    fn lanes(&self, node: Node, slots: u32) -> Result<Lanes, Error>;
+    /// Whether a generator continues in the past when the clock steps back. Then its lane belongs to its slot alone.
+    fn goes_back(&self) -> bool;
+    /// A number that identifies the words of its lanes: equal for sources that share words.
+    fn words(&self) -> u64 {
+        self.key()
+    }
+    /// Computes the lanes of a part on a server with this many slots.
+    fn lanes(&self, part: Part, slots: u32) -> Result<Lanes, Error>;
     /// How the source divides time.
     fn ticks(&self) -> Ticks;
     /// How the sequence changes when a tick begins.
@@ -45,7 +46,6 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
     type Id = u64;
     /// Draws random bits, if the layout has some.
     type Argument = fn() -> u64;
-    const GOES_BACK: bool = false;
 
     fn name(&self) -> Cow<'static, str> {
         self.name.clone()
@@ -59,16 +59,16 @@ impl<L: Deref<Target = Layout> + Copy + PartialEq> IdSource for L {
         }
     }
 
-    fn kept(&self) -> Kept {
-        Kept::Nothing
-    }
-
     fn generates(&self) -> bool {
         self.generates
     }
 
-    fn lanes(&self, node: Node, _slots: u32) -> Result<Lanes, Error> {
-        Lanes::new(self, node)
+    fn goes_back(&self) -> bool {
+        false
+    }
+
+    fn lanes(&self, part: Part, _slots: u32) -> Result<Lanes, Error> {
+        Lanes::new(self, part)
     }
 
     fn ticks(&self) -> Ticks {

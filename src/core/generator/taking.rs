@@ -75,7 +75,7 @@ struct Spot {
     word: u64,
 }
 
-/// What a session knows of the lanes.
+/// A session's knowledge of the lanes.
 #[derive(Debug, Clone)]
 pub(super) struct Taking {
     pub lanes: Lanes,

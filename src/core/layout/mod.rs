@@ -181,6 +181,12 @@ impl Layout {
         geometry.time_ordered && goes_on && geometry.worker.is_one_run() && in_order
     }
 
+    /// Returns whether a part of a node's IDs is kept for lessees. That takes a worker, IDs in the order of time, and ticks of a second
+    /// at most.
+    pub(crate) fn keeps_some_for_lessees(&self) -> bool {
+        self.geometry.worker.width() > 0 && self.geometry.time_ordered && self.tick_length <= 1_000_000
+    }
+
     /// Returns the lowest bit of the timestamp if an application can compose an ID from a tick, a worker and a sequence number.
     ///
     /// The IDs must be in the order of time. The worker's bits must be one run above a sequence at bit 0, and nothing else may lie

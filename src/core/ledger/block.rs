@@ -14,13 +14,13 @@
 //! | 120 | 8 | the number of published horizons |
 //! | 128 | 16 each | published horizons: the instant, the next transaction ID |
 //! | 320 | 192 | space for later versions; this version copies it unchanged |
-//! | 512 | 32 each | marks: node, number of nodes, incarnation, start, the end of its own used time, the end of inherited used time |
-//! | 5312 | 24 each | gaps: index of the mark, whether it is accepted, whether it is in inherited time, from, to |
+//! | 512 | 24 each | marks: part, number of parts, incarnation, start, the end of used time |
+//! | 5312 | 24 each | gaps: index of the mark, whether it is accepted, from, to |
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bound::Bound;
-use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM, Times};
+use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
 use super::note::ExitNote;
 use super::used::{Free, Used};
 
@@ -31,27 +31,21 @@ const ROOM_AT: usize = PUBLISHED_AT + MAX_PUBLISHED * 16;
 const MAGIC: [u8; 4] = *b"FLKM";
 const VERSION: u16 = 1;
 const MARKS_AT: usize = ROOM_AT + ROOM;
-const MARK: usize = 32;
+const MARK: usize = 24;
 const GAPS_AT: usize = MARKS_AT + MAX_MARKS * MARK;
 const MAX_GAPS: usize = (SIZE - GAPS_AT) / 24;
 /// The index of gaps that belong to folded marks.
 const FOLDED: u16 = u16::MAX;
-/// The index of a gap's mark, and whether the gap is in inherited time.
-type Owner = (u16, bool);
 
 /// The part that only the file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePart {
     /// The number of the record, which increases with each one.
     pub number: u64,
-    /// The node that wrote it, and the number of nodes.
-    pub node: (u32, u32),
+    /// The part that wrote it, and the number of parts.
+    pub part: (u32, u32),
     /// The timeline of the WAL that the server writes.
     pub wal_timeline: u32,
-    /// Whether the server was waiting for an old primary. If so, it waits again after a restart.
-    pub waits: bool,
-    /// Whether an incarnation was in its first seconds, looking out for an old primary. If so, it does so again after a restart.
-    pub watches: bool,
     /// The exit note, written by the last session that exited. There is none while sessions make IDs. It lies behind the two
     /// blocks.
     pub exit_note: Option<ExitNote>,
@@ -115,10 +109,9 @@ impl Marks {
         put(&mut bytes, 40, self.folded.map_or(0, |folded| folded.until()).to_le_bytes());
         if let Some(file) = file {
             put(&mut bytes, 48, file.number.to_le_bytes());
-            put(&mut bytes, 56, file.node.0.to_le_bytes());
-            put(&mut bytes, 60, file.node.1.to_le_bytes());
+            put(&mut bytes, 56, file.part.0.to_le_bytes());
+            put(&mut bytes, 60, file.part.1.to_le_bytes());
             put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
-            put(&mut bytes, 69, [file.waits.into(), file.watches.into()]);
         }
         put(&mut bytes, 112, self.above.to_le_bytes());
         put(&mut bytes, 120, (self.published.len() as u64).to_le_bytes());
@@ -127,20 +120,19 @@ impl Marks {
             put(&mut bytes, at + 8, one.next.to_le_bytes());
         }
         put(&mut bytes, ROOM_AT, self.room);
-        for (index, Mark { by, times }) in self.listed.iter().enumerate() {
+        for (index, Mark { by, used }) in self.listed.iter().enumerate() {
             let at = MARKS_AT + index * MARK;
-            for (field, number) in [by.node.0, by.node.1, by.incarnation, by.start].into_iter().enumerate() {
+            for (field, number) in [by.part.0, by.part.1, by.incarnation, by.start].into_iter().enumerate() {
                 put(&mut bytes, at + field * 4, number.to_le_bytes());
             }
-            put(&mut bytes, at + 16, times.own.until().to_le_bytes());
-            put(&mut bytes, at + 24, times.inherited.until().to_le_bytes());
+            put(&mut bytes, at + 16, used.until().to_le_bytes());
         }
         let gaps = self.gaps_with_room();
         put(&mut bytes, 18, (gaps.len() as u16).to_le_bytes());
-        for (index, ((mark, is_inherited), gap)) in gaps.into_iter().enumerate() {
+        for (index, (mark, gap)) in gaps.into_iter().enumerate() {
             let at = GAPS_AT + index * 24;
             put(&mut bytes, at, mark.to_le_bytes());
-            put(&mut bytes, at + 2, [gap.accepted.into(), is_inherited.into()]);
+            put(&mut bytes, at + 2, [gap.accepted.into()]);
             put(&mut bytes, at + 8, gap.from.to_le_bytes());
             put(&mut bytes, at + 16, gap.to.to_le_bytes());
         }
@@ -149,11 +141,10 @@ impl Marks {
         bytes
     }
 
-    fn gaps_with_room(&self) -> Vec<(Owner, Free)> {
-        let sets = self.listed.iter().enumerate().flat_map(|(index, mark)| {
-            [((index as u16, false), &mark.times.own), ((index as u16, true), &mark.times.inherited)]
-        });
-        let sets = sets.chain(self.folded.iter().map(|used| ((FOLDED, false), used)));
+    /// Returns the gaps, each with the index of its mark.
+    fn gaps_with_room(&self) -> Vec<(u16, Free)> {
+        let sets = self.listed.iter().enumerate().map(|(index, mark)| (index as u16, &mark.used));
+        let sets = sets.chain(self.folded.iter().map(|used| (FOLDED, used)));
         let mut gaps: Vec<_> =
             sets.flat_map(|(owner, used)| used.gaps().iter().map(move |&gap| (owner, gap))).collect();
         if gaps.len() > MAX_GAPS {
@@ -184,34 +175,31 @@ impl Marks {
         let published = (PUBLISHED_AT..).step_by(16).take(published as usize);
         let published =
             published.map(|at| Published { horizon: i64_at(bytes, at), next: u64_at(bytes, at + 8) }).collect();
-        let gaps: Vec<(Owner, Free)> = (0..gaps)
+        let gaps: Vec<(u16, Free)> = (0..gaps)
             .map(|index| {
                 let at = GAPS_AT + index * 24;
                 let gap =
                     Free { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
-                ((u16_at(bytes, at), bytes[at + 3] != 0), gap)
+                (u16_at(bytes, at), gap)
             })
             .collect();
-        let used = |owner: Owner, until: i64| {
+        let used = |owner: u16, until: i64| {
             Used::except(until, gaps.iter().filter(|(of, gap)| *of == owner && gap.to <= until).map(|(_, gap)| *gap))
         };
         let listed = (0..listed)
             .map(|index| {
                 let at = MARKS_AT + index * MARK;
                 let [id, count, incarnation, start] = [0, 4, 8, 12].map(|field| u32_at(bytes, at + field));
-                let [own, inherited] =
-                    [16, 24].map(|field| used((index as u16, field == 24), i64_at(bytes, at + field)));
-                Mark { by: Author { node: (id, count), incarnation, start }, times: Times { own, inherited } }
+                let used = used(index as u16, i64_at(bytes, at + 16));
+                Mark { by: Author { part: (id, count), incarnation, start }, used }
             })
             .collect();
-        let folded = (bytes[20] != 0).then(|| used((FOLDED, false), i64_at(bytes, 40)));
+        let folded = (bytes[20] != 0).then(|| used(FOLDED, i64_at(bytes, 40)));
         let bound = Bound { recalls: u32_at(bytes, 24), incarnation: u32_at(bytes, 28), instant: i64_at(bytes, 32) };
         let file = (bytes[21] != 0).then(|| FilePart {
             number: u64_at(bytes, 48),
-            node: (u32_at(bytes, 56), u32_at(bytes, 60)),
+            part: (u32_at(bytes, 56), u32_at(bytes, 60)),
             wal_timeline: u32_at(bytes, 64),
-            waits: bytes[69] != 0,
-            watches: bytes[70] != 0,
             exit_note: None,
         });
         let above = i64_at(bytes, 112);

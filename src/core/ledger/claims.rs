@@ -63,7 +63,7 @@ impl<H: Server> Words for ServerWords<'_, H> {
     }
 }
 
-/// What the words of a layout count.
+/// The layout whose IDs some words count.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
     /// The key of the layout. Layouts with the same bits have the same key, and share their words.

@@ -62,6 +62,10 @@ pub struct State {
     pub free_from: Option<i64>,
     /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
     pub opened_at: Option<i64>,
+    /// When the ledger began, by the steady clock.
+    pub begun_at: i64,
+    /// An earlier primary made IDs up to here, and the clock of this one is behind. The next session to be granted time says so.
+    pub behind: Option<i64>,
     /// Transactions that began after the ledger have this transaction ID or a later one.
     pub first_xid: u64,
     /// The state of the file.
@@ -162,8 +166,8 @@ pub trait Host: Server {
 
     /// The node in force.
     fn node(&self) -> Node;
-    /// The timeline of the WAL that the server writes.
-    fn wal_timeline(&self) -> u32;
+    /// The timeline of the WAL that the server writes, and the turn by its history.
+    fn wal_timeline(&self) -> (u32, u32);
     /// Reads the page of this session's database, and waits until what it read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
     /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk. Returns the closure's
@@ -177,4 +181,8 @@ pub trait Host: Server {
     fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
     /// A transaction ID that has not been assigned yet.
     fn next_xid(&self) -> u64;
+    /// The ledger has begun with the turn that the timeline's history gives. May be interrupted.
+    fn has_new_turn(&mut self, _timeline: u32) {}
+    /// Tells the user that IDs can lie below IDs of an earlier primary, which made some up to an instant. May be interrupted.
+    fn is_behind(&mut self, _until: i64) {}
 }

@@ -1,92 +1,38 @@
 //! Marks: the high-water marks of nodes, as the file of a server and a page of each database keep them.
 //!
 //! Several sessions and servers write marks, and each may know something that the others do not. So a writer writes the union of
-//! the stored marks and of what it knows, and no used time is ever forgotten. Stored marks have no safety margin; each reader adds
-//! one. If writers added it, every failover would raise the mark by another margin.
+//! the stored marks and of what it knows, and no used time is ever forgotten.
+//!
+//! A mark has the number of a [part](crate::Part): marks of two parts of one node do not concern each other.
 
 use super::bound::Bound;
 use super::used::Used;
-use crate::Node;
 
-/// How many nodes are listed. If there are more, the lowest marks are folded into one that counts for every node.
-pub const MAX_MARKS: usize = 150;
+/// How many parts of nodes are listed. If there are more, the lowest marks are folded into one that counts for every part.
+pub const MAX_MARKS: usize = 200;
 /// How many published horizons a page keeps.
 pub const MAX_PUBLISHED: usize = 12;
 /// Space for later versions, in bytes.
 pub const ROOM: usize = 192;
-/// By how many microseconds an old primary may have made IDs after the last mark that was replicated.
-pub const MARGIN: i64 = 2_000_000;
 
 /// The writer of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Author {
-    /// The node number, and the number of nodes.
-    pub node: (u32, u32),
+    /// The number of the part of the node, and how many parts all nodes have.
+    pub part: (u32, u32),
     /// A random number, drawn at each promotion and when the server's file is lost.
     pub incarnation: u32,
     /// A random number, drawn at each start; 0 if several starts have written the mark.
     pub start: u32,
 }
 
-/// The time that an incarnation has used itself, and the time that it inherited from others. Only inherited time needs a margin,
-/// because the last IDs of others may be missing in it.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Times {
-    /// Its own used time.
-    pub own: Used,
-    /// Inherited used time, without a margin.
-    pub inherited: Used,
-}
-
-impl Times {
-    /// Nothing is used.
-    pub const NONE: Self = Self { own: Used::NONE, inherited: Used::NONE };
-
-    /// Used time of its own, and none inherited.
-    pub const fn own(own: Used) -> Self {
-        Self { own, ..Self::NONE }
-    }
-
-    /// Returns the used time from the incarnation's point of view: inherited time has one margin, however many servers it came
-    /// from.
-    pub fn used(&self, present: i64) -> Used {
-        self.own.united(&self.inherited.later(MARGIN), present)
-    }
-
-    /// Returns what another incarnation inherits from this one.
-    pub fn all(&self) -> Used {
-        self.own.united(&self.inherited, i64::MIN)
-    }
-
-    /// Returns the union.
-    #[must_use]
-    pub fn united(&self, other: &Self, present: i64) -> Self {
-        Self { own: self.own.united(&other.own, present), inherited: self.inherited.united(&other.inherited, present) }
-    }
-
-    /// Returns whether `other` has used nothing more.
-    pub fn contains(&self, other: &Self) -> bool {
-        self.own.contains(&other.own) && self.inherited.contains(&other.inherited)
-    }
-
-    /// Adds time that another incarnation has used.
-    fn inherit(&mut self, other: &Used) {
-        self.inherited = self.inherited.united(other, i64::MIN);
-    }
-
-    fn until(&self) -> i64 {
-        self.own.until().max(self.inherited.until())
-    }
-}
-
-/// The used time of a node.
+/// The used time of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// The writer.
     pub by: Author,
     /// The used time.
-    pub times: Times,
+    pub used: Used,
 }
 
 /// A horizon that the primary has published for snapshots of standbys. Only pages have them.
@@ -102,7 +48,7 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     pub(super) listed: Vec<Mark>,
-    /// Folded marks, which count for every node.
+    /// Folded marks, which count for every part.
     pub(super) folded: Option<Used>,
     /// The instant that flake_start_above was given. It belongs to the data: no server that has the data makes an ID in a tick that
     /// begins before it.
@@ -122,34 +68,25 @@ impl Default for Marks {
     }
 }
 
-/// The part of marks that concerns a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Concern {
-    /// The time that counts as used for the server.
-    pub times: Times,
-    /// Whether another incarnation has used any of it. That one may still run for up to [`MARGIN`].
-    pub is_of_another: bool,
-}
-
 impl Marks {
-    /// Marks that only say what all nodes together have used.
+    /// Marks that only say what all parts together have used.
     pub fn of_all(used: Used) -> Self {
         Self { folded: Some(used), ..Self::default() }
     }
 
-    /// The marks of single nodes.
+    /// The marks of single parts.
     pub fn listed(&self) -> &[Mark] {
         &self.listed
     }
 
-    /// Returns the mark of a node.
-    pub fn of(&self, node: (u32, u32)) -> Option<&Mark> {
-        self.listed.iter().find(|mark| mark.by.node == node)
+    /// Returns the mark of a part.
+    pub fn of(&self, part: (u32, u32)) -> Option<&Mark> {
+        self.listed.iter().find(|mark| mark.by.part == part)
     }
 
-    /// Returns the end of the time that any node has used.
+    /// Returns the end of the time that any part has used.
     pub fn until(&self) -> i64 {
-        let listed = self.listed.iter().map(|mark| mark.times.until());
+        let listed = self.listed.iter().map(|mark| mark.used.until());
         listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(i64::MIN)
     }
 
@@ -159,41 +96,24 @@ impl Marks {
         self.until().max(self.bound.instant).max(self.above)
     }
 
-    /// Returns which of these marks count for a server: its own node's mark; marks under another number of nodes, because their
-    /// workers may be the server's; and folded marks. `given_back` is the start whose exit note the server continues from, and what
-    /// that start had used according to the file.
-    pub fn concern(&self, me: Author, given_back: &(u32, Used)) -> Concern {
-        let mut concern = Concern { times: Times::NONE, is_of_another: false };
-        for Mark { by, times } in &self.listed {
-            let is_own = by.node == me.node;
-            if !is_own && by.node.1 == me.node.1 {
-                continue;
-            }
-            if by.incarnation != me.incarnation {
-                concern.times.inherit(&times.all());
-                concern.is_of_another = true;
-                continue;
-            }
-            let is_of = |start: u32| is_own && start != 0 && by.start == start;
-            if is_of(me.start) {
-                continue;
-            }
-            concern.times.inherit(&times.inherited);
-            if !(is_of(given_back.0) && given_back.1.contains(&times.own)) {
-                concern.times.own = concern.times.own.united(&times.own, i64::MIN);
-            }
-        }
-        if let Some(folded) = &self.folded {
-            concern.times.inherit(folded);
-            concern.is_of_another = true;
-        }
-        concern
+    /// Returns the used time that counts for a server: what is in its own part's mark; in marks under another number of parts, because
+    /// their workers may be the server's; and in folded marks. The time that this start has written itself does not count, nor what
+    /// `given_back` has: the start whose exit note the server continues from, and what that start had used according to the file.
+    pub fn concern(&self, me: Author, given_back: &(u32, Used)) -> Used {
+        let is_of_another_part = |by: &Author| by.part != me.part && by.part.1 == me.part.1;
+        let is_given_back = |mark: &Mark| {
+            let by = Author { start: given_back.0, ..me };
+            mark.by == by && by.start != 0 && given_back.1.contains(&mark.used)
+        };
+        let counts = |mark: &&Mark| !is_of_another_part(&mark.by) && mark.by != me && !is_given_back(mark);
+        let counting = self.listed.iter().filter(counts).map(|mark| &mark.used);
+        counting.chain(&self.folded).fold(Used::NONE, |used, other| used.united(other, i64::MIN))
     }
 
-    /// Unites these marks with others, except the mark of one node.
+    /// Unites these marks with others, except the mark of one part.
     pub fn unite(&mut self, other: &Self, except: (u32, u32)) {
-        for mark in other.listed.iter().filter(|mark| mark.by.node != except) {
-            match self.listed.iter_mut().find(|known| known.by.node == mark.by.node) {
+        for mark in other.listed.iter().filter(|mark| mark.by.part != except) {
+            match self.listed.iter_mut().find(|known| known.by.part == mark.by.part) {
                 None => self.listed.push(mark.clone()),
                 Some(known) => known.unite(mark),
             }
@@ -214,28 +134,21 @@ impl Marks {
         self.bound = self.bound.united(bound);
     }
 
-    /// Replaces the mark of a node. The new mark must contain the old one.
+    /// Replaces the mark of a part. The new mark must contain the old one.
     pub fn set(&mut self, mark: Mark) {
-        let node = mark.by.node;
-        self.listed.retain(|known| known.by.node != node);
+        let part = mark.by.part;
+        self.listed.retain(|known| known.by.part != part);
         self.listed.push(mark);
-        self.fold(node);
-    }
-
-    /// Changes the writer of a node's mark, if the mark is listed.
-    pub fn rename(&mut self, by: Author) {
-        if let Some(mark) = self.listed.iter_mut().find(|mark| mark.by.node == by.node) {
-            mark.by = by;
-        }
+        self.fold(part);
     }
 
     /// Folds the lowest marks if there are too many.
     fn fold(&mut self, except: (u32, u32)) {
         while self.listed.len() > MAX_MARKS {
-            let others = (0..self.listed.len()).filter(|&at| self.listed[at].by.node != except);
-            let Some(lowest) = others.min_by_key(|&at| self.listed[at].times.until()) else { return };
-            let times = self.listed.remove(lowest).times;
-            self.fold_in(times.all());
+            let others = (0..self.listed.len()).filter(|&at| self.listed[at].by.part != except);
+            let Some(lowest) = others.min_by_key(|&at| self.listed[at].used.until()) else { return };
+            let used = self.listed.remove(lowest).used;
+            self.fold_in(used);
         }
     }
 
@@ -245,27 +158,17 @@ impl Marks {
 }
 
 impl Mark {
-    /// Unites two copies of a node's mark. If two starts wrote them, neither is the writer of the union. If two incarnations did,
-    /// the one with the later mark is, and it inherits the time of the other one, which may still run.
+    /// Unites two copies of a part's mark. If two starts wrote them, neither is the writer of the union. If two incarnations did, the
+    /// one with the later mark is.
     fn unite(&mut self, other: &Self) {
-        let same_incarnation = self.by.incarnation == other.by.incarnation;
-        if same_incarnation {
-            self.times = self.times.united(&other.times, i64::MIN);
-        } else if other.times.until() > self.times.until() {
-            let times = std::mem::replace(&mut self.times, other.times);
-            self.times.inherit(&times.all());
-            self.by.incarnation = other.by.incarnation;
-        } else {
-            self.times.inherit(&other.times.all());
+        if self.by == other.by {
+            self.used = self.used.united(&other.used, i64::MIN);
+            return;
         }
-        if !same_incarnation || self.by.start != other.by.start {
-            self.by.start = 0;
+        if other.used.until() > self.used.until() {
+            self.by = other.by;
         }
-    }
-}
-
-impl From<Node> for (u32, u32) {
-    fn from(node: Node) -> Self {
-        (node.id(), node.count())
+        self.used = self.used.united(&other.used, i64::MIN);
+        self.by.start = 0;
     }
 }

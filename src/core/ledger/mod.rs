@@ -12,7 +12,6 @@ pub mod bound;
 pub mod claims;
 pub mod host;
 pub mod line;
-pub mod lookout;
 pub mod marks;
 pub mod note;
 pub mod pool;

@@ -1,20 +1,21 @@
-//! The pool: a node number without a server. Applications lease its workers.
+//! The pool: the part of a node's IDs that applications lease.
 //!
 //! The problem: an application, the lessee, makes IDs by itself. The server cannot stop it, and its clock may be wrong. Even so,
 //! two lessees must never make the same ID.
 //!
-//! A lease is a worker in the ticks of a span of time, and the bits of an ID show whether it lies in a lease. So a wrong clock or a
+//! A lease is a worker in the ticks of a span of time, and of its sequence numbers the ones of the part. The bits of an ID show
+//! whether it lies in a lease. So a wrong clock or a
 //! pause costs a lessee IDs, never uniqueness. It remains to show that no tick of a worker is leased twice:
 //!
-//! 1. The pool has a ledger of its own. Its mark is in the file and in the page, as every node's mark is, so the mark also binds a
-//!    server that later gets the pool's number. The file does not list leases, because all their time lies below the mark.
-//! 2. A lease ends before time that has been on disk, in the page of its database, for two seconds. A promotion covered by the
-//!    guarantee loses at most the last two seconds, so the new primary knows a mark above the lease.
-//! 3. A lease ends at most [`LONGEST`] after the clock. After a start or a promotion, the server grants none for [`WAIT`]. So even
-//!    if more than two seconds are lost, earlier leases have ended by then if the clocks are right.
+//! 1. The pool has a ledger of its own. Its mark is in the file and in the page, as every part's mark is. The file does not list
+//!    leases, because all their time lies below the mark.
+//! 2. A lease ends in time that is on disk, in the page of its database.
+//! 3. A lease ends at most [`LONGEST`] after the clock. After a restart on the same timeline, and without a file, the server grants
+//!    none for [`WAIT`], so earlier leases have ended by then if the clock is right. After a promotion the part is another one, and
+//!    nobody has leased any of it.
 //! 4. A lease begins where the last lease of its worker ended. Shared memory keeps that end; after a start, the mark replaces it.
 
-use super::marks::{MARGIN, Marks};
+use super::marks::Marks;
 use super::state::Ledger;
 use super::window::Window;
 use crate::Numbers;
@@ -24,18 +25,16 @@ use crate::layout::ticks::Ticks;
 pub const LONGEST: i64 = 60_000_000;
 /// The length of a lessee's first lease. It is short, so that a program which restarts again and again does not use up the pool.
 pub const FIRST: i64 = 10_000_000;
-/// For how long no lease is granted after a start or a promotion.
-pub const WAIT: i64 = LONGEST + 2 * MARGIN;
+/// For how long no lease is granted after a restart.
+pub const WAIT: i64 = LONGEST + 4_000_000;
 /// How far ahead of the clock time is granted to the pool. After a restart, lessees may have to wait for the end of that time.
 const AHEAD: i64 = LONGEST + 10_000_000;
-/// If less than this is granted to the pool, it is granted more, which leases can use two seconds later.
+/// If less than this is granted to the pool, it is granted more.
 const LEAST: i64 = AHEAD - 5_000_000;
+/// After how many microseconds at least a lessee should ask again.
+const SOON: i64 = 100_000;
 /// How many leases can exist at once.
 pub const MOST_LEASES: usize = 1024;
-/// How many databases' pages are remembered. If more databases lease at once, each displaces another one, which waits two seconds
-/// for its page again.
-const DATABASES: usize = 8;
-
 /// The session that a lease was granted to.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,39 +129,20 @@ pub enum Answer {
     Full,
 }
 
-/// Up to where the page of a database says that the pool's time is granted.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reach {
-    database: u32,
-    /// The page has said so for two seconds up to this instant.
-    known: i64,
-    /// The page has said so up to this instant since `flushed_at`, by the steady clock.
-    flushed: i64,
-    flushed_at: i64,
-}
-
-impl Reach {
-    const NONE: Self = Self { database: 0, known: i64::MIN, flushed: i64::MIN, flushed_at: i64::MIN };
-
-    fn known(&self, steady: i64) -> i64 {
-        if steady >= self.flushed_at.saturating_add(MARGIN) { self.flushed } else { self.known }
-    }
-}
-
 /// The state of the pool, in shared memory.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
     ledger: Ledger,
-    reaches: [Reach; DATABASES],
+    /// No lease is granted before this instant of the steady clock.
+    opens_at: i64,
 }
 
 impl Pool {
-    /// Begins the pool after a start or a promotion. `server` is the server's own ledger.
-    pub fn begin(node: (u32, u32), server: &Ledger, file: Option<&Marks>) -> Self {
-        let ledger = server.of_another(node, AHEAD, WAIT, file);
-        Self { ledger, reaches: [Reach::NONE; DATABASES] }
+    /// Begins the pool. `server` is the server's own ledger, which began at `begun_at` by the steady clock.
+    pub fn begin(server: &Ledger, begun_at: i64, file: Option<&Marks>) -> Self {
+        let opens_at = if server.is_promoted { i64::MIN } else { begun_at.saturating_add(WAIT) };
+        Self { ledger: server.of_lessees(AHEAD, file), opens_at }
     }
 
     /// The pool's ledger, which holds the pool's mark.
@@ -170,36 +150,25 @@ impl Pool {
         &self.ledger
     }
 
-    /// Returns the pool with another ledger. If its era is another one, every earlier lease lies in used time, so what was recorded
-    /// of the pages is reset.
-    #[must_use]
-    fn with(self, ledger: Ledger) -> Self {
-        if ledger.era == self.ledger.era {
-            Self { ledger, ..self }
-        } else {
-            Self { ledger, reaches: [Reach::NONE; DATABASES] }
-        }
-    }
-
     /// Returns the pool after it has read a page.
     #[must_use]
-    pub fn having_read(self, marks: &Marks, now: i64, steady: i64) -> Self {
-        let mut ledger = self.ledger.having_read(marks, now, steady);
+    pub fn having_read(self, marks: &Marks, now: i64) -> Self {
+        let mut ledger = self.ledger.having_read(marks, now);
         // The pool inserts no rows, so it holds no horizon.
         ledger.horizons = self.ledger.horizons;
-        self.with(ledger)
+        Self { ledger, ..self }
     }
 
     /// Returns the pool with the clock accepted: it leases from the current instant on although later leases exist.
     #[must_use]
     pub fn accepted(self, now: i64) -> Self {
-        self.with(self.ledger.accepted(now, i64::MIN))
+        Self { ledger: self.ledger.accepted(now, i64::MIN), ..self }
     }
 
     /// Returns the pool raised above an instant: it grants no lease before that.
     #[must_use]
     pub fn starting_above(self, instant: i64) -> Self {
-        self.with(self.ledger.starting_above(instant))
+        Self { ledger: self.ledger.starting_above(instant), ..self }
     }
 
     /// Returns whether marks contain the pool's mark. A pool without granted time has nothing to add to them.
@@ -207,63 +176,26 @@ impl Pool {
         self.ledger.window.until <= now || self.ledger.is_in(marks)
     }
 
-    /// Returns the pool with more time, if the page of a database needs it.
+    /// Returns the pool with more time, if it has too little for a lease.
     ///
     /// # Errors
     /// After how many microseconds to try again.
-    pub fn extended(self, database: u32, now: i64, steady: i64) -> Result<Self, i64> {
-        if self.reaches(database, now) {
+    pub fn extended(self, now: i64, steady: i64) -> Result<Self, i64> {
+        if steady < self.opens_at {
+            return Err(self.opens_at - steady);
+        }
+        let Window { from, until, skip } = self.ledger.window;
+        if from <= now && now < until && now.saturating_add(LEAST).min(skip) <= until {
             return Ok(self);
         }
-        match self.ledger.granted(now, steady, now.saturating_add(1)) {
-            Ok(ledger) => Ok(self.with(ledger)),
+        match self.ledger.granted(now, now.saturating_add(1)) {
+            Ok(ledger) => Ok(Self { ledger, ..self }),
             Err(until) => Err(until.saturating_sub(now)),
         }
     }
 
-    /// Returns whether the page of a database says that enough time is granted.
-    pub fn reaches(&self, database: u32, now: i64) -> bool {
-        let Window { from, until, skip } = self.ledger.window;
-        let least = now.saturating_add(LEAST).min(skip);
-        from <= now && now < until && self.reach(database).is_some_and(|reach| reach.flushed >= least)
-    }
-
-    fn reach(&self, database: u32) -> Option<&Reach> {
-        self.reaches.iter().find(|reach| reach.database == database && reach.flushed > i64::MIN)
-    }
-
-    /// Records that the page of a database, which was flushed at `steady`, contains the mark that the pool had `then`.
-    pub fn note(&mut self, database: u32, then: &Self, steady: i64) {
-        let until = then.ledger.window.until;
-        if then.ledger.era != self.ledger.era {
-            return;
-        }
-        let at = self.reaches.iter().position(|reach| reach.database == database).unwrap_or_else(|| {
-            let oldest = (0..DATABASES).min_by_key(|&at| self.reaches[at].flushed_at).unwrap_or(0);
-            self.reaches[oldest] = Reach { database, ..Reach::NONE };
-            oldest
-        });
-        let reach = &mut self.reaches[at];
-        reach.known = reach.known(steady);
-        // Each extension would begin the two seconds again, so the earlier one has to become known first.
-        if reach.known == reach.flushed && until > reach.flushed {
-            (reach.flushed, reach.flushed_at) = (until, steady);
-        }
-    }
-
-    /// Resets the record of a page that says less than was recorded, such as after DROP EXTENSION.
-    pub fn check(&mut self, database: u32, marks: &Marks) {
-        let me = self.ledger.me;
-        let says = marks.of(me.node).filter(|mark| mark.by == me).map_or(i64::MIN, |mark| mark.times.own.until());
-        for reach in &mut self.reaches {
-            if reach.database == database && says < reach.flushed.max(reach.known) {
-                *reach = Reach::NONE;
-            }
-        }
-    }
-
-    /// Answers a request, and stores the lease.
-    pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, steady: i64) -> Answer {
+    /// Answers a request, and stores the lease. The page of the request's database contains the mark that the pool had `then`.
+    pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, then: &Self) -> Answer {
         let Ledger { window, floor, era, .. } = self.ledger;
         let of_layout = |lease: &Lease| lease.until > i64::MIN && lease.era == era && lease.key == request.key;
         let (worker, since) = match request.last {
@@ -283,15 +215,11 @@ impl Pool {
         let last = own.map_or(i64::MIN, |at| leases[at].until);
         // The floor is at most a microsecond after the window begins. It is here so that nobody has to rely on that.
         let from = now.max(last).max(floor).max(window.from);
-        let reach = self.reach(request.database);
-        let known = reach.map_or(i64::MIN, |reach| reach.known(steady));
+        let known = if then.ledger.era == era { then.ledger.window.until } else { i64::MIN };
         let longest = if request.last.is_some() { LONGEST } else { FIRST };
         let until = now.saturating_add(longest).min(known).min(window.until);
         let Some((first, end)) = ticks(request.ticks, (from, until), window.skip) else {
-            let is_on_the_way = known < now.saturating_add(longest) && reach.is_some();
-            let at = reach.map_or(steady, |reach| reach.flushed_at.saturating_add(MARGIN));
-            let wait = if is_on_the_way { at.saturating_sub(steady) } else { from.saturating_sub(now) - longest };
-            return Answer::Wait(wait.max(MARGIN / 20));
+            return Answer::Wait((from.saturating_sub(now) - longest).max(SOON));
         };
         let until = request.ticks.start_of(end);
         // A lease of another era gives way first, then the one that ends first. So if the clock goes back to before that end, every

@@ -37,7 +37,7 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
 /// Writes a record without an exit note: the union of the file's marks, the ledger, the pool, and `others`. The ledger and the pool
 /// must have read `others` before.
 pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others: &Marks) -> Result<(), W::Error> {
-    let (node, state) = (ledger.me.node, writer.lock(|state| state.file));
+    let (part, state) = (ledger.me.part, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
         None => None,
@@ -48,15 +48,13 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others
     // counts.
     marks.bound = ledger.horizons.bound;
     marks.above = marks.above.max(ledger.above);
-    marks.unite(others, node);
+    marks.unite(others, part);
     if let Some(pool) = pool {
         marks.set(pool.ledger().mark());
     }
     marks.set(ledger.mark());
     let number = state.number + 1;
-    let (wal_timeline, lookout) = (ledger.wal_timeline, ledger.lookout);
-    let (waits, watches) = (lookout.waits(), lookout.is_on(writer.steady()));
-    let file = FilePart { number, node, wal_timeline, waits, watches, exit_note: None };
+    let file = FilePart { number, part, wal_timeline: ledger.wal_timeline, exit_note: None };
     let mut bytes = marks.encode(Some(&file));
     bytes.resize(HALF, 0);
     let checksum = checksum(&bytes);

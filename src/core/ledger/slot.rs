@@ -1,7 +1,7 @@
-//! What the owner of a slot leaves to the next owner: how far its generators of snos got.
+//! The owner of a slot tells the next owner how far its generator of snos got.
 //!
-//! Successive owners of a slot have the same lane of snos, and generators of snos go back in time with the clock. So the next owner
-//! starts after the last tick of the one before, and in the automatic partitions it knows up to where it may go back.
+//! Successive owners of a slot have the same lane of the automatic partitions, whose generators go back in time with the clock. So
+//! the next owner starts after the last tick of the one before, and knows up to where it may go back.
 
 /// Where a generator stopped, and its successor continues.
 #[repr(C)]
@@ -22,22 +22,11 @@ impl Progress {
     }
 }
 
-/// What a generator leaves in its slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// The words of its lanes say how far it got.
-    Nothing,
-    /// Its successor may go back in time as it could itself.
-    Progress,
-    /// Its successor may not go back.
-    Instant,
-}
-
 /// The progress of a generator when it ends.
 #[derive(Debug, Clone, Copy)]
 pub struct FinalProgress {
-    /// What the slot keeps of it.
-    pub kept: Kept,
+    /// Whether it can go back in time. Only then does the slot keep its progress.
+    pub goes_back: bool,
     /// The era in which it made its IDs.
     pub era: u64,
     /// Where it stopped.
@@ -53,40 +42,34 @@ pub struct Start {
     pub resumed: Option<Progress>,
 }
 
-/// The progress of the generators of one slot.
+/// The progress of the generator that goes back in time, of one slot.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotProgress {
     era: u64,
-    /// The progress in the automatic partitions.
-    automatic: Option<Progress>,
-    /// Generators of other partitions used only ticks that begin before this instant. After a session that could not store its
-    /// progress, this holds for the automatic partitions too.
+    last: Option<Progress>,
+    /// A session that could not store its progress used only ticks that begin before this instant.
     floor: i64,
 }
 
 impl SlotProgress {
-    /// Returns where a generator starts in an era whose floor is `floor`.
-    pub fn start(&self, era: u64, floor: i64, kept: Kept) -> Start {
+    /// Returns where the generator starts in an era whose floor is `floor`.
+    pub fn start(&self, era: u64, floor: i64) -> Start {
         if self.era != era {
             return Start { free_from: floor, resumed: None };
         }
-        match self.automatic.filter(|_| kept == Kept::Progress) {
+        match self.last {
             None => Start { free_from: floor.max(self.floor), resumed: None },
             Some(progress) if progress.start >= floor => Start { free_from: floor, resumed: Some(progress) },
             Some(progress) => Start { free_from: floor.max(progress.free_from()), resumed: None },
         }
     }
 
-    /// Stores the progress of a generator that ends.
+    /// Stores the progress of a generator that ends, if it can go back.
     pub fn store(&mut self, last: &FinalProgress) {
-        let FinalProgress { kept, era, progress } = *last;
-        if kept == Kept::Nothing || !self.enter(era) {
-            return;
-        }
-        match kept {
-            Kept::Progress => self.automatic = Some(progress),
-            _ => self.floor = self.floor.max(progress.free_from()),
+        let FinalProgress { goes_back, era, progress } = *last;
+        if goes_back && self.enter(era) {
+            self.last = Some(progress);
         }
     }
 
@@ -94,7 +77,7 @@ impl SlotProgress {
     pub fn abandon(&mut self, era: u64, free_from: i64) {
         if self.enter(era) {
             self.floor = self.floor.max(free_from);
-            self.automatic = None;
+            self.last = None;
         }
     }
 

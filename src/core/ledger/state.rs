@@ -3,28 +3,30 @@
 
 use super::block::FilePart;
 use super::bound::{Bound, Horizons};
-use super::lookout::Lookout;
-use super::marks::{Author, MARGIN, Mark, Marks, Times};
+use super::marks::{Author, Mark, Marks};
 use super::note::ExitNote;
 use super::used::Used;
 use super::window::Window;
+use crate::{Node, PARTS, Part};
 
 /// How far ahead of the clock time is granted to sessions, in microseconds. A crash can cost that much time.
 pub const AHEAD: i64 = 3_000_000;
+/// How far ahead of the clock no restart and no failover explains that a time was used, in microseconds.
+pub const FAR: i64 = AHEAD + 2_000_000;
 
 /// The facts when a ledger begins, after a start or a promotion.
 #[derive(Debug)]
 pub struct Facts<'a> {
     /// The clock.
     pub now: i64,
-    /// The steady clock, which is never set.
-    pub steady: i64,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
-    /// The node number in force, and the number of nodes.
-    pub node: (u32, u32),
-    /// The timeline of the WAL.
+    /// The node in force.
+    pub node: Node,
+    /// The timeline of the WAL, and its turn.
     pub wal_timeline: u32,
+    /// The turn of that timeline by its history.
+    pub turn: u32,
     /// Identifies the run of the operating system.
     pub boot: Option<u64>,
     /// Random numbers other than 0, for an incarnation and for the start.
@@ -41,21 +43,19 @@ pub struct Ledger {
     pub me: Author,
     /// How far ahead of the clock time is granted.
     ahead: i64,
-    /// When the ledger began, by the steady clock.
-    begun_at: i64,
     /// The timeline of the WAL on which the ledger began.
     pub wal_timeline: u32,
-    /// The lookout for an old primary.
-    pub lookout: Lookout,
+    /// Whether it began on a new timeline, under which nobody has leased anything yet.
+    pub is_promoted: bool,
     /// The start whose exit note gave time back, and what that start had used including that time; 0 if there was no note.
     given_back: (u32, Used),
     /// Nothing is known of the time before this instant, so eras begin above it.
     known_since: i64,
     /// The used time in this server's mark.
-    pub times: Times,
+    pub marked: Used,
     /// The instant that flake_start_above was given: no tick is used that begins before it.
     pub above: i64,
-    /// All time that counts as used: the mark with margins, and everything below `above`.
+    /// All time that counts as used: the mark, and everything below `above`.
     pub used: Used,
     /// This server's knowledge of horizons.
     pub horizons: Horizons,
@@ -71,24 +71,23 @@ impl Ledger {
     /// Begins the ledger after a start or a promotion.
     pub fn begin(known: &Facts<'_>) -> Self {
         let of_file = known.file.filter(|(_, file)| file.wal_timeline == known.wal_timeline);
-        let own = of_file.and_then(|(marks, file)| marks.of(file.node));
+        // On one timeline the turn stays, even if the history cannot be read any more.
+        let turn = of_file.map_or(known.turn, |(_, file)| file.part.0 % PARTS);
+        let part = Part::of_sessions(known.node, turn).number();
+        let own = of_file.and_then(|(marks, file)| marks.of(file.part));
         let incarnation = own.map_or(known.chance.0, |own| own.by.incarnation);
-        let waits = of_file.is_some_and(|(_, file)| file.waits);
-        // This incarnation has not finished looking out for an old primary with this number.
-        let watches = of_file.is_none_or(|(_, file)| file.watches || file.node != known.node) || own.is_none();
         let mut ledger = Self {
-            me: Author { node: known.node, incarnation, start: known.chance.1 },
+            me: Author { part, incarnation, start: known.chance.1 },
             ahead: AHEAD,
-            begun_at: known.steady,
             wal_timeline: known.wal_timeline,
-            lookout: Lookout::begin(known.steady, watches || waits),
+            is_promoted: known.file.is_some() && of_file.is_none(),
             given_back: (0, Used::NONE),
             known_since: if known.file.is_some() {
                 i64::MIN
             } else {
                 known.started_at.unwrap_or(known.now).saturating_add(1)
             },
-            times: Times::NONE,
+            marked: Used::NONE,
             above: i64::MIN,
             used: Used::NONE,
             horizons: Horizons::begin(incarnation, Bound::NONE, i64::MAX),
@@ -96,28 +95,21 @@ impl Ledger {
             floor: i64::MIN,
             window: Window::NONE,
         };
-        // The page with that mark of another incarnation may have been lost.
-        let meets_another =
-            known.file.is_some_and(|(marks, _)| marks.concern(ledger.me, &ledger.given_back).is_of_another);
-        if waits || watches && meets_another {
-            ledger.wait(known.now, known.steady);
-        }
         if let Some((marks, file)) = known.file {
             let note = file.exit_note.filter(|note| Some(note.boot) == known.boot);
-            ledger.go_on(marks, own.filter(|own| own.by.node == known.node).zip(note));
+            ledger.go_on(marks, own.filter(|own| own.by.part == part).zip(note));
         }
         ledger
     }
 
-    /// Begins the ledger of another node number, such as the pool's, for the same incarnation and start. It opens no window before
-    /// `wait` microseconds have passed since this ledger began.
-    pub fn of_another(&self, node: (u32, u32), ahead: i64, wait: i64, file: Option<&Marks>) -> Self {
+    /// Begins the ledger of the lessees' part in the same turn, for the same incarnation and start.
+    pub fn of_lessees(&self, ahead: i64, file: Option<&Marks>) -> Self {
+        let part = self.part();
         let mut ledger = Self {
-            me: Author { node, ..self.me },
+            me: Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..self.me },
             ahead,
-            lookout: Lookout::waiting(self.begun_at.saturating_add(wait)),
             given_back: (0, Used::NONE),
-            times: Times::NONE,
+            marked: Used::NONE,
             above: self.above,
             used: Used::NONE,
             horizons: Horizons::begin(self.me.incarnation, Bound::NONE, i64::MAX),
@@ -130,19 +122,25 @@ impl Ledger {
             Some(marks) => ledger.go_on(marks, None),
             None => ledger.count(i64::MIN),
         }
-        // No rows of this server have IDs of that number, so it holds no horizons.
+        // No rows of this server have IDs of that part, so it holds no horizons.
         ledger.horizons = Horizons::begin(self.me.incarnation, Bound::NONE, i64::MAX);
         ledger
     }
 
-    /// Begins with the content of the file. `left` is this node's mark in it, and an exit note that gives back time of that mark.
+    /// The part of the server's sessions.
+    pub fn part(&self) -> Part {
+        Part::numbered(self.me.part)
+    }
+
+    /// Begins with the content of the file. `left` is this part's mark in it, and an exit note that gives back time of that mark.
     fn go_on(&mut self, marks: &Marks, left: Option<(&Mark, ExitNote)>) {
-        self.times = marks.concern(self.me, &self.given_back).times;
-        self.above = marks.above;
+        let mut left_used = Used::NONE;
         if let Some((own, note)) = left {
-            self.given_back = (own.by.start, own.times.own);
-            self.times.own = self.times.own.without(note.free_from, note.until);
+            self.given_back = (own.by.start, own.used);
+            left_used = own.used.without(note.free_from, note.until);
         }
+        self.marked = marks.concern(self.me, &self.given_back).united(&left_used, i64::MIN);
+        self.above = marks.above;
         let free_from = left.map_or(i64::MAX, |(_, note)| note.free_from);
         self.horizons = Horizons::begin(self.me.incarnation, marks.bound, free_from);
         self.count(i64::MIN);
@@ -150,7 +148,7 @@ impl Ledger {
 
     /// Adds to the used time. `present` is the clock: the gap around it is kept if gaps must be dropped.
     fn count(&mut self, present: i64) {
-        let used = self.times.used(present).united(&Used::before(self.above), present);
+        let used = self.marked.united(&Used::before(self.above), present);
         self.used = self.used.united(&used, present);
         if self.is_open() {
             self.window = self.used.window(self.window.from, self.window.until);
@@ -167,33 +165,33 @@ impl Ledger {
         if self.is_open() { self.window.until } else { self.used.until() }
     }
 
-    /// Returns the ledger after it has read the marks of a page. If another server may have made IDs in the window, the window is
-    /// closed.
+    /// Returns the ledger after it has read the marks of a page. If IDs may have been made in the window before, the window is closed.
     #[must_use]
-    pub fn having_read(&self, marks: &Marks, now: i64, steady: i64) -> Self {
+    pub fn having_read(&self, marks: &Marks, now: i64) -> Self {
         let mut new = *self;
-        let concern = marks.concern(self.me, &self.given_back);
-        let meets_another = concern.is_of_another && self.lookout.is_on(steady);
-        if meets_another {
-            new.wait(now, steady);
-        }
-        let found = concern.times.used(i64::MIN);
-        if self.is_open() && (meets_another || found.touches(self.floor, self.window.until)) {
+        let found = marks.concern(self.me, &self.given_back);
+        if self.is_open() && found.touches(self.floor, self.window.until) {
             new.close();
         }
-        new.times = self.times.united(&concern.times, now);
+        new.marked = self.marked.united(&found, now);
         new.raise(marks.above);
-        let is_own = marks.of(self.me.node).is_some_and(|mark| mark.by == self.me);
+        let is_own = marks.of(self.me.part).is_some_and(|mark| mark.by == self.me);
         new.horizons = self.horizons.with(marks.bound, is_own);
         new.count(now);
         new
     }
 
-    /// Opens no window before the lookout ends.
-    fn wait(&mut self, now: i64, steady: i64) {
-        self.lookout.wait();
-        // The other incarnation may have used ticks that begin before that.
-        self.known_since = self.known_since.max(now.saturating_add(self.lookout.left(steady)));
+    /// Returns up to where an earlier primary with this node's number has made IDs, by the marks of a page, if this server is a new
+    /// primary before its first window, and its clock is behind that. An earlier primary's mark was up to [`AHEAD`] ahead of its IDs.
+    pub fn behind(&self, page: &Marks, now: i64) -> Option<i64> {
+        let is_first = self.is_promoted && self.era == 0 && !self.is_open();
+        // Lessees' parts have rows of this server's data too, but their marks are a minute ahead.
+        let is_of_node = |mark: &&Mark| {
+            let part = Part::numbered(mark.by.part);
+            part.node() == self.part().node() && part.is_of_sessions() && mark.by.part != self.me.part
+        };
+        let until = page.listed().iter().filter(is_of_node).map(|mark| mark.used.until().saturating_sub(AHEAD)).max();
+        until.filter(|&until| is_first && until > now)
     }
 
     fn close(&mut self) {
@@ -213,10 +211,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The instant to wait for.
-    pub fn granted(&self, now: i64, steady: i64, tick_end: i64) -> Result<Self, i64> {
-        if self.lookout.is_waiting(steady) {
-            return Err(self.opens_at(now, steady));
-        }
+    pub fn granted(&self, now: i64, tick_end: i64) -> Result<Self, i64> {
         let (mut new, open) = (*self, self.window);
         if self.is_open() && now < open.until {
             if now < open.from {
@@ -226,7 +221,7 @@ impl Ledger {
                 return Err(self.used.accepted_after(open.skip.saturating_sub(1)));
             }
             new.window.until = now.saturating_add(self.ahead).min(open.skip).max(open.until);
-            new.times.own = self.times.own.with(open.until, new.window.until, now);
+            new.marked = self.marked.with(open.until, new.window.until, now);
         } else {
             let free = self.used.free_at(now).filter(|free| free.accepted);
             let free = free.ok_or_else(|| self.used.accepted_after(now))?;
@@ -238,11 +233,9 @@ impl Ledger {
                 new.era += 1;
                 new.floor = free.from.max(self.known_since.min(now.saturating_add(1)));
             }
-            new.lookout.opens();
             let until = now.saturating_add(self.ahead).min(free.to);
             new.window = Window { from: now, until, skip: free.to };
-            new.times.own = self.times.own.leaving(now).with(now, until, now).forgetting(now, self.ahead + 2 * MARGIN);
-            new.times.inherited = self.times.inherited.leaving(now);
+            new.marked = self.marked.leaving(now).with(now, until, now).forgetting(now, self.ahead + FAR);
             new.used = self.used.leaving(now);
         }
         new.count(now);
@@ -261,7 +254,7 @@ impl Ledger {
         }
         let mut new = *self;
         if let Some(gap) = self.used.free_at(now) {
-            new.times.own = self.times.own.with(now, now.saturating_add(AHEAD).min(gap.to), now);
+            new.marked = self.marked.with(now, now.saturating_add(AHEAD).min(gap.to), now);
             new.count(now);
         }
         let (from, until) = new.used.around(now);
@@ -281,8 +274,7 @@ impl Ledger {
         // A new era also stops generators that have begun above a time that is not valid any more. No ID is made in it before the
         // page of its database says that horizons were recalled.
         new.close();
-        let Times { own, inherited } = self.times;
-        new.times = Times { own: own.accepting(now), inherited: inherited.accepting(now) };
+        new.marked = self.marked.accepting(now);
         new.known_since = now;
         new.horizons.recall(now);
         new.count(now);
@@ -322,20 +314,15 @@ impl Ledger {
 
     /// The mark of this server.
     pub const fn mark(&self) -> Mark {
-        Mark { by: self.me, times: self.times }
+        Mark { by: self.me, used: self.marked }
     }
 
     /// Returns whether marks contain everything that this server must tell others.
     pub fn is_in(&self, marks: &Marks) -> bool {
-        let is_mine = |mark: &&Mark| mark.by == self.me && mark.times.contains(&self.times);
-        marks.of(self.me.node).filter(is_mine).is_some()
+        let is_mine = |mark: &&Mark| mark.by == self.me && mark.used.contains(&self.marked);
+        marks.of(self.me.part).filter(is_mine).is_some()
             && self.above <= marks.above
             && self.horizons.are_in(marks.bound)
-    }
-
-    /// Returns the first instant from `now` on at which a window can open after the lookout.
-    pub fn opens_at(&self, now: i64, steady: i64) -> i64 {
-        self.next_free(now.saturating_add(self.lookout.left(steady)))
     }
 
     /// Returns an instant up to `now` below which no ID is made any more, even if the clock is set back before the next start. The

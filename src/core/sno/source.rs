@@ -8,8 +8,8 @@ use crate::generator::source::IdSource;
 use crate::layout::bits::{Bits, Scattered};
 use crate::layout::most_steps;
 use crate::layout::ticks::Ticks;
-use crate::ledger::slot::Kept;
-use crate::{Error, Lanes, Node, Numbers, SequenceRule, key};
+use crate::part::TURNS;
+use crate::{Error, Lanes, Numbers, Part, SequenceRule, key};
 
 /// The last 32 bits of a sno.
 const PARTITION: Bits = Bits { shift: 16, width: 16 };
@@ -26,7 +26,6 @@ impl IdSource for SnoSource {
     type Id = Sno;
     /// The metabyte.
     type Argument = u8;
-    const GOES_BACK: bool = true;
 
     fn name(&self) -> Cow<'static, str> {
         NAME
@@ -36,35 +35,39 @@ impl IdSource for SnoSource {
         key::of_sno(self.partition)
     }
 
-    fn kept(&self) -> Kept {
-        // There are too many partitions of callers to keep the progress in each of them.
-        if self.partition.is_none() { Kept::Progress } else { Kept::Instant }
-    }
-
     fn generates(&self) -> bool {
         true
     }
 
-    /// Each slot has a lane of its own.
-    fn lanes(&self, node: Node, slots: u32) -> Result<Lanes, Error> {
-        let (partitions, sequences) = match self.partition {
-            None => {
-                let (workers, nodes) = (AUTOMATIC, node.count());
-                let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers, nodes };
-                let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
-                partitions.first += AUTOMATIC;
-                (partitions, Numbers { first: 0, count: SEQUENCES })
-            }
-            // The nodes divide the sequence. Nothing may be left for a node.
-            Some(partition) => {
-                let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
-                let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
-                let first = first.ok_or(Error::SnoPart { part: "partition", number, max, made: false })?;
-                let sequences = node.part_of(SEQUENCES).unwrap_or(Numbers { first: 0, count: 0 });
-                (Numbers { first, count: 1 }, sequences)
-            }
+    /// In the automatic partitions, which have the more IDs.
+    fn goes_back(&self) -> bool {
+        self.partition.is_none()
+    }
+
+    /// All partitions of callers share words, because there are too many to have some each. So two partitions do not have the same
+    /// sequence number in a unit of time, which they need not have.
+    fn words(&self) -> u64 {
+        key::of_sno(Some(0))
+    }
+
+    /// In the automatic partitions, each slot has a lane of its own. In callers' partitions, sessions share lanes, and nodes and turns
+    /// divide the sequence.
+    fn lanes(&self, part: Part, slots: u32) -> Result<Lanes, Error> {
+        let node = part.node();
+        let Some(partition) = self.partition else {
+            let (workers, nodes) = (AUTOMATIC, node.count());
+            let too_many_nodes = || Error::TooManyNodes { layout: NAME, workers, nodes };
+            let mut partitions = node.part_of(AUTOMATIC).ok_or_else(too_many_nodes)?;
+            partitions.first += AUTOMATIC;
+            let (partitions, sequences) = divided(part, partitions, Numbers { first: 0, count: SEQUENCES })?;
+            return Lanes::of_slots(&NAME, partitions, sequences, slots, most_steps(UNIT));
         };
-        Lanes::of_slots(&NAME, partitions, sequences, slots, most_steps(UNIT))
+        let (number, max) = (partition.into(), AUTOMATIC as i64 - 1);
+        let first = u64::try_from(partition).ok().filter(|&partition| partition < AUTOMATIC);
+        let first = first.ok_or(Error::SnoPart { part: "partition", number, max, made: false })?;
+        let sequences = node.part_of(SEQUENCES).unwrap_or(Numbers { first: 0, count: 0 });
+        let (partitions, sequences) = divided(part, Numbers { first, count: 1 }, sequences)?;
+        Ok(Lanes::shared(partitions, sequences, UNIT, true))
     }
 
     fn ticks(&self) -> Ticks {
@@ -88,4 +91,14 @@ impl IdSource for SnoSource {
     fn id(&self, time_bits: u64, bits: u64, metabyte: u8) -> Sno {
         Sno::of(time_bits, metabyte, bits as u32)
     }
+}
+
+/// Returns a part of a node's partitions and sequence numbers.
+fn divided(part: Part, partitions: Numbers, sequences: Numbers) -> Result<(Numbers, Numbers), Error> {
+    part.of(partitions, sequences, TURNS).ok_or(Error::TooFewIds {
+        layout: NAME,
+        workers: partitions.count,
+        sequences: sequences.count,
+        parts: TURNS,
+    })
 }

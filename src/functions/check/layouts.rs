@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use flake_core::ledger::line::MOST_LINES;
 use flake_core::sno::NAME;
-use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, STEP, SnoSource, Ticks};
+use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, Ticks};
 
 use super::finding::Finding;
 use super::node::Pair;
@@ -34,7 +34,11 @@ struct Source {
 
 impl Source {
     fn of<S: IdSource + 'static>(source: S, last_ordered: Option<u64>) -> Self {
-        Self { ticks: source.ticks(), last_ordered, lanes: Box::new(move |node| source.lanes(node, slot::count())) }
+        Self {
+            ticks: source.ticks(),
+            last_ordered,
+            lanes: Box::new(move |node| source.lanes(Part::of_sessions(node, 0), slot::count())),
+        }
     }
 
     fn layout(layout: &'static Layout) -> Self {
@@ -84,7 +88,7 @@ impl Layouts {
         Self(built_in.chain(snos).chain(custom).map(candidate).collect())
     }
 
-    /// Finds layouts of which this server can make no IDs or few, with the settings in force or with the settings after a restart.
+    /// Finds layouts whose IDs this server cannot make, or only few, with the settings in force or with the settings after a restart.
     /// A built-in layout that nothing uses need not have any. `lanes` is how many lanes of all layouts have words.
     pub fn rates(&self, in_force: Option<Pair>, configured: Option<Pair>, lanes: u64) -> Finding {
         let pairs = [in_force, configured].into_iter().flatten();

@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks, upgrade};
-use self::node::{Pair, fault, leases, node_number, node_settings};
+use self::node::{fault, node_number, node_settings, turn};
 use self::readers::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
@@ -26,7 +26,7 @@ fn flake_check() -> TableIterator<
     (name!(check, &'static str), name!(ok, Option<bool>), name!(detail, String), name!(hint, Option<String>)),
 > {
     let status = ledger::status();
-    let in_force = status.as_ref().and_then(|status| status.node).map(Pair::from);
+    let in_force = status.as_ref().and_then(|status| status.node).map(|node| (node.id(), node.count()));
     let configured = settings::node();
     let uses = Uses::of_this_database();
     let layouts = Layouts::of_this_database(&uses);
@@ -42,7 +42,7 @@ fn flake_check() -> TableIterator<
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
         ("keys", keys::secrets()),
-        ("leases", status.as_ref().map_or_else(unknown, |_| leases())),
+        ("turn", status.as_ref().map_or_else(unknown, |_| turn())),
     ];
     TableIterator::new(findings.map(|(check, Finding { ok, detail, hint })| (check, ok, detail, hint)))
 }

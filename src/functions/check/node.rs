@@ -6,7 +6,8 @@ use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
-use crate::{ledger, settings};
+use crate::ledger;
+use crate::ledger::Turn;
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
@@ -51,15 +52,23 @@ fn others() -> Vec<String> {
     counted.into_iter().flatten().collect()
 }
 
-/// The number whose workers applications lease.
-pub fn leases() -> Finding {
-    if settings::lease_node() == Some(None) {
-        return Finding::fine("Applications lease no workers: flake.lease_node is not set.");
+/// Says which turn the server has, and whether the history of its WAL's timeline, from which the turn follows, is known.
+pub fn turn() -> Finding {
+    let Some(Turn { timeline, is_known, in_force }) = ledger::turn() else {
+        return Finding::fine("A standby makes no IDs, and has a turn from its promotion on.");
+    };
+    if !is_known {
+        return Finding::wrong(
+            format!(
+                "The history of timeline {timeline} is not known, so an earlier primary may have this server's turn."
+            ),
+            "Make sure that no earlier primary of these data makes IDs any more, or give this server a flake.node_id of its own.",
+        );
     }
-    match ledger::pool() {
-        Ok(pool) => Finding::fine(format!("Applications can lease workers of node {} of {}.", pool.id(), pool.count())),
-        Err(error) => Finding::from(&error),
-    }
+    Finding::fine(match in_force {
+        Some(turn) => format!("This server has turn {turn} of 0 to 3, on timeline {timeline}."),
+        None => format!("The first ID decides this server's turn on timeline {timeline}."),
+    })
 }
 
 /// Finds settings that wait for a restart, that are invalid, or that this session cannot see.

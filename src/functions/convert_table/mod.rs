@@ -10,8 +10,7 @@ mod key;
 mod statements;
 mod switch;
 
-use flake_core::ledger::marks::MARGIN;
-use flake_core::ledger::state::AHEAD;
+use flake_core::ledger::state::FAR;
 use flake_core::{BUILTIN, Error as CoreError, Layout};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};
@@ -141,7 +140,7 @@ fn require_below(
     if let Some(greatest) = greatest.filter(|&greatest| greatest >= first) {
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
-        let remedy = layout.remedy(greatest, clock::now(), AHEAD + MARGIN, BUILTIN.iter().chain(custom));
+        let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
         let layout = layout.name().to_owned();
         refuse(&to_utf8_lossy(table), Obstacle::Above { layout, greatest, first, remedy });
     }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use flake_core::{Answer, Generator, IdSource, Layout, Node, Slot, Sno, SnoSource, Start, built_in};
+use flake_core::{Answer, Generator, IdSource, Layout, Node, OwnWords, Part, Sno, SnoSource, Start, built_in};
 
 const ROUNDS: usize = 21;
 const TIMES: u64 = 1_000_000;
@@ -15,16 +15,17 @@ fn time(mut operation: impl FnMut(u64)) -> f64 {
     begin.elapsed().as_secs_f64() / TIMES as f64 * 1e9
 }
 
-/// Makes IDs in a session of one server with default settings. The clock moves fast enough that the share is never used up: by a
+/// Makes IDs in a session of one server with default settings. The clock moves fast enough that a tick is never used up: by a
 /// millisecond for so many IDs.
 fn generator<S: IdSource>(source: S, ids: u64, argument: S::Argument) -> impl FnMut(u64) {
     let start = source.ticks().start_of(1_000_000);
-    let share = source.share(Node::new(0, 1).unwrap(), Slot::new(3, 122).unwrap()).unwrap();
-    let mut generator = Generator::start(source, &share, Start { free_from: start, resumed: None }, i64::MIN, 0);
+    let lanes = source.lanes(Part::of_sessions(Node::new(0, 1).unwrap(), 0), 122).unwrap();
+    let words = OwnWords::new(&lanes, source.rule());
+    let mut generator = Generator::start(source, &lanes, 3, Start { free_from: start, resumed: None }, i64::MIN);
     let mut asked = 0;
     move |_| {
         asked += 1;
-        let answer = generator.next(start + (asked * 1_000 / ids) as i64, argument);
+        let answer = generator.next(start + (asked * 1_000 / ids) as i64, &words, argument);
         assert!(matches!(black_box(answer), Answer::Issue(_)));
     }
 }

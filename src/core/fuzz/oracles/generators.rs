@@ -2,20 +2,26 @@
 
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Start};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, OwnWords, Part, Start};
 
 use super::choices::Choices;
 
-/// Two sessions of a node or of two, with equal or different lanes, make no ID twice, whatever the clock does, and whichever of two
+/// Two sessions of a part or of two, with equal or different lanes, make no ID twice, whatever the clock does, and whichever of two
 /// layouts with the same bits they use.
 pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) {
     let nodes = 1 + u32::from(choices.byte() % 4);
-    let places = [0, 1].map(|_| (u32::from(choices.byte()) % nodes, u64::from(choices.byte())));
-    let lanes = places.map(|(node, _)| Lanes::new(layout, Node::new(node, nodes).unwrap()));
+    let places = [0, 1].map(|_| (u32::from(choices.byte()), u64::from(choices.byte())));
+    // All of them are divided into parts, or none.
+    let are_whole = choices.flag();
+    let parts = places.map(|(number, _)| {
+        let (node, turn) = (Node::new(number % nodes, nodes).unwrap(), number / nodes);
+        if are_whole { Part::whole(node) } else { Part::of_sessions(node, turn) }
+    });
+    let lanes = parts.map(|part| Lanes::new(layout, part));
     let [Ok(one), Ok(two)] = lanes else { return };
-    // The sessions of a node share its words.
+    // The sessions of a part share its words.
     let words = [one, two].map(|lanes| OwnWords::new(&lanes, if choices.flag() { other } else { layout }.rule));
-    let word_of = [0, usize::from(places[0].0 != places[1].0)];
+    let word_of = [0, usize::from(parts[0] != parts[1])];
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
     let above = Start { free_from: now + 1, resumed: None };
     let mut sessions = [(one, places[0].1), (two, places[1].1)]

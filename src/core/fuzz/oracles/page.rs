@@ -1,7 +1,7 @@
 //! Marks: whatever their bytes are, used time only grows by reading them.
 
 use flake_core::ledger::block::{FilePart, SIZE};
-use flake_core::ledger::marks::{Author, Mark, Marks, Times};
+use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::used::Used;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,20 +23,20 @@ pub fn page(data: &[u8]) {
     let mut choices = Choices(decisions);
     while !choices.is_over() {
         let count = choices.pick(&[1, 2, 32, 1024, u32::MAX]);
-        let node = (u32::from(choices.byte()) % count, count);
-        let me = Author { node, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
-        let known = marks.of(node).map_or(Times::NONE, |mark| mark.times);
+        let part = (u32::from(choices.byte()) % count, count);
+        let me = Author { part, incarnation: u32::from(choices.byte()), start: u32::from(choices.byte()) };
+        let known = marks.of(part).map_or(Used::NONE, |mark| mark.used);
         let (instant, until) = (choices.instant(&[0]), marks.until());
         let another = Author { incarnation: me.incarnation.wrapping_add(1), ..me };
-        let concern = marks.concern(another, &(0, Used::NONE)).times;
-        let own = marks.of(node).filter(|mark| mark.by.incarnation != me.incarnation.wrapping_add(1));
-        assert!(own.is_none_or(|own| concern.inherited.contains(&own.times.all())));
-        let times = known.united(&Times::own(Used::before(instant)), instant);
-        marks.set(Mark { by: me, times });
-        assert!(marks.of(node).is_some_and(|mark| mark.times.contains(&known)) && marks.until() >= until.max(instant));
-        let part: Option<FilePart> = file.clone().filter(|_| choices.flag());
-        let (again, _) = Marks::decode(&marks.encode(part.as_ref())).expect("what is written is read");
-        assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.times.contains(&mark.times)));
+        let concern = marks.concern(another, &(0, Used::NONE));
+        let own = marks.of(part).filter(|mark| mark.by.incarnation != another.incarnation);
+        assert!(own.is_none_or(|own| concern.contains(&own.used)));
+        let used = known.united(&Used::before(instant), instant);
+        marks.set(Mark { by: me, used });
+        assert!(marks.of(part).is_some_and(|mark| mark.used.contains(&known)) && marks.until() >= until.max(instant));
+        let of_file: Option<FilePart> = file.clone().filter(|_| choices.flag());
+        let (again, _) = Marks::decode(&marks.encode(of_file.as_ref())).expect("what is written is read");
+        assert!(again.listed().iter().zip(marks.listed()).all(|(again, mark)| again.used.contains(&mark.used)));
         assert_eq!(again.published, marks.published);
         marks = again;
     }

@@ -8,24 +8,25 @@ use crate::ledger::marks::Marks;
 use crate::ledger::pool::{Answer, Lease, Pool, Request};
 use crate::ledger::record::{newest, store};
 
-/// Leases a worker of the pool, whose node number is `node`.
+/// Leases a worker of the pool.
 ///
 /// # Errors
 /// The server's errors. If a renewal raises one, its lease may have been renewed in memory all the same.
-pub fn lease<H: Host>(host: &mut H, node: (u32, u32), request: &Request) -> Result<Answer, H::Error> {
+pub fn lease<H: Host>(host: &mut H, request: &Request) -> Result<Answer, H::Error> {
     let page = look(host)?;
-    begin(host, node, &page.marks)?;
-    if let Err(wait) = extend(host, page, request.database)? {
-        return Ok(Answer::Wait(wait));
-    }
+    begin(host, &page.marks)?;
+    let then = match extend(host, page)? {
+        Ok(then) => then,
+        Err(wait) => return Ok(Answer::Wait(wait)),
+    };
     let writer = host.writer();
-    let (now, steady) = (writer.now(), writer.steady());
+    let now = writer.now();
     let Some(pool) = writer.lock(|state| state.pool) else { return Ok(Answer::Lost) };
-    Ok(writer.leases(|leases| pool.lease(leases, request, now, steady)))
+    Ok(writer.leases(|leases| pool.lease(leases, request, now, &then)))
 }
 
 /// Begins the pool's ledger after a start or a promotion.
-fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H::Error> {
+fn begin<H: Host>(host: &mut H, page: &Marks) -> Result<(), H::Error> {
     begun(host)?;
     if host.lock(|state| state.pool.is_some()) {
         return Ok(());
@@ -34,8 +35,9 @@ fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H:
     // The ledger is read here, because another session may have been granted time while this one waited for the writer.
     let Some((server, None)) = writer.lock(in_force) else { return Ok(()) };
     let file = writer.read()?.map(|bytes| newest(&bytes)).transpose()?;
-    let pool = Pool::begin(node, &server, file.as_ref().map(|((marks, _), _)| marks));
-    let pool = pool.having_read(page, writer.now(), writer.steady());
+    let begun_at = writer.lock(|state| state.begun_at);
+    let pool = Pool::begin(&server, begun_at, file.as_ref().map(|((marks, _), _)| marks));
+    let pool = pool.having_read(page, writer.now());
     // The file comes before any page that contains this start's mark of the pool.
     store(&writer, &server, Some(&pool), page)?;
     // After a promotion, shared memory may hold leases from before it.
@@ -44,19 +46,14 @@ fn begin<H: Host>(host: &mut H, node: (u32, u32), page: &Marks) -> Result<(), H:
     Ok(())
 }
 
-/// Grants time to the pool, in the file and then in the page of this session's database. The inner error is how many microseconds
-/// to wait.
-fn extend<H: Host>(host: &mut H, page: Looked, database: u32) -> Result<Result<(), i64>, H::Error> {
-    let (new, is_known) = {
+/// Grants time to the pool, in the file and then in the page of this session's database. Returns the pool whose mark the page has; the
+/// inner error is how many microseconds to wait.
+fn extend<H: Host>(host: &mut H, page: Looked) -> Result<Result<Pool, i64>, H::Error> {
+    let (new, is_in_page) = {
         let writer = host.writer();
-        let in_force = |state: &mut State| {
-            let pool = state.pool.as_mut()?;
-            pool.check(database, &page.marks);
-            Some((state.ledger?, *pool))
-        };
+        let in_force = |state: &mut State| Some((state.ledger?, state.pool?));
         let Some((server, pool)) = writer.lock(in_force) else { return Ok(Err(0)) };
-        let now = writer.now();
-        let new = match pool.extended(database, now, writer.steady()) {
+        let new = match pool.extended(writer.now(), writer.steady()) {
             Ok(new) => new,
             Err(wait) => return Ok(Err(wait)),
         };
@@ -64,12 +61,10 @@ fn extend<H: Host>(host: &mut H, page: Looked, database: u32) -> Result<Result<(
             store(&writer, &server, Some(&new), &page.marks)?;
             writer.lock(|state| state.pool = Some(new));
         }
-        (new, new.reaches(database, now))
+        (new, new.ledger().is_in(&page.marks))
     };
-    if !is_known {
+    if !is_in_page {
         raise_page(host, page)?;
-        let steady = host.steady();
-        host.lock(|state| state.pool.as_mut().map(|pool| pool.note(database, &new, steady)));
     }
-    Ok(Ok(()))
+    Ok(Ok(new))
 }

@@ -10,11 +10,11 @@
 //!    reads the page when a generator begins and whenever it asks for time. It cannot rely on an earlier reading, because databases
 //!    are dropped, and new ones can get the same OID and file number.
 //! 3. A session that writes the file or a page writes the union of what is stored there and what it knows. If the list of marks is
-//!    full, the lowest ones are folded into one that counts for every node. If the list of gaps is full, a gap counts as used.
-//! 4. A server counts its own node's mark, the folded mark, and marks made under another number of nodes, because their workers may
-//!    overlap with its own. A mark of another incarnation counts with 2 seconds more, because its last IDs may not have been
-//!    replicated. Readers add these 2 seconds and writers do not, so a chain of promotions adds them only once.
-//! 5. An old primary may still run after a promotion; the [`lookout`](super::lookout) waits for it.
+//!    full, the lowest ones are folded into one that counts for every part. If the list of gaps is full, a gap counts as used.
+//! 4. A server counts its own part's mark, whoever wrote it, the folded mark, and marks made under another number of parts, because
+//!    their workers may overlap with its own.
+//! 5. An old primary may still run after a promotion. So the ledger has a [part](crate::Part) of the node's IDs, which it fixes when it
+//!    begins, by the timeline of the WAL. On one timeline, the file's part counts.
 //! 6. A window ends where used time begins, and the next window begins a new era after it. A window also ends if a session later
 //!    finds in a page that its time is used. Each era has words of its own, which are reset before it is published. A session uses
 //!    no tick that begins before its era's floor. After it has taken IDs from a lane, it checks that the era is still the same, or
@@ -27,7 +27,7 @@
 //!    not flushed, and counts only until the operating system restarts. It gives back only time that its own start was granted, so
 //!    an old file never gives back time that it does not know of.
 //! 10. flake_accept_clock accepts gaps. flake_start_above raises an instant that belongs to the data: it binds every server that
-//!     has the data, whatever its number, without the 2 seconds. Neither of them lowers used time.
+//!     has the data, whatever its part. Neither of them lowers used time.
 //! 11. A session acquires locks on objects of the database, such as the extension, before it begins a generator. So if the session
 //!     is terminated while it waits for such a lock, no time is lost.
 
@@ -45,6 +45,7 @@ use super::host::{Host, Server, State, Writer};
 use super::pool::Pool;
 use super::record::newest;
 use super::state::{Facts, Ledger};
+use crate::Part;
 
 pub use self::horizons::bind;
 pub use self::lease::lease;
@@ -53,13 +54,21 @@ pub use self::page::{marks_of, record_mark};
 pub use self::sessions::{join, leave};
 pub use self::time::{Beginning, Grant, begin, grant, wait_of_start};
 
+/// Returns the part of the node's IDs that the server's sessions make.
+///
+/// # Errors
+/// The server's errors, if this session has to begin the ledger.
+pub fn part<H: Host>(host: &mut H) -> Result<Part, H::Error> {
+    Ok(begun(host)?.part())
+}
+
 /// Returns the ledger. The first session after a start or a promotion begins it.
 fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     if let Some(ledger) = host.lock(|state| state.ledger) {
         return Ok(ledger);
     }
-    let (node, wal_timeline, next_xid) = (host.node(), host.wal_timeline(), host.next_xid());
-    let ledger = {
+    let (node, (wal_timeline, turn), next_xid) = (host.node(), host.wal_timeline(), host.next_xid());
+    let (ledger, is_new_turn) = {
         let writer = host.writer();
         if let Some(ledger) = writer.lock(|state| state.ledger) {
             return Ok(ledger);
@@ -68,27 +77,31 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             Some(bytes) => Some(newest(&bytes)?),
             None => None,
         };
-        let now = writer.now();
+        let (now, steady) = (writer.now(), writer.steady());
         let started_at = writer.lock(|state| state.started_at);
         let ledger = Ledger::begin(&Facts {
             now,
-            steady: writer.steady(),
             started_at,
-            node: node.into(),
+            node,
             wal_timeline,
+            turn,
             boot: writer.boot(),
             chance: (writer.chance(), writer.chance()),
             file: file.as_ref().map(|(record, _)| record),
         });
         writer.lock(|state| {
             state.first_xid = next_xid;
+            state.begun_at = steady;
             if let Some((_, known)) = file {
                 state.file = known;
             }
         });
         put(&writer, ledger);
-        ledger
+        (ledger, file.is_none_or(|((_, file), _)| file.wal_timeline != wal_timeline))
     };
+    if is_new_turn {
+        host.has_new_turn(wal_timeline);
+    }
     Ok(ledger)
 }
 
@@ -106,10 +119,10 @@ fn put(writer: &impl Writer, new: Ledger) {
             state.free_from = None;
             claims::reset(&**writer, new.era);
         }
-        if !new.is_open() {
-            let opens_at = new.opens_at(now, writer.steady());
-            state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
-        }
+        // A page can tell of horizons after a window was opened.
+        let announced = new.horizons.announced();
+        let opens_at = if new.is_open() { announced } else { new.next_free(now).max(announced) };
+        state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.horizons.bound.recalls < new.horizons.bound.recalls);
         // The ledger is replaced after this, so a session that knows of the recall also sees the lower instant.

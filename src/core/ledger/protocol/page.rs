@@ -37,9 +37,9 @@ pub(super) fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
 
 fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     begun(host)?;
-    let (now, steady) = (host.now(), host.steady());
+    let now = host.now();
     let having_read = |(ledger, pool): (Ledger, Option<Pool>)| {
-        (ledger.having_read(marks, now, steady), pool.map(|pool| pool.having_read(marks, now, steady)))
+        (ledger.having_read(marks, now), pool.map(|pool| pool.having_read(marks, now)))
     };
     if host.lock(in_force).is_none_or(|old| having_read(old) == old) {
         return Ok(());
@@ -67,10 +67,9 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
         }
         // A new page begins with the marks of other nodes that the file knows.
         let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
-        let at = (now, host.steady());
         let unknown = host.change_page(|present| match marks_of(present) {
             Ok(marks) => {
-                raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, at)
+                raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, now)
             }
             Err(fault) => (Change::Keep, Err(fault)),
         })?;
@@ -89,25 +88,25 @@ fn raised(
     (ledger, pool): (&Ledger, Option<&Pool>),
     mut page: Looked,
     of_file: Option<Marks>,
-    (now, steady): (i64, i64),
+    now: i64,
 ) -> (Change, Result<Option<Looked>, Fault>) {
-    let Ledger { me, times, above, .. } = *ledger;
-    let is_known = ledger.having_read(&page.marks, now, steady).times == times
+    let Ledger { me, marked, above, .. } = *ledger;
+    let is_known = ledger.having_read(&page.marks, now).marked == marked
         && page.marks.above <= above
-        && pool.is_none_or(|pool| pool.having_read(&page.marks, now, steady).ledger().times == pool.ledger().times);
+        && pool.is_none_or(|pool| pool.having_read(&page.marks, now).ledger().marked == pool.ledger().marked);
     if !is_known || !page.exists && of_file.is_none() {
         return (Change::Keep, Ok(Some(page)));
     }
     let new = &mut page.marks;
     if let Some(of_file) = of_file.filter(|_| !page.exists) {
-        new.unite(&of_file, me.node);
+        new.unite(&of_file, me.part);
     }
     new.above = new.above.max(above);
     new.bind(ledger.horizons.bound);
     for mut mark in pool.map(|pool| pool.ledger().mark()).into_iter().chain([ledger.mark()]) {
         // Another session of this start may have written a later mark.
-        if let Some(known) = new.of(mark.by.node).filter(|known| known.by == mark.by) {
-            mark.times = mark.times.united(&known.times, now);
+        if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
+            mark.used = mark.used.united(&known.used, now);
         }
         new.set(mark);
     }

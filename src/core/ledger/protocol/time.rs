@@ -6,10 +6,10 @@ use super::begun;
 use super::page::{look, raise_page};
 use super::{in_force, put};
 use crate::ledger::host::{Host, Server, Writer};
-use crate::ledger::marks::{MARGIN, Marks};
+use crate::ledger::marks::Marks;
 use crate::ledger::record::store;
-use crate::ledger::slot::{Kept, Start};
-use crate::ledger::state::AHEAD;
+use crate::ledger::slot::Start;
+use crate::ledger::state::FAR;
 use crate::ledger::window::Window;
 
 /// If less than this remains of the granted time, one session asks for more, and the others continue meanwhile. In microseconds.
@@ -50,8 +50,8 @@ fn without_reserve(window: Window) -> Window {
     if window.until >= window.skip { window } else { Window { until: window.until.saturating_sub(RESERVE), ..window } }
 }
 
-/// Begins a generator, of which the slot keeps this much.
-pub fn begin<H: Host>(host: &mut H, kept: Kept) -> Result<Beginning, H::Error> {
+/// Begins a generator. `goes_back` says whether it can go back in time, and its slot keeps its progress.
+pub fn begin<H: Host>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
     if !ledger.is_open() {
@@ -62,11 +62,12 @@ pub fn begin<H: Host>(host: &mut H, kept: Kept) -> Result<Beginning, H::Error> {
             let start = Start { free_from: i64::MIN, resumed: None };
             return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
         }
-        return begin(host, kept);
+        return begin(host, goes_back);
     }
-    let start = match kept {
-        Kept::Nothing => Start { free_from: ledger.floor, resumed: None },
-        _ => host.slot(|slot| slot.start(ledger.era, ledger.floor, kept)),
+    let start = if goes_back {
+        host.slot(|slot| slot.start(ledger.era, ledger.floor))
+    } else {
+        Start { free_from: ledger.floor, resumed: None }
     };
     // A generator that resumes may make its next ID without asking for time.
     let is_in_page = if start.resumed.is_some() {
@@ -102,6 +103,9 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
     }
     if let Grant::Window(..) = grant {
         raise_page(host, page)?;
+        if let Some(until) = host.lock(|state| state.behind.take()) {
+            host.is_behind(until);
+        }
     }
     Ok(grant)
 }
@@ -116,7 +120,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
     let granted = if goes_back && ledger.is_open() && now < ledger.window.from {
         ledger.gone_back(now)
     } else {
-        let granted = ledger.granted(now, writer.steady(), tick_end);
+        let granted = ledger.granted(now, tick_end);
         granted.map(|new| (new, without_reserve(new.window)))
     };
     let (new, window) = match granted {
@@ -125,6 +129,8 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
     };
     if new != ledger {
         store(writer, &new, pool.as_ref(), page)?;
+        let behind = ledger.behind(page, now);
+        writer.lock(|state| state.behind = state.behind.max(behind));
         put(writer, new);
     }
     writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
@@ -134,10 +140,6 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
 /// Returns how many microseconds a session must be ready to wait until `until`, if the time before it is closed because of a start
 /// or a promotion and not because of the clock.
 pub fn wait_of_start(server: &impl Server, until: i64) -> i64 {
-    let steady = server.steady();
-    let is_due = server.lock(|state| {
-        state.opened_at.is_some_and(|opened_at| until <= opened_at)
-            || state.ledger.is_some_and(|ledger| ledger.lookout.is_waiting(steady))
-    });
-    if is_due { AHEAD + MARGIN } else { 0 }
+    let is_due = server.lock(|state| state.opened_at.is_some_and(|opened_at| until <= opened_at));
+    if is_due { FAR } else { 0 }
 }

@@ -1,0 +1,131 @@
+//! Parts: which of a node's IDs its server makes now.
+//!
+//! The problem: after a promotion, the old primary may still run, and nobody knows how far it got. PostgreSQL gives each promotion a
+//! new timeline of the WAL. So the timeline chooses a part of the node's IDs, and the old primary and the new one have no ID in
+//! common: at any lag, with any clocks, as long as both run.
+//!
+//! The node's IDs are divided into eight equal parts: four for the sessions of its server, and four for lessees. The *turn*, from
+//! 0 to 3, says which of the four is in force. Layouts that cannot be leased have four parts only, for sessions.
+
+use crate::{Error, Layout, Node, Numbers};
+
+/// How many turns there are.
+pub const TURNS: u32 = 4;
+/// How many parts a node has: the ones of its sessions first, then the ones of lessees.
+pub const PARTS: u32 = 2 * TURNS;
+
+/// A part of a node's IDs, or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    node: Node,
+    /// None for all IDs of the node.
+    number: Option<u32>,
+}
+
+impl Part {
+    /// All IDs of a node, for programs that divide them by other means.
+    pub const fn whole(node: Node) -> Self {
+        Self { node, number: None }
+    }
+
+    /// The part of a node's sessions in a turn.
+    pub const fn of_sessions(node: Node, turn: u32) -> Self {
+        Self { node, number: Some(turn % TURNS) }
+    }
+
+    /// The part of a node's lessees in a turn.
+    pub const fn of_lessees(node: Node, turn: u32) -> Self {
+        Self { node, number: Some(TURNS + turn % TURNS) }
+    }
+
+    /// The part with a number among all parts of all nodes.
+    pub(crate) fn numbered((number, count): (u32, u32)) -> Self {
+        Self { node: Node::numbered(number / PARTS, count / PARTS), number: Some(number % PARTS) }
+    }
+
+    /// The node.
+    pub const fn node(self) -> Node {
+        self.node
+    }
+
+    /// The number of the part among all parts of all nodes, and how many there are.
+    pub fn number(self) -> (u32, u32) {
+        (self.node.id() * PARTS + self.number.unwrap_or(0), self.node.count() * PARTS)
+    }
+
+    /// The turn.
+    pub const fn turn(self) -> u32 {
+        match self.number {
+            Some(number) => number % TURNS,
+            None => 0,
+        }
+    }
+
+    /// Whether it is a part of the node's sessions.
+    pub fn is_of_sessions(self) -> bool {
+        self.number.is_some_and(|number| number < TURNS)
+    }
+
+    /// Returns this part's workers and sequence numbers in a layout.
+    ///
+    /// # Errors
+    /// [`Error::TooManyNodes`] if there are fewer workers than nodes, [`Error::TooFewIds`] if the node has fewer IDs in a tick than
+    /// parts.
+    pub fn numbers(self, layout: &Layout) -> Result<(Numbers, Numbers), Error> {
+        let (workers, sequences) = (self.node.workers(layout)?, Numbers { first: 0, count: layout.sequences() });
+        let parts = if layout.keeps_some_for_lessees() { PARTS } else { TURNS };
+        self.of(workers, sequences, parts).ok_or_else(|| Error::TooFewIds {
+            layout: layout.name.clone(),
+            workers: workers.count,
+            sequences: sequences.count,
+            parts,
+        })
+    }
+
+    /// Returns this part's workers and sequence numbers of the node's, if they are divided into `parts`. Returns None if there are too few.
+    ///
+    /// The workers are divided if there are enough. Otherwise the sequence numbers are, as far as they go, and then the workers.
+    pub(crate) fn of(self, workers: Numbers, sequences: Numbers, parts: u32) -> Option<(Numbers, Numbers)> {
+        if workers.count == 0 || sequences.count == 0 {
+            return None;
+        }
+        let Some(number) = self.number else { return Some((workers, sequences)) };
+        let (number, parts) = (u64::from(number % parts), u64::from(parts));
+        let of_sequence = if workers.count >= parts { 1 } else { power_of_two(sequences.count.min(parts)) };
+        let of_workers = parts / of_sequence;
+        let slice = |numbers: Numbers, of: u64, which: u64| {
+            let count = numbers.count / of;
+            (count > 0).then(|| Numbers { first: numbers.first + which * count, count })
+        };
+        Some((slice(workers, of_workers, number / of_sequence)?, slice(sequences, of_sequence, number % of_sequence)?))
+    }
+}
+
+/// The greatest power of two that is not above a number.
+pub(crate) const fn power_of_two(most: u64) -> u64 {
+    if most == 0 { 0 } else { 1 << most.ilog2() }
+}
+
+/// Returns the turn of the last timeline in a history of timelines, the first one first.
+///
+/// It is the first of n, n + 1, n + 2 and n + 3 modulo 4 that neither of the two timelines before it has. Timelines are mostly
+/// numbered in sequence, so a turn is repeated after four promotions; with an archive, PostgreSQL leaves numbers out, and a turn
+/// is repeated after three promotions at the earliest.
+pub fn turn(history: impl IntoIterator<Item = u32>) -> u32 {
+    let (mut before, mut last) = (None, None);
+    for timeline in history {
+        let free = (0..TURNS).map(|more| timeline.wrapping_add(more) % TURNS);
+        let turn = free.into_iter().find(|turn| ![before, last].contains(&Some(*turn)));
+        (before, last) = (last, turn);
+    }
+    last.unwrap_or(0)
+}
+
+/// Reads the history of a timeline from its history file: a line for each timeline before it, the first one first, which begins with
+/// the number. Returns None if the text is something else.
+pub fn history(text: &str, timeline: u32) -> Option<Vec<u32>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let number = |line: &str| line.split_ascii_whitespace().next()?.parse().ok();
+    let history: Vec<u32> = lines.map(number).chain([Some(timeline)]).collect::<Option<_>>()?;
+    history.is_sorted_by(|one, next| one < next).then_some(history)
+}
