@@ -2,7 +2,7 @@
 
 use flake_core::ledger::block::{FilePart, SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
-use flake_core::ledger::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM, Times};
+use flake_core::ledger::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
 use flake_core::ledger::used::{Free, Used};
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,10 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const ROOM_AT: usize = 320;
 
 fn mark(id: u32, until: i64, gaps: &[Free]) -> Mark {
-    let by = Author { node: (id, 1000), incarnation: id + 5, start: id + 9 };
-    let inherited =
-        Used::except(until.saturating_sub(500), gaps.iter().copied().map(|gap| Free { to: gap.to - 1, ..gap }));
-    Mark { by, times: Times { own: Used::except(until, gaps.iter().copied()), inherited } }
+    let by = Author { part: (id, 1000), incarnation: id + 5, start: id + 9 };
+    Mark { by, used: Used::except(until, gaps.iter().copied()) }
 }
 
 /// Adds the right checksum.
@@ -34,7 +32,7 @@ fn some() -> (Marks, FilePart) {
     marks.above = 12345;
     marks.bound = Bound { recalls: 4, instant: -5, incarnation: 77 };
     marks.published = vec![Published { horizon: -9, next: 1 << 33 }; MAX_PUBLISHED];
-    (marks, FilePart { number: 42, node: (0, 1000), wal_timeline: 3, waits: true, watches: true, exit_note: None })
+    (marks, FilePart { number: 42, part: (3, 1000), wal_timeline: 3, exit_note: None })
 }
 
 #[test]
@@ -83,7 +81,7 @@ fn bytes_of_a_later_version_are_copied() {
     read.set(mark(0, 5000, &[]));
     let again = read.encode(None);
     assert_eq!(again[ROOM_AT..ROOM_AT + ROOM], later[ROOM_AT..ROOM_AT + ROOM]);
-    assert_eq!(Marks::decode(&again).unwrap().0.of((0, 1000)).unwrap().times.own.until(), 5000);
+    assert_eq!(Marks::decode(&again).unwrap().0.of((0, 1000)).unwrap().used.until(), 5000);
 }
 
 #[test]
@@ -103,36 +101,31 @@ fn gaps_without_room_count_as_used() {
         marks.set(mark(id, 1000 + i64::from(id), &gaps));
     }
     let (read, _) = Marks::decode(&marks.encode(None)).unwrap();
-    let kept: usize =
-        read.listed().iter().map(|mark| mark.times.own.gaps().len() + mark.times.inherited.gaps().len()).sum();
+    let kept: usize = read.listed().iter().map(|mark| mark.used.gaps().len()).sum();
     assert_eq!(kept, (SIZE - 5312) / 24);
     for (before, after) in marks.listed().iter().zip(read.listed()) {
-        assert_eq!((before.by, before.times.all().until()), (after.by, after.times.all().until()));
-        assert!(after.times.contains(&before.times), "used time was lost: {before:?}, {after:?}");
-        assert!(
-            after.times.own.gaps().iter().all(|gap| gaps.contains(gap)),
-            "a gap arose that was not there: {after:?}"
-        );
+        assert_eq!((before.by, before.used.until()), (after.by, after.used.until()));
+        assert!(after.used.contains(&before.used), "used time was lost: {before:?}, {after:?}");
+        assert!(after.used.gaps().iter().all(|gap| gaps.contains(gap)), "a gap arose that was not there: {after:?}");
     }
 }
 
 proptest! {
     #[test]
     fn any_marks_are_encoded_and_decoded(
-        nodes in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<[i64; 2]>()), 0..MAX_MARKS),
+        listed in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), any::<i64>()), 0..MAX_MARKS),
         above in any::<i64>(),
         bound in (any::<u32>(), any::<i64>(), any::<u32>()),
         folded in prop::option::of(any::<i64>()),
         file in prop::option::of((any::<u64>(), any::<u32>(), any::<u32>(), any::<u32>())),
     ) {
         let mut marks = folded.map_or_else(Marks::default, |until| Marks::of_all(Used::before(until)));
-        for (id, count, incarnation, start, until) in nodes {
-            let [own, inherited] = until.map(Used::before);
-            marks.set(Mark { by: Author { node: (id, count), incarnation, start }, times: Times { own, inherited } });
+        for (part, count, incarnation, start, until) in listed {
+            marks.set(Mark { by: Author { part: (part, count), incarnation, start }, used: Used::before(until) });
         }
         marks.above = above;
         marks.bound = Bound { recalls: bound.0, instant: bound.1, incarnation: bound.2 };
-        let file = file.map(|(number, id, count, wal_timeline)| FilePart { number, node: (id, count), wal_timeline, waits: false, watches: count % 2 == 0, exit_note: None });
+        let file = file.map(|(number, part, count, wal_timeline)| FilePart { number, part: (part, count), wal_timeline, exit_note: None });
         prop_assert_eq!(Marks::decode(&marks.encode(file.as_ref())), Ok((marks, file)));
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Barrier;
 use std::thread;
 
-use flake_core::{Answer, Generator, Lanes, Node, OwnWords, Remaining, SequenceRule, Start, Words, built_in};
+use flake_core::{Answer, Generator, Lanes, Node, OwnWords, Part, Remaining, SequenceRule, Start, Words, built_in};
 
 mod tick;
 use tick::{Server, TICK, layout, si, twitter};
@@ -77,7 +77,7 @@ fn sessions_of_one_lane_take_in_turn() {
 
 #[test]
 fn a_word_is_raised_from_its_present_value_only() {
-    let words = OwnWords::new(&Lanes::new(si(), Node::new(0, 1).unwrap()).unwrap(), SequenceRule::Reset);
+    let words = OwnWords::new(&Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap(), SequenceRule::Reset);
     assert!(words.swap(1, 0, 7) && !words.swap(1, 0, 9));
     assert_eq!([0, 1].map(|lane| words.load(lane)), [0, 7]);
 }
@@ -87,7 +87,7 @@ fn a_word_is_raised_from_its_present_value_only() {
 fn threads_that_share_words_make_no_id_twice() {
     const THREADS: u64 = 4;
     const TICKS: i64 = 300;
-    let lanes = Lanes::new(si(), Node::new(0, 1).unwrap()).unwrap();
+    let lanes = Lanes::new(si(), Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let (words, barrier) = (OwnWords::new(&lanes, si().rule), Barrier::new(THREADS as usize));
     let make = &|thread: u64| {
         let start = Start { free_from: TICK, resumed: None };

@@ -1,4 +1,4 @@
-//! Deployments of all sizes: no two servers have the same ID, nor do two lanes, and each server has what
+//! Deployments of all sizes: no two parts of nodes have the same ID, nor do two lanes, and each server has what
 //! docs/how-to/plan-a-deployment.md shows.
 
 use std::collections::HashSet;
@@ -6,13 +6,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use flake_core::{
-    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, STEP, SnoSource, Start,
+    Answer, BUILTIN, Error, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part, STEP, SnoSource, Start,
+    TURNS,
 };
 
 const NODES: [u32; 5] = [1, 8, 32, 128, 1024];
 /// The ones that the page shows.
 const SHOWN: [u32; 3] = [1, 32, 1024];
-/// Only sno divides the IDs of a server among connections.
+/// Only the automatic partitions of sno divide the IDs of a server among connections.
 const CONNECTIONS: [u32; 3] = [100, 500, 2000];
 /// Server processes that have slots in addition to connections: the default of PostgreSQL 18. Earlier versions have 22.
 const OTHERS: u32 = 36;
@@ -25,9 +26,9 @@ struct Source {
     name: String,
     tick: i64,
     ends: i64,
-    /// With more nodes, some would have no part.
+    /// With more nodes, they would have too few IDs.
     most_nodes: u64,
-    lanes: Box<dyn Fn(Node, u32) -> Result<Lanes, Error>>,
+    lanes: Box<dyn Fn(Part, u32) -> Result<Lanes, Error>>,
     /// For which numbers of connections the page shows it.
     connections: &'static [u32],
 }
@@ -42,50 +43,52 @@ fn sources() -> Vec<Source> {
         tick: layout.tick_length(),
         ends: layout.ticks().end(),
         most_nodes: layout.workers(),
-        lanes: Box::new(move |node, slots| layout.lanes(node, slots)),
+        lanes: Box::new(move |part, slots| layout.lanes(part, slots)),
         connections: &CONNECTIONS[..1],
     };
-    let of_sno = |name: &str, partition, most_nodes| Source {
+    let of_sno = |name: &str, partition, most_nodes, connections| Source {
         name: name.to_owned(),
         tick: SnoSource { partition }.ticks().length,
         ends: SnoSource { partition }.ticks().end(),
         most_nodes,
-        lanes: Box::new(move |node, slots| SnoSource { partition }.lanes(node, slots)),
-        connections: &CONNECTIONS,
+        lanes: Box::new(move |part, slots| SnoSource { partition }.lanes(part, slots)),
+        connections,
     };
     let snos = [
-        of_sno("a session of `sno`", None, 1 << 15),
-        of_sno("a session of `sno` in a partition of the caller's", Some(7), 1 << 16),
+        of_sno("a session of `sno`", None, 1 << 15, &CONNECTIONS[..]),
+        of_sno("`sno` in a partition of the caller's", Some(7), 1 << 14, &CONNECTIONS[..1]),
     ];
     generating().map(of_layout).chain(snos).collect()
 }
 
-fn lanes_of(source: &Source, node: (u32, u32), slots: u32) -> Result<Lanes, Error> {
-    (source.lanes)(Node::new(node.0, node.1).unwrap(), slots)
+/// The lanes of the part that sessions of a node have in a turn.
+fn lanes_of(source: &Source, (id, nodes): (u32, u32), turn: u32, slots: u32) -> Result<Lanes, Error> {
+    (source.lanes)(Part::of_sessions(Node::new(id, nodes).unwrap(), turn), slots)
 }
 
 fn end(numbers: Numbers) -> u64 {
     numbers.first + numbers.count
 }
 
-/// Checks that the workers and sequence numbers of each node follow those before it, and that all nodes divide them alike.
-/// Returns the lanes of the first node, or None if no node has any.
+/// Checks that the workers and sequence numbers of each part follow those before it, and that all parts divide them alike.
+/// Returns the lanes of the first part, or None if no node has any.
 fn lanes(source: &Source, nodes: u32, slots: u32) -> Option<Lanes> {
-    let of_node = |node| lanes_of(source, (node, nodes), slots);
-    let Ok(first) = of_node(0) else {
-        assert!((0..nodes).all(|node| of_node(node).is_err()), "{} of {nodes} nodes", source.name);
+    let of = |(node, turn)| lanes_of(source, (node, nodes), turn, slots);
+    let mut all = (0..nodes).flat_map(|node| (0..TURNS).map(move |turn| (node, turn)));
+    let Ok(first) = of((0, 0)) else {
+        assert!(all.all(|part| of(part).is_err()), "{} of {nodes} nodes", source.name);
         return None;
     };
     let mut before: Option<Lanes> = None;
-    for node in 0..nodes {
-        let own = of_node(node).unwrap();
+    for (node, turn) in all {
+        let own = of((node, turn)).unwrap();
         assert_eq!(Lanes { workers: own.workers, sequences: own.sequences, ..first }, own, "node {node} of {nodes}");
         assert_eq!((own.workers.count, own.sequences.count), (first.workers.count, first.sequences.count));
         let is_behind = before.replace(own).is_none_or(|before| {
             end(before.workers) <= own.workers.first
                 || before.workers == own.workers && end(before.sequences) <= own.sequences.first
         });
-        assert!(is_behind, "{}: {own:?} of node {node} of {nodes} overlaps the node before", source.name);
+        assert!(is_behind, "{}: {own:?} of node {node} of {nodes} overlaps the part before", source.name);
     }
     Some(first)
 }
@@ -125,9 +128,9 @@ fn no_two_sessions_of_a_deployment_have_the_same_number() {
 }
 
 /// Makes all IDs of a tick for each layout with different fields, except for layouts with too many, and checks that all are
-/// different. A session of each lane takes them by the words of its node.
+/// different. A session of each lane takes them by the words of its part. Lessees have all IDs of theirs.
 #[test]
-fn each_number_of_each_node_is_another_id() {
+fn each_number_of_each_part_is_another_id() {
     let mut seen = HashSet::new();
     let is_new = |layout: &&Layout| {
         let fields: Vec<_> = layout.fields().iter().map(|field| (field.bits, field.role)).collect();
@@ -142,8 +145,12 @@ fn each_number_of_each_node_is_another_id() {
         let start = layout.epoch() + 1000 * layout.tick_length();
         for nodes in NODES.into_iter().filter(|&nodes| u64::from(nodes) <= layout.workers()) {
             let mut makers = vec![false; all as usize];
-            for node in 0..nodes {
-                let lanes = Lanes::new(layout, Node::new(node, nodes).unwrap()).unwrap();
+            let of_node = |node| (0..TURNS).map(move |turn| (Node::new(node, nodes).unwrap(), turn));
+            for (node, turn) in (0..nodes).flat_map(of_node) {
+                if layout.lease_shift().is_some() {
+                    made += take_whole(layout, Part::of_lessees(node, turn), &mut makers);
+                }
+                let lanes = Lanes::new(layout, Part::of_sessions(node, turn)).unwrap();
                 let words = OwnWords::new(&lanes, layout.rule);
                 let begins = Start { free_from: start, resumed: None };
                 let generator = |lane| Generator::start(layout, &lanes, lane, begins, i64::MIN);
@@ -151,23 +158,35 @@ fn each_number_of_each_node_is_another_id() {
                 let mut own: Vec<_> = (0..lanes.count).collect();
                 own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));
                 let mut sessions: Vec<_> = own.into_iter().map(generator).collect();
-                let (mut of_node, mut now) = (0, Some(start));
+                let (mut of_part, mut now) = (0, Some(start));
                 while let Some(at) = now {
                     let next = sessions.iter_mut().map(|session| {
                         let (made, next) = take_all(layout, session, &words, at, &mut makers);
-                        of_node += made;
+                        of_part += made;
                         next
                     });
                     now = next.collect::<Vec<_>>().into_iter().flatten().min();
                 }
                 let of_lanes = lanes.count * lanes.size();
-                assert_eq!(of_node, of_lanes, "{} as node {node} of {nodes}", layout.name());
-                made += of_node;
+                assert_eq!(of_part, of_lanes, "{} as {node:?} in turn {turn}", layout.name());
+                made += of_part;
             }
         }
     }
     assert!(made > 100_000_000, "{made}");
     println!("{made} IDs");
+}
+
+/// Takes all IDs of a part. Returns how many there are.
+fn take_whole(layout: &Layout, part: Part, makers: &mut [bool]) -> u64 {
+    let (workers, sequences) = part.numbers(layout).unwrap();
+    for worker in workers.first..end(workers) {
+        for number in sequences.first..end(sequences) {
+            let is_taken = std::mem::replace(&mut makers[(worker * layout.sequences() + number) as usize], true);
+            assert!(!is_taken, "{worker} and {number} of {} in {part:?}", layout.name());
+        }
+    }
+    workers.count * sequences.count
 }
 
 /// Makes all IDs that a session can make at an instant. Each must be new. Returns how many there are, and when to ask again in
@@ -211,11 +230,20 @@ fn rounded(rate: u128) -> String {
     if number < 10.0 { format!("{number:.1}{name}") } else { format!("{number:.0}{name}") }
 }
 
-/// How many IDs a server has in a second, or a session of sno, emphasized if there are fewer than one in a step.
+/// How many IDs a server's part has in a second, or a session of sno, emphasized if there are fewer than one in a step.
 fn cell(source: &Source, nodes: u32, connections: u32) -> String {
-    let Ok(lanes) = lanes_of(source, (0, nodes), connections + OTHERS) else { return "–".to_owned() };
+    let Ok(lanes) = lanes_of(source, (0, nodes), 0, connections + OTHERS) else { return "–".to_owned() };
     let rate = lanes.ids_per_second(source.tick);
     if 1_000_000 / rate.max(1) > u128::from(STEP) { format!("*{}*", rounded(rate)) } else { rounded(rate) }
+}
+
+#[test]
+fn a_deployment_with_more_nodes_than_the_page_says_has_too_few_ids() {
+    for source in sources() {
+        let (one_slot, most) = (1, source.most_nodes as u32);
+        assert!(lanes_of(&source, (most - 1, most), 3, one_slot).is_ok(), "{} as one of {most}", source.name);
+        assert!(lanes_of(&source, (most, most + 1), 3, one_slot).is_err(), "{} as one of more", source.name);
+    }
 }
 
 /// Writes a number with commas.

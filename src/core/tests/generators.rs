@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use flake_core::{
-    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Parts,
-    SequenceRule, SnoSource, Start, built_in, is_always_built_in,
+    Answer, BUILTIN, Definition, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part,
+    Parts, SequenceRule, SnoSource, Start, built_in, is_always_built_in,
 };
 
 /// A generator, and the words that it takes from.
@@ -186,7 +186,7 @@ fn a_generator_follows_the_trace_of_the_eight_byte_id() {
 #[test]
 fn nothing_is_issued_in_the_tick_of_creation() {
     let layout = built_in("base64id").unwrap();
-    let lanes = Lanes::new(layout, Node::new(0, 1).unwrap()).unwrap();
+    let lanes = Lanes::new(layout, Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let mut session = Session::above(layout, &lanes, 1700000000000 * 1000);
     let mut at = |unix_ms: i64| session.generator.next(unix_ms * 1000, &session.words, || 0);
     assert_eq!(at(1700000000999), Answer::Wait { until: 1700000001000 * 1000 });
@@ -302,7 +302,7 @@ fn a_generator_continues_for_layouts_of_the_same_bits() {
     assert!(short.same_bits(twitter));
     assert_eq!((&short).key(), twitter.key());
     let end = short.start_of(short.last_tick()) + 1000;
-    let lanes = Lanes::new(twitter, Node::new(0, 1).unwrap()).unwrap();
+    let lanes = Lanes::new(twitter, Part::whole(Node::new(0, 1).unwrap())).unwrap();
     let mut session = Session::above(twitter, &lanes, end - 3000);
     issued(session.next(end - 1));
     session.generator.adopt(&short);

@@ -11,7 +11,7 @@ use flake_core::ledger::host::{Host, Server};
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::{AHEAD, Ledger};
 use flake_core::{
-    Answer, IdSource, Kept, Lanes, Layout, Numbers, Outcome, OwnWords, Place, Progress, Resumable, SequenceRule,
+    Answer, IdSource, Lanes, Layout, Numbers, Outcome, OwnWords, Part, Place, Progress, Resumable, SequenceRule,
     SlotProgress, SnoSource, Start, Window, built_in,
 };
 
@@ -52,19 +52,29 @@ impl One {
     }
 
     fn session<'a>(&self, layout: &'a Layout) -> Resumable<&'a Layout> {
-        let lanes = Lanes::new(layout, self.alone.borrow().node).unwrap();
+        let lanes = Lanes::new(layout, self.part()).unwrap();
         let place = Place::find(&*self.alone.borrow(), &layout, lanes, 0).unwrap();
         Resumable::begin(&mut *self.alone.borrow_mut(), layout, &place).unwrap()
     }
 
-    /// A session that makes snos in a partition, whose ticks have one step; in an automatic one if none is given.
-    fn of_sno(&self, partition: impl Into<Option<i32>>) -> Resumable<SnoSource> {
-        let partition = partition.into();
-        let workers = Numbers { first: partition.unwrap_or(1 << 15) as u64, count: 1 };
-        let sequences = Numbers { first: 0, count: 65536 };
+    /// A session that makes snos in an automatic partition, whose ticks have one step.
+    fn of_sno(&self) -> Resumable<SnoSource> {
+        let (workers, sequences) = (Numbers { first: 1 << 15, count: 1 }, Numbers { first: 0, count: 65536 });
         let lanes = Lanes::of_slots("sno", workers, sequences, 1, 1).unwrap();
         let place = Place { lanes, lane: 0, claim: Claim::NONE };
-        Resumable::begin(&mut *self.alone.borrow_mut(), SnoSource { partition }, &place).unwrap()
+        Resumable::begin(&mut *self.alone.borrow_mut(), SnoSource { partition: None }, &place).unwrap()
+    }
+
+    /// A session that makes snos in a partition of the caller's.
+    fn of_caller(&self, partition: i32) -> Resumable<SnoSource> {
+        let source = SnoSource { partition: Some(partition) };
+        let lanes = source.lanes(self.part(), 8).unwrap();
+        let place = Place::find(&*self.alone.borrow(), &source, lanes, 0).unwrap();
+        Resumable::begin(&mut *self.alone.borrow_mut(), source, &place).unwrap()
+    }
+
+    fn part(&self) -> Part {
+        protocol::part(&mut *self.alone.borrow_mut()).unwrap()
     }
 
     /// Returns whether a session makes an ID at an instant. The ID must be new.
@@ -117,13 +127,14 @@ fn nothing_is_made_in_the_tick_of_the_start() {
 fn time_is_asked_for_before_it_is_used() {
     let window = Window { from: NOON, until: NOON + SECOND, skip: i64::MAX };
     let server = One::at_noon();
-    let (mut session, mut of_sno) = (server.session(twitter()).generator, server.of_sno(7).generator);
+    let (mut session, mut of_sno) = (server.session(twitter()).generator, server.of_caller(7).generator);
     session.allow(window);
     of_sno.allow(window);
-    let words = OwnWords::new(session.lanes(), SequenceRule::Reset);
+    let [words, of_partition] =
+        [session.lanes(), of_sno.lanes()].map(|lanes| OwnWords::new(lanes, SequenceRule::Reset));
     for (now, is_allowed) in [(-4000, false), (0, true), (SECOND - 1, true), (SECOND, false)] {
         assert_eq!(matches!(session.next(NOON + now, &words, || 0), Answer::Issue(_)), is_allowed);
-        assert_eq!(matches!(of_sno.next(NOON + now, &words, 0), Answer::Issue(_)), is_allowed);
+        assert_eq!(matches!(of_sno.next(NOON + now, &of_partition, 0), Answer::Issue(_)), is_allowed);
     }
 }
 
@@ -140,29 +151,28 @@ fn a_session_continues_where_the_last_one_stopped() {
     let server = One::at_noon();
     for _ in 0..3 {
         assert!(server.makes(&mut server.session(twitter()), NOON));
+        assert!(server.makes(&mut server.of_caller(7), NOON));
     }
 }
 
 /// Its lane has no word, so the rest of the unit is left out.
 #[test]
 fn a_session_of_sno_continues_in_the_unit_after_the_last_one() {
-    for partition in [None, Some(7)] {
-        let server = One::at_noon();
-        for unit in 0..3 {
-            let (mut session, now) = (server.of_sno(partition), NOON + 4000 * unit);
-            assert!(unit == 0 || !server.makes(&mut session, now - 1));
-            assert!(server.makes(&mut session, now));
-            server.exit(&session);
-        }
+    let server = One::at_noon();
+    for unit in 0..3 {
+        let (mut session, now) = (server.of_sno(), NOON + 4000 * unit);
+        assert!(unit == 0 || !server.makes(&mut session, now - 1));
+        assert!(server.makes(&mut session, now));
+        server.exit(&session);
     }
 }
 
-/// Ticks have one step and four IDs in two lanes. In every second tick, the lane of the session has the first place.
+/// Ticks have one step, and the server's part has four IDs of them in two lanes. In every second tick, the lane of the session has the first place.
 #[test]
 fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
     let mut fields = twitter().fields().to_vec();
     fields.remove(1);
-    (fields[1].bits, fields[2].bits) = (1, 2);
+    (fields[1].bits, fields[2].bits) = (1, 5);
     let rolling = Layout::new("rolling", NOON - HOUR, 10, fields, SequenceRule::Rolling).unwrap();
     let server = One::at_noon();
     for (at, may_make) in [(0, 2), (20, 3), (20, 1), (20, 0), (40, 4)] {
@@ -172,80 +182,50 @@ fn a_rolling_sequence_that_has_wrapped_around_is_continued() {
     assert!(!server.makes(&mut server.session(&rolling), NOON + 40));
 }
 
-/// A slot keeps one instant for all of them.
-#[test]
-fn partitions_of_callers_continue_after_the_latest_unit_of_any() {
-    let server = One::at_noon();
-    let mut sessions = [3, 5, 7].map(|partition| server.of_sno(partition));
-    for (session, unit) in sessions.iter_mut().zip([0, 20, 10]) {
-        assert!(server.makes(session, NOON + 4000 * unit));
-    }
-    sessions.iter().for_each(|session| server.exit(session));
-    for partition in [3, 5, 9] {
-        assert!(!server.makes(&mut server.of_sno(partition), NOON + 21 * 4000 - 1));
-        assert!(server.makes(&mut server.of_sno(partition), NOON + 21 * 4000));
-    }
-}
-
-/// The words of layouts are right however a session ends.
+/// The words of layouts, and of partitions of callers, are right however a session ends.
 #[test]
 fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
-    for partition in [None, Some(7)] {
-        let server = One::at_noon();
-        assert!(server.makes(&mut server.of_sno(partition), NOON));
-        let ledger = server.ledger();
-        server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
-        let mut session = server.of_sno(partition);
-        assert!(server.makes(&mut server.session(twitter()), NOON));
-        assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
-        assert!(server.makes(&mut session, NOON + AHEAD));
-    }
+    let server = One::at_noon();
+    assert!(server.makes(&mut server.of_sno(), NOON) && server.makes(&mut server.of_caller(7), NOON));
+    let ledger = server.ledger();
+    server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
+    let mut session = server.of_sno();
+    assert!(server.makes(&mut server.session(twitter()), NOON) && server.makes(&mut server.of_caller(7), NOON));
+    assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
+    assert!(server.makes(&mut session, NOON + AHEAD));
 }
 
 #[test]
 fn ids_wait_for_a_floor_that_the_clock_has_stepped_back_over() {
     let server = One::at_noon();
-    let mut session = server.of_sno(None);
+    let mut session = server.of_sno();
     assert!(server.makes(&mut session, NOON + 12_000) && server.makes(&mut session, NOON));
     let Progress { start, stepped_back_from, drifts, .. } = session.final_progress().progress;
     assert_eq!((start, stepped_back_from, drifts), (NOON, NOON + 12_000, 1));
     server.exit(&session);
     let era = server.ledger().era;
-    let start = server.slot(|slot| slot.start(era, NOON + 4000, Kept::Progress));
+    let start = server.slot(|slot| slot.start(era, NOON + 4000));
     assert_eq!(start, Start { free_from: NOON + 12_001, resumed: None });
 }
 
 #[test]
 fn snos_do_not_go_back_below_the_floor() {
     let server = One::at_noon();
-    assert!(server.makes(&mut server.of_sno(7), NOON) && server.makes(&mut server.session(twitter()), NOON));
+    assert!(server.makes(&mut server.of_sno(), NOON) && server.makes(&mut server.session(twitter()), NOON));
     let server = server.restarted();
-    let mut session = server.of_sno(7);
+    let mut session = server.of_sno();
     assert!(server.makes(&mut session, NOON + AHEAD));
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 4000));
-}
-
-/// A session of the slot has made snos in a caller's partition after a step back. They are below the slot's floor.
-#[test]
-fn snos_do_not_go_back_below_the_floor_of_the_slot() {
-    let server = One::at_noon();
-    let mut first = server.of_sno(7);
-    assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON));
-    server.exit(&first);
-    let mut again = server.of_sno(7);
-    assert!(server.makes(&mut again, NOON + 200_000));
-    assert!(!server.makes(&mut again, NOON) && !server.makes(&mut again, NOON + 12_000));
-    assert!(server.makes(&mut again, NOON + 16_000));
 }
 
 /// The automatic partitions remember how often the clock has stepped back, so a successor goes back there.
 #[test]
 fn a_session_of_automatic_snos_goes_back_like_the_last_one() {
     let server = One::at_noon();
-    let mut first = server.of_sno(None);
+    let mut first = server.of_sno();
     assert!(server.makes(&mut first, NOON + 12_000) && server.makes(&mut first, NOON + 4_000));
     server.exit(&first);
-    let mut again = server.of_sno(None);
+    let mut again = server.of_sno();
     assert!(server.makes(&mut again, NOON + 24_000) && server.makes(&mut again, NOON + 16_000));
     assert!(!server.makes(&mut again, NOON + 12_000), "the clock has stepped back from there");
 }
@@ -305,18 +285,19 @@ fn sessions_continue_in_a_new_era() {
 
 #[test]
 fn progress_of_another_era_does_not_count() {
-    for partition in [None, Some(7)] {
+    let of_caller = |server: &One| server.of_caller(7);
+    for begin in [One::of_sno, of_caller] {
         let server = One::at_noon();
-        let mut session = server.of_sno(partition);
+        let mut session = begin(&server);
         assert!(server.makes(&mut session, NOON + HOUR));
         assert_eq!(server.accept(NOON + 60 * SECOND), NOON + 60 * SECOND);
         server.exit(&session);
-        let mut next = server.of_sno(partition);
+        let mut next = begin(&server);
         assert!(server.makes(&mut next, NOON + 61 * SECOND));
         // The slot learns of the new era when a session of it exits, before one of the old era does.
         server.exit(&next);
         server.exit(&session);
-        assert!(server.makes(&mut server.of_sno(partition), NOON + 62 * SECOND));
+        assert!(server.makes(&mut begin(&server), NOON + 62 * SECOND));
     }
 }
 
@@ -368,10 +349,10 @@ fn a_tick_that_begins_in_skipped_time_is_closed() {
 fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
     let server = One::at_noon();
     let mut session = server.session(twitter());
-    assert!(server.makes(&mut server.of_sno(7), NOON + 2000));
+    assert!(server.makes(&mut server.of_sno(), NOON + 2000) && server.makes(&mut server.of_caller(7), NOON + 2000));
     assert_eq!(server.accept(NOON - 1000), NOON - 1000);
     assert!(server.makes(&mut session, NOON + 500));
-    assert!(!server.makes(&mut server.of_sno(7), NOON + 400));
+    assert!(!server.makes(&mut server.of_sno(), NOON + 400) && !server.makes(&mut server.of_caller(7), NOON + 400));
 }
 
 /// A sno was made in the past with the other tick-tock bit. That time does not become free when the clock is accepted.
@@ -379,12 +360,12 @@ fn a_unit_that_reaches_into_skipped_time_is_not_gone_back_to() {
 fn a_unit_that_a_sno_goes_back_to_counts_as_used() {
     let server = One::at_noon();
     let past = NOON + HOUR / 2;
-    let mut session = server.of_sno(7);
+    let mut session = server.of_sno();
     for now in [NOON, NOON + HOUR, past] {
         assert!(server.makes(&mut session, now));
     }
     assert_eq!(server.accept(past), past + AHEAD);
-    let mut session = server.of_sno(7);
+    let mut session = server.of_sno();
     assert!(server.makes(&mut session, past + 60 * SECOND) && !server.makes(&mut session, past));
 }
 

@@ -9,7 +9,7 @@ use flake_core::ledger::claims::{Claim, Counted, ServerWords, claim, reset};
 use flake_core::ledger::host::{Server, Shared, State};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::window::SharedWindow;
-use flake_core::{Answer, Generator, Lanes, Layout, Node, SequenceRule, Start, Window, built_in};
+use flake_core::{Answer, Generator, Lanes, Layout, Node, Part, SequenceRule, Start, Window, built_in};
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering, fence};
@@ -224,7 +224,7 @@ fn twitter() -> &'static Layout {
 
 /// One lane with two IDs in a tick.
 fn one_lane() -> Lanes {
-    let lanes = Lanes::new(twitter(), Node::new(0, 1).unwrap()).unwrap();
+    let lanes = Lanes::new(twitter(), Part::whole(Node::new(0, 1).unwrap())).unwrap();
     Lanes { count: 1, steps: 1, ids_per_step: 2, ..lanes }
 }
 

@@ -1,22 +1,22 @@
-//! The node of an ID is the node whose part contains it.
+//! The node of an ID is the node whose numbers contain it.
 
 use flake_core::{
-    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Parts, Reversal, Role, SequenceRule, SnoParts,
+    BUILTIN, Error, Field, IdSource, Lanes, Layout, Node, Numbers, Part, Parts, Reversal, Role, SequenceRule, SnoParts,
     SnoSource, built_in,
 };
 use proptest::prelude::*;
 
-/// The part of the numbers that a node has; None if there is not one for each.
-type Part<'a> = &'a dyn Fn(Node) -> Option<Numbers>;
+/// The numbers that a node has; None if there is not one for each.
+type Own<'a> = &'a dyn Fn(Node) -> Option<Numbers>;
 
-/// Checks, for these counts of nodes, that each number below `all` belongs to the node whose part contains it, or to none if no
-/// part does. Returns how many numbers were left over.
-fn check(all: u64, counts: impl Iterator<Item = u32>, part: Part, node_of: &dyn Fn(u64, Node) -> Option<u32>) -> usize {
+/// Checks, for these counts of nodes, that each number below `all` belongs to the node that has it, or to none if no node does.
+/// Returns how many numbers were left over.
+fn check(all: u64, counts: impl Iterator<Item = u32>, own: Own, node_of: &dyn Fn(u64, Node) -> Option<u32>) -> usize {
     let mut left_over = 0;
     for count in counts {
         let mut expected = vec![None; all as usize];
         for id in 0..count {
-            let Some(Numbers { first, count }) = part(Node::new(id, count).unwrap()) else { break };
+            let Some(Numbers { first, count }) = own(Node::new(id, count).unwrap()) else { break };
             for number in first..first + count {
                 assert_eq!(expected[number as usize].replace(id), None, "{number} is of two nodes");
             }
@@ -39,12 +39,12 @@ fn counts(all: u64) -> Vec<u32> {
         11..=16 => (1..40).chain((6..all.ilog2()).flat_map(|bits| (1 << bits) - 1..=(1 << bits) + 1)).collect(),
         _ => vec![3],
     };
-    counts.extend([all / 2 + 1, all.max(2) - 1, all, all + 1, u32::MAX]);
+    counts.extend([all / 2 + 1, all.max(2) - 1, all, all + 1, 1 << 28]);
     counts
 }
 
 fn workers(layout: &Layout, node: Node) -> Option<Numbers> {
-    match Lanes::new(layout, node) {
+    match Lanes::new(layout, Part::whole(node)) {
         Ok(lanes) => {
             // A node has all sequence numbers of its workers.
             assert_eq!(lanes.sequences, Numbers { first: 0, count: layout.sequences() });
@@ -111,14 +111,15 @@ fn each_sno_belongs_to_its_node() {
             .pack()
     };
     let automatic = |node| {
-        let Numbers { first, count } = SnoSource { partition: None }.lanes(node, 1).ok()?.workers;
+        let Numbers { first, count } = SnoSource { partition: None }.lanes(Part::whole(node), 1).ok()?.workers;
         Some(Numbers { first: first - CALLERS, count })
     };
     let node_of_partition = |number, node| sno(CALLERS + number, number % 7).node_of(node);
     let left_over = check(CALLERS, counts(CALLERS).into_iter(), &automatic, &node_of_partition);
     assert!(left_over > CALLERS as usize, "{left_over} numbers are left over");
     for partition in [0, 7, CALLERS - 1] {
-        let callers = |node| Some(SnoSource { partition: Some(partition as i32) }.lanes(node, 1).ok()?.sequences);
+        let callers =
+            |node| Some(SnoSource { partition: Some(partition as i32) }.lanes(Part::whole(node), 1).ok()?.sequences);
         let node_of_sequence = |number, node| sno(partition, number).node_of(node);
         let left_over = check(1 << 16, counts(1 << 16).into_iter(), &callers, &node_of_sequence);
         assert!(left_over > 1 << 16, "{left_over} numbers are left over");
@@ -148,23 +149,23 @@ proptest! {
     #[test]
     fn a_worker_belongs_to_its_node(
         bits in (0u8..=30, 0u8..=31),
-        count in prop_oneof![1u32..100, 1u32..],
+        count in prop_oneof![1u32..100, 1u32..=1 << 28],
         anything: u64,
         edge in prop::option::of((any::<u32>(), -1i64..=1)),
     ) {
         let layout = layout_of_workers(bits.0, bits.1);
         let of = |id| workers(&layout, Node::new(id, count).unwrap());
-        // Any worker, or one close to where a node's part begins.
+        // Any worker, or one close to where a node's workers begin.
         let worker = match edge {
-            Some((id, beside)) => of(id % count).map_or(0, |part| part.first).saturating_add_signed(beside),
+            Some((id, beside)) => of(id % count).map_or(0, |own| own.first).saturating_add_signed(beside),
             None => anything,
         } % layout.workers();
         match layout.node_of(id(&layout, worker, anything), Node::new(0, count).unwrap()).unwrap() {
             Some(node) => {
-                let part = of(node).unwrap();
-                prop_assert!((part.first..part.first + part.count).contains(&worker), "{part:?} of {node} has no {worker}");
+                let own = of(node).unwrap();
+                prop_assert!((own.first..own.first + own.count).contains(&worker), "{own:?} of {node} has no {worker}");
             }
-            // The worker is above all parts, if there are any.
+            // The worker is above the workers of all nodes, or there are none.
             None => prop_assert!(of(count - 1).is_none_or(|last| worker >= last.first + last.count)),
         }
     }

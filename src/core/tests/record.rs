@@ -1,18 +1,21 @@
 //! The file of a server: a record that is on disk is not overwritten before the next one is, and a fault is not overwritten at all.
 
-use flake_core::Kept;
 use flake_core::ledger::block::{SIZE, Unreadable};
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
-use flake_core::ledger::marks::{Author, MARGIN, Mark, Marks, Times};
+use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, note, store};
+use flake_core::ledger::state::AHEAD;
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
 mod alone;
 use alone::{Alone, HOUR, NOON, SECOND, Trouble};
+
+/// The part of a server on its first timeline.
+const PART: (u32, u32) = (1, 16);
 
 /// A server that has written its file.
 fn alone() -> Alone {
@@ -161,46 +164,52 @@ fn a_fault_raises_an_error_and_is_left_alone() {
 #[test]
 fn the_content_of_a_page_is_in_the_file_before_it_counts() {
     let mut alone = alone();
-    let by = Author { node: (0, 2), incarnation: 99, start: 9 };
+    let by = Author { part: PART, incarnation: 99, start: 9 };
     let mut marks = Marks::default();
-    marks.set(Mark { by, times: Times::own(Used::before(NOON + HOUR)) });
+    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
     alone.page.bytes = Some(marks.encode(None));
     let before = alone.writes.borrow().len();
-    protocol::begin(&mut alone, Kept::Nothing).unwrap();
+    protocol::begin(&mut alone, false).unwrap();
     assert!(alone.writes.borrow().len() > before, "{:?}", alone.writes);
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert_eq!(file.of((0, 2)).unwrap().times.inherited, Used::before(NOON + HOUR), "without a margin");
+    assert_eq!(file.of(PART).unwrap().used, Used::before(NOON + HOUR), "without a margin");
 }
 
 /// The page may be lost with the extension or with its database.
 #[test]
-fn the_file_keeps_the_marks_of_other_nodes_from_the_page() {
-    let mut alone = alone();
-    let by = Author { node: (1, 2), incarnation: 99, start: 9 };
-    let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
-    marks.set(Mark { by, times: Times::own(Used::before(NOON + HOUR)) });
-    alone.page.bytes = Some(marks.encode(None));
-    grant(&mut alone, 10);
-    let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert_eq!(file.of((1, 2)).map(|mark| mark.times), Some(Times::own(Used::before(NOON + HOUR))));
+fn the_file_keeps_the_marks_of_other_parts_from_the_page() {
+    // Another turn of the node, its lessees, and another node.
+    for part in [2, 5, 9].map(|part| (part, 16)) {
+        let mut alone = alone();
+        let by = Author { part, incarnation: 99, start: 9 };
+        let mut marks = Marks::decode(alone.page.bytes.as_ref().unwrap()).unwrap().0;
+        marks.set(Mark { by, used: Used::before(NOON + HOUR) });
+        alone.page.bytes = Some(marks.encode(None));
+        grant(&mut alone, 10);
+        let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
+        assert_eq!(file.of(part), Some(&Mark { by, used: Used::before(NOON + HOUR) }));
+    }
 }
 
-/// This holds too while no time can be granted, because an old primary may still run.
+/// This holds too while no time can be granted, because a clock was ahead.
 #[test]
 fn a_horizon_is_announced_in_time_that_is_on_disk() {
     let mut alone = alone();
     alone.at(NOON + 10 * SECOND);
     assert_eq!(protocol::bind(&mut alone), Ok(NOON + 10 * SECOND));
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(file.of((0, 2)).unwrap().times.own.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
+    assert!(file.of(PART).unwrap().used.includes(NOON + 10 * SECOND, NOON + 11 * SECOND));
     assert!(file.bound.instant > NOON + 10 * SECOND, "the bound must be ahead of the horizon");
 
     let mut new = Alone::new();
     let mut marks = Marks::default();
-    let by = Author { node: (0, 2), incarnation: 99, start: 9 };
-    marks.set(Mark { by, times: Times::own(Used::before(NOON - HOUR)) });
+    let by = Author { part: PART, incarnation: 99, start: 9 };
+    marks.set(Mark { by, used: Used::before(NOON + HOUR) });
     new.page.bytes = Some(marks.encode(None));
-    assert_eq!(protocol::bind(&mut new), Ok(NOON - HOUR + MARGIN));
+    assert_eq!(protocol::bind(&mut new), Ok(NOON));
+    let bound = |bytes: &[u8]| Marks::decode(bytes).unwrap().0.bound.instant;
+    assert_eq!(bound(new.page.bytes.as_ref().unwrap()), NOON + AHEAD);
+    assert_eq!(newest(new.file.borrow().as_ref().unwrap()).unwrap().0.0.bound.instant, NOON + AHEAD);
 }
 
 /// pg_upgrade keeps nothing else of flake_mark.

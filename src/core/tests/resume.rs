@@ -1,14 +1,20 @@
 //! Generators of a server: their counts and layouts continue in a new era, and each layout has its words.
 
-use flake_core::ledger::protocol;
-use flake_core::{IdSource, Lanes, Layout, Node, Outcome, Place, Reason, Resumable, SequenceRule, SnoSource, built_in};
+use std::collections::HashSet;
+
+use flake_core::ledger::host::Server;
+use flake_core::ledger::{claims, protocol};
+use flake_core::sno::UNIT;
+use flake_core::{
+    IdSource, Lanes, Layout, Node, Outcome, Part, Place, Reason, Resumable, SequenceRule, SnoSource, built_in,
+};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
 
 /// Begins the generator of the only session.
 fn begin<S: IdSource>(alone: &mut Alone, source: S) -> Resumable<S> {
-    let lanes = source.lanes(Node::new(0, 1).unwrap(), 122).unwrap();
+    let lanes = source.lanes(Part::whole(Node::new(0, 1).unwrap()), 122).unwrap();
     let place = Place::find(alone, &source, lanes, 0).unwrap();
     Resumable::begin(alone, source, &place).unwrap()
 }
@@ -128,9 +134,9 @@ fn a_new_session_knows_the_latest_tick_of_its_layout() {
 #[test]
 fn layouts_have_words_of_their_own_unless_their_bits_are_the_same() {
     let alone = Alone::new();
-    let node = Node::new(0, 1).unwrap();
+    let part = Part::whole(Node::new(0, 1).unwrap());
     let claim = |layout: &Layout| {
-        let place = Place::find(&alone, &layout, Lanes::new(layout, node).unwrap(), 0);
+        let place = Place::find(&alone, &layout, Lanes::new(layout, part).unwrap(), 0);
         place.map(|place| place.claim)
     };
     let [twitter, leaf, sonyflake, instagram] =
@@ -178,4 +184,34 @@ fn the_words_of_an_era_begin_anew() {
         protocol::start_above(&mut alone, now + 5 * SECOND).unwrap();
     }
     assert!(eras.contains(&8), "the word of the first era must be in use again: {eras:?}");
+}
+
+/// So no two of them have a sequence number of a unit in common, although their IDs would differ.
+#[test]
+fn partitions_of_callers_share_words() {
+    let mut alone = Alone::new();
+    let of = |alone: &mut Alone, partition| begin(alone, SnoSource { partition: Some(partition) });
+    let mut sessions = [3, 5, 3, 32_767].map(|partition| of(&mut alone, partition));
+    let (now, mut numbers) = (NOON + SECOND, HashSet::new());
+    alone.at(now);
+    for _ in 0..50 {
+        for session in &mut sessions {
+            let Ok(Outcome::Made(sno)) = session.next(&mut alone, |_| (now, Ok(())), 0) else { panic!("no sno") };
+            assert!(numbers.insert(sno.parts().sequence), "another partition has this number: {:?}", sno.parts());
+        }
+    }
+    // Sessions share its lanes, so they wait as layouts do when the clock steps back.
+    let later = now + 20 * UNIT;
+    make(&mut sessions[1], &mut alone, (later, 1), 0);
+    alone.at(now);
+    for partition in [3, 5, 9] {
+        let mut session = of(&mut alone, partition);
+        for behind in [now, later - UNIT, later - 1] {
+            alone.at(behind);
+            let outcome = session.next(&mut alone, |_| (behind, Ok(())), 0);
+            assert!(matches!(outcome, Ok(Outcome::After { .. })), "{outcome:?}");
+        }
+        make(&mut session, &mut alone, (later, 1), 0);
+    }
+    assert_eq!(claims::lanes_in_use(alone.shared()), sessions[0].generator.lanes().count);
 }

@@ -2,8 +2,8 @@
 
 use flake_core::sno::UNIT;
 use flake_core::{
-    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, Progress, SequenceRule, Sno, SnoParts, SnoSource, Start,
-    Words,
+    Answer, Error, Generator, IdSource, Lanes, Node, Numbers, Part, Progress, SequenceRule, Sno, SnoParts, SnoSource,
+    Start, Words,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -295,15 +295,17 @@ fn no_sno_is_made_after_the_last_unit() {
 
 #[test]
 fn automatic_partitions_are_above_those_of_callers() {
-    let automatic =
-        |id, count| SnoSource { partition: None }.lanes(Node::new(id, count).unwrap(), 122).unwrap().workers;
+    let whole = |id, count| Part::whole(Node::new(id, count).unwrap());
+    let automatic = |id, count| SnoSource { partition: None }.lanes(whole(id, count), 122).unwrap().workers;
     assert_eq!(automatic(0, 1), Numbers { first: 32_768, count: 32_768 });
     assert_eq!(automatic(3, 4), Numbers { first: 57_344, count: 8_192 });
-    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(Node::new(0, 1).unwrap(), 122);
+    let of_caller = |partition| SnoSource { partition: Some(partition) }.lanes(whole(0, 1), 122);
     assert_eq!(of_caller(32_767).unwrap().workers, Numbers { first: 32_767, count: 1 });
     for partition in [-1, 32_768] {
         assert!(matches!(of_caller(partition), Err(Error::SnoPart { max: 32_767, .. })), "{partition}");
     }
     let key = |partition| SnoSource { partition }.key();
     assert!(key(None) != key(Some(0)) && key(Some(0)) != key(Some(1)), "each partition must have a key of its own");
+    let [words, others] = [0, 32_767].map(|partition| SnoSource { partition: Some(partition) }.words());
+    assert_eq!(words, others, "there are too many partitions of callers to have words each");
 }

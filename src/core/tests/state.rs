@@ -1,27 +1,32 @@
 //! The ledger's state alone: no window contains time that others have used, whatever happens in whatever order.
 
-use flake_core::Window;
 use flake_core::ledger::block::FilePart;
 use flake_core::ledger::bound::Bound;
-use flake_core::ledger::marks::{Author, MARGIN, Mark, Marks, Times};
+use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::state::{AHEAD, Facts, Ledger};
 use flake_core::ledger::used::Used;
+use flake_core::{Node, Window};
 use proptest::prelude::*;
 
 const SECOND: i64 = 1_000_000;
 const HOUR: i64 = 3600 * SECOND;
 const NOON: i64 = 1_780_000_000 * SECOND;
-const NODE: (u32, u32) = (0, 2);
-const ME: Author = Author { node: NODE, incarnation: 5, start: 7 };
+/// The part of node 0 of 2 on timeline 1, whose turn is 1.
+const PART: (u32, u32) = (1, 16);
+const ME: Author = Author { part: PART, incarnation: 5, start: 7 };
+
+fn node(id: u32, count: u32) -> Node {
+    Node::new(id, count).unwrap()
+}
 
 fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
     Facts {
         now: NOON,
-        steady: 100 * SECOND,
         started_at: None,
-        node: NODE,
+        node: node(0, 2),
         wal_timeline: 1,
+        turn: 1,
         boot: Some(1),
         chance: (50, 60),
         file,
@@ -35,18 +40,18 @@ fn again(file: &(Marks, FilePart)) -> Facts<'_> {
 
 fn of(by: Author, used: Used) -> Marks {
     let mut marks = Marks::default();
-    marks.set(Mark { by, times: Times::own(used) });
+    marks.set(Mark { by, used });
     marks
 }
 
 fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, node: NODE, wal_timeline: 1, waits: false, watches: false, exit_note })
+    (marks, FilePart { number: 1, part: PART, wal_timeline: 1, exit_note })
 }
 
 /// A ledger that has read its file and granted time at noon.
 fn open() -> Ledger {
     let file = file(of(ME, Used::before(NOON - SECOND)), None);
-    Ledger::begin(&facts(Some(&file))).granted(NOON, 100 * SECOND, NOON + 1).unwrap()
+    Ledger::begin(&facts(Some(&file))).granted(NOON, NOON + 1).unwrap()
 }
 
 #[test]
@@ -54,13 +59,13 @@ fn time_is_granted_ahead() {
     let ledger = open();
     assert_eq!((ledger.era, ledger.floor, ledger.window.until), (1, NOON - SECOND, NOON + AHEAD));
     assert_eq!(ledger.window, Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
-    let later = ledger.granted(NOON + SECOND, 101 * SECOND, NOON + SECOND + 1).unwrap();
+    let later = ledger.granted(NOON + SECOND, NOON + SECOND + 1).unwrap();
     assert_eq!((later.era, later.window.until), (1, NOON + SECOND + AHEAD));
     // The same after an hour, because nothing was used since.
-    let idle = ledger.granted(NOON + HOUR, 3700 * SECOND, NOON + HOUR + 1).unwrap();
+    let idle = ledger.granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert_eq!((idle.era, idle.window.from, idle.floor), (1, NOON + HOUR, NOON - SECOND));
     assert_eq!(idle.used.gaps().len(), 2);
-    assert_eq!(ledger.granted(NOON - 1, 100 * SECOND, NOON), Err(NOON), "the clock has gone back");
+    assert_eq!(ledger.granted(NOON - 1, NOON), Err(NOON), "the clock has gone back");
 }
 
 #[test]
@@ -78,9 +83,12 @@ fn an_exit_note_gives_back_the_end_of_the_window() {
     let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used.until();
     assert_eq!(until(Facts { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { boot: None, ..again(&noted) }), NOON + AHEAD);
-    assert_eq!(until(Facts { wal_timeline: 2, ..again(&noted) }), NOON + AHEAD + MARGIN);
-    assert_eq!(until(Facts { node: (0, 3), ..again(&noted) }), NOON + AHEAD);
-    assert_eq!(until(Facts { node: (1, 2), ..again(&noted) }), i64::MIN);
+    assert_eq!(until(Facts { node: node(0, 3), ..again(&noted) }), NOON + AHEAD, "another number of nodes");
+    // Nobody has used anything of these parts.
+    assert_eq!(until(Facts { wal_timeline: 2, turn: 2, ..again(&noted) }), i64::MIN);
+    assert_eq!(until(Facts { node: node(1, 2), ..again(&noted) }), i64::MIN);
+    // The same turn after four promotions: what the file knows counts as used, and the note does not count.
+    assert_eq!(until(Facts { wal_timeline: 5, turn: 1, ..again(&noted) }), NOON + AHEAD);
 }
 
 #[test]
@@ -88,83 +96,72 @@ fn a_file_of_the_same_timeline_keeps_its_incarnation() {
     let known = file(of(ME, Used::before(NOON)), None);
     let me = |beginnings: Facts<'_>| Ledger::begin(&beginnings).me;
     let start = 60;
-    assert_eq!(me(facts(Some(&known))), Author { node: NODE, incarnation: 5, start });
-    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&known)) }), Author { node: (1, 2), incarnation: 5, start });
-    assert_eq!(me(facts(None)), Author { node: NODE, incarnation: 50, start });
+    assert_eq!(me(facts(Some(&known))), Author { start, ..ME });
+    assert_eq!(me(Facts { node: node(1, 2), ..facts(Some(&known)) }), Author { part: (9, 16), incarnation: 5, start });
+    assert_eq!(me(facts(None)), Author { part: PART, incarnation: 50, start });
     // A promotion draws a new incarnation.
     assert_eq!(me(Facts { wal_timeline: 2, ..facts(Some(&known)) }).incarnation, 50);
     // A server that takes over a number keeps its incarnation, although its file has the other server's marks.
     let mut both = known.0;
-    let by = Author { node: (1, 2), incarnation: 6, start: 8 };
-    both.set(Mark { by, times: Times::own(Used::before(NOON)) });
+    both.set(Mark { by: Author { part: (9, 16), incarnation: 6, start: 8 }, used: Used::before(NOON) });
     let both = file(both, None);
-    assert_eq!(me(Facts { node: (1, 2), ..facts(Some(&both)) }).incarnation, 5);
+    assert_eq!(me(Facts { node: node(1, 2), ..facts(Some(&both)) }).incarnation, 5);
 }
 
-/// An old primary may make IDs for two more seconds by the steady clock.
+/// Another incarnation has used time of the part: the file was lost, the server is a copy, or it has the turn of four promotions ago.
 #[test]
-fn a_new_incarnation_that_meets_another_waits() {
+fn a_mark_of_its_part_by_another_incarnation_counts_without_a_margin() {
     let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
-    let met = new.having_read(&others, NOON, 101 * SECOND);
-    assert_eq!(met.granted(NOON, 101 * SECOND, NOON + 1), Err(NOON + SECOND));
-    // A tick that began before the end of the wait belongs to the other server.
-    let after = NOON + SECOND + 500;
-    assert_eq!(met.granted(after, 102 * SECOND, after + 1).unwrap().floor, NOON + SECOND);
-    assert_eq!(met.granted(NOON, 102 * SECOND, NOON + 1).unwrap().floor, NOON + 1, "the clock was set back");
-    assert!(
-        new.having_read(&others, NOON, 102 * SECOND).granted(NOON, 102 * SECOND, NOON + 1).is_ok(),
-        "it is old enough"
-    );
-    let opened = new.granted(NOON, 100 * SECOND, NOON + 1).unwrap();
-    let closed = opened.having_read(&others, NOON, 100 * SECOND);
+    let met = new.having_read(&others, NOON);
+    assert_eq!(met.granted(NOON, NOON + 1).map(|ledger| ledger.window.from), Ok(NOON), "at once");
+    let ahead = new.having_read(&of(ME, Used::before(NOON + SECOND)), NOON);
+    assert_eq!(ahead.granted(NOON, NOON + 1), Err(NOON + SECOND));
+    let window = ahead.granted(NOON + SECOND, NOON + SECOND + 1).unwrap().window;
+    assert_eq!(window, Window { from: NOON + SECOND, until: NOON + SECOND + AHEAD, skip: i64::MAX });
+    let opened = new.granted(NOON, NOON + 1).unwrap();
+    assert!(opened.having_read(&others, NOON).is_open(), "the mark lies before the window");
+    let closed = opened.having_read(&of(ME, Used::before(NOON + 2)), NOON);
     assert!(!closed.is_open() && closed.era == opened.era + 1, "the page must end the era: {closed:?}");
-    assert!(opened.having_read(&of(Author { node: (1, 2), ..ME }, Used::before(NOON)), NOON, 100 * SECOND).is_open());
-}
-
-/// This holds however long the server has been running under another number.
-#[test]
-fn a_server_that_is_given_the_number_of_another_waits() {
-    let file = file(of(ME, Used::before(NOON - SECOND)), None);
-    let other = Author { node: (1, 2), incarnation: 9, start: 8 };
-    let begun = |node| Ledger::begin(&Facts { node, ..again(&file) });
-    for (node, waits) in [((1, 2), true), (NODE, false)] {
-        let met = begun(node).having_read(&of(Author { node, ..other }, Used::before(NOON - HOUR)), NOON, 100 * SECOND);
-        assert_eq!(met.granted(NOON, 100 * SECOND, NOON + 1).is_err(), waits);
-    }
+    // A number of the server before counts as well, as soon as it is the server's.
+    let known = file(of(ME, Used::before(NOON - SECOND)), None);
+    let renumbered = Ledger::begin(&Facts { node: node(1, 2), ..again(&known) });
+    let met =
+        renumbered.having_read(&of(Author { part: (9, 16), incarnation: 9, start: 8 }, Used::before(NOON + 7)), NOON);
+    assert_eq!(met.granted(NOON, NOON + 1), Err(NOON + 7));
 }
 
 #[test]
 fn a_page_that_touches_the_window_ends_its_era() {
     let ledger = open();
     let meets = |from, to| {
-        ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON, 1 << 40)
+        ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON)
     };
     assert!(!meets(NOON + 1, NOON + HOUR).is_open());
     assert!(!meets(NOON - HOUR, NOON + 1).is_open());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
     assert!(ahead.is_open() && ahead.era == ledger.era, "the window must stay open in its era: {ahead:?}");
     assert_eq!(ahead.window.skip, NOON + HOUR, "its end has come nearer");
-    assert_eq!(ahead.granted(NOON + HOUR - 500, 1 << 41, NOON + HOUR + 1), Err(NOON + HOUR + 1));
+    assert_eq!(ahead.granted(NOON + HOUR - 500, NOON + HOUR + 1), Err(NOON + HOUR + 1));
 }
 
 #[test]
 fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
-    let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    let ahead = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     let now = NOON + 60 * SECOND;
-    assert_eq!(ahead.granted(now, 1 << 40, now + 1), Err(NOON + HOUR));
+    assert_eq!(ahead.granted(now, now + 1), Err(NOON + HOUR));
     let accepted = ahead.accepted(now, i64::MIN);
     assert!(!accepted.is_open() && accepted.era > ahead.era, "an accepted clock must begin an era: {accepted:?}");
-    let back = accepted.granted(now, 1 << 40, now + 1).unwrap();
+    let back = accepted.granted(now, now + 1).unwrap();
     assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
     assert_eq!(back.accepted(now, i64::MIN), back, "nothing keeps it from going on");
     // The clock has left the gap and goes back, which was not accepted.
-    let left = back.granted(NOON + 2 * HOUR, 1 << 40, NOON + 2 * HOUR + 1).unwrap();
+    let left = back.granted(NOON + 2 * HOUR, NOON + 2 * HOUR + 1).unwrap();
     let later = now + 60 * SECOND;
-    assert_eq!(left.granted(later, 1 << 40, later + 1), Err(NOON + 2 * HOUR));
+    assert_eq!(left.granted(later, later + 1), Err(NOON + 2 * HOUR));
     let known = file(of(left.me, left.used), None);
     let restarted = Ledger::begin(&again(&known));
-    assert_eq!(restarted.granted(later, 1 << 40, later + 1), Err(left.window.until));
+    assert_eq!(restarted.granted(later, later + 1), Err(left.window.until));
     // Generators that began above all used time begin again, although no window was open.
     assert!(accepted.accepted(now + SECOND, i64::MIN).era > accepted.era, "another acceptance must begin another era");
 }
@@ -175,16 +172,16 @@ fn accepting_the_clock_recalls_horizons() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
     for ledger in [open(), Ledger::begin(&facts(None))] {
-        let bound = ledger.having_read(&others, NOON, 100 * SECOND);
+        let bound = ledger.having_read(&others, NOON);
         assert_eq!(bound.horizons.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON, i64::MIN);
         assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
         assert!(!accepted.is_open() && accepted.era > bound.era, "an accepted clock must begin an era: {accepted:?}");
-        assert_eq!(accepted.having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON);
+        assert_eq!(accepted.having_read(&others, NOON).horizons.announced(), NOON);
     }
     // The other incarnation's bound is lower than this one's, and still binds.
     others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
-    assert_eq!(open().binding().having_read(&others, NOON, 100 * SECOND).horizons.announced(), NOON + SECOND);
+    assert_eq!(open().binding().having_read(&others, NOON).horizons.announced(), NOON + SECOND);
     let own = open().binding();
     assert_eq!((own.horizons.bound.instant, own.horizons.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1, i64::MIN), own);
@@ -197,7 +194,7 @@ fn a_recall_that_is_learned_late_takes_back_nothing_that_was_announced() {
     let [mut others, mut recalled] = [Marks::default(), Marks::default()];
     others.bound = Bound { recalls: 0, instant: NOON + HOUR, incarnation: 9 };
     recalled.bound = Bound { recalls: 1, instant: NOON, incarnation: 9 };
-    let read = |ledger: Ledger, marks| ledger.having_read(marks, NOON, 100 * SECOND);
+    let read = |ledger: Ledger, marks| ledger.having_read(marks, NOON);
     let learned = |ledger| {
         let bound = read(ledger, &recalled).horizons.bound;
         (bound.recalls, bound.instant)
@@ -230,7 +227,7 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     page.bound = quiet.binding().horizons.bound;
     assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
-    let later = quiet.binding().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    let later = quiet.binding().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));
 }
 
@@ -255,12 +252,8 @@ fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
     assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
-    assert_eq!(
-        above.accepted(NOON, i64::MIN).granted(NOON, 1 << 40, NOON + 1),
-        Err(NOON + HOUR),
-        "nothing takes it back"
-    );
-    let ahead = open().granted(NOON + HOUR, 1 << 40, NOON + HOUR + 1).unwrap();
+    assert_eq!(above.accepted(NOON, i64::MIN).granted(NOON, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
+    let ahead = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert!(
         ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2),
         "also below time that was used"
@@ -270,7 +263,7 @@ fn start_above_is_never_taken_back() {
 #[test]
 fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
     let begun = |started_at| Ledger::begin(&Facts { started_at, ..facts(None) });
-    let floor = |ledger: Ledger, now| ledger.granted(now, 200 * SECOND, now + 1).unwrap().floor;
+    let floor = |ledger: Ledger, now| ledger.granted(now, now + 1).unwrap().floor;
     assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
     assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
     assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
@@ -280,7 +273,7 @@ fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_a
 #[test]
 fn a_generator_goes_back_to_the_floor_at_most() {
     let ledger = open();
-    let used = ledger.granted(NOON + 100 * SECOND, 1 << 40, NOON + 100 * SECOND + 1).unwrap();
+    let used = ledger.granted(NOON + 100 * SECOND, NOON + 100 * SECOND + 1).unwrap();
     let now = NOON + 50 * SECOND;
     let (back, window) = used.gone_back(now).unwrap();
     assert_eq!((window.from, window.until), (now, now + AHEAD));
@@ -327,7 +320,7 @@ proptest! {
             let mut handed_out = None;
             match step {
                 Step::Grant(at) => {
-                    if let Ok(new) = ledger.granted(NOON + at, 1 << 40, NOON + at + 1) {
+                    if let Ok(new) = ledger.granted(NOON + at, NOON + at + 1) {
                         ledger = new;
                         handed_out = Some(ledger.window);
                     }
@@ -344,7 +337,7 @@ proptest! {
                 Step::Take { incarnation, from, length } => {
                     let (from, to) = (NOON + from, NOON + from + length);
                     let marks = of(Author { incarnation, start: 1, ..ME }, Used::NONE.with(from, to, from));
-                    ledger = ledger.having_read(&marks, from, 1 << 40);
+                    ledger = ledger.having_read(&marks, from);
                     others.push((from, to));
                 }
                 Step::Above(at) => {

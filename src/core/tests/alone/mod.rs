@@ -8,7 +8,7 @@ use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, 
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::Lease;
-use flake_core::{Node, SlotProgress};
+use flake_core::{Node, SlotProgress, turn};
 
 /// The number of a server's slots.
 pub const SLOTS: usize = 8;
@@ -39,7 +39,8 @@ pub struct Alone {
     pub writes: RefCell<Vec<Option<usize>>>,
     pub page: Page,
     pub node: Node,
-    pub wal_timeline: u32,
+    /// The timelines of the WAL up to the one that the server writes.
+    pub timelines: Vec<u32>,
     pub disk_fails: Cell<bool>,
     pub chance: Cell<u32>,
     /// The slot of the session that makes the calls.
@@ -64,7 +65,7 @@ impl Alone {
             writes: RefCell::default(),
             page: Page { bytes: None, last_value: None },
             node: Node::new(0, 2).unwrap(),
-            wal_timeline: 1,
+            timelines: vec![1],
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
@@ -87,6 +88,13 @@ impl Alone {
             writes: RefCell::default(),
             ..self
         }
+    }
+
+    /// Promotes a standby that has the server's file and page. Its memory has no ledger, because a standby begins none.
+    pub fn promoted(self) -> Self {
+        let mut new = self.restarted();
+        new.timelines.push(new.timelines.last().unwrap() + 1);
+        new
     }
 
     pub fn at(&self, now: i64) -> &Self {
@@ -177,8 +185,8 @@ impl Host for Alone {
     fn node(&self) -> Node {
         self.node
     }
-    fn wal_timeline(&self) -> u32 {
-        self.wal_timeline
+    fn wal_timeline(&self) -> (u32, u32) {
+        (*self.timelines.last().unwrap(), turn(self.timelines.iter().copied()))
     }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())

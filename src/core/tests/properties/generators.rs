@@ -3,14 +3,20 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, OwnWords, Start};
+use flake_core::{Answer, Generator, IdSource, Lanes, Layout, Node, OwnWords, Part, Start};
 use proptest::prelude::*;
 
 use crate::layouts::any_layout;
 
-/// The lanes of a node, and how many nodes there are.
-fn lanes(layout: &Layout, (id, count): (u32, u32)) -> Option<(Lanes, OwnWords)> {
-    let lanes = Lanes::new(layout, Node::new(id % count, count).unwrap()).ok()?;
+/// The lanes of a part of a node with these numbers, or of all that the node has, if the last number says so.
+fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes, OwnWords)> {
+    let node = Node::new(id % count, count).unwrap();
+    let part = match number {
+        0..4 => Part::of_sessions(node, number),
+        4..8 => Part::of_lessees(node, number),
+        _ => Part::whole(node),
+    };
+    let lanes = Lanes::new(layout, part).ok()?;
     Some((lanes, OwnWords::new(&lanes, layout.rule)))
 }
 
@@ -27,13 +33,13 @@ fn draw() -> u64 {
     DRAWN.get()
 }
 
-fn node() -> impl Strategy<Value = (u32, u32)> {
-    prop_oneof![Just((0, 1)), (0u32..9, 2u32..9)]
+fn part() -> impl Strategy<Value = (u32, u32, u32)> {
+    prop_oneof![(Just(0), Just(1), 0..12u32), (0u32..9, 2u32..9, 0..12u32)]
 }
 
-/// A node that has few IDs of a layout, if others have some.
-fn small_node() -> impl Strategy<Value = (u32, u32)> {
-    prop_oneof![Just((0, 1)), (0u32..9, 2u32..9), (0u32..2_000, 100u32..1025)]
+/// A part that has few IDs of a layout, if others have some.
+fn small_part() -> impl Strategy<Value = (u32, u32, u32)> {
+    prop_oneof![part(), (0u32..2_000, 100u32..1025, 0..12u32)]
 }
 
 /// Longer ticks take long.
@@ -45,15 +51,15 @@ proptest! {
     #![proptest_config(crate::config())]
 
     /// Sessions have equal or different lanes, and clocks jump, within ticks and beyond them. No ID is made twice, each lies in the
-    /// node's part and in the clock's tick, and a session's ticks never go back.
+    /// part and in the clock's tick, and a session's ticks never go back.
     #[test]
     fn sessions_that_share_words_never_repeat(
         layout in any_layout(),
-        node in node(),
+        part in part(),
         own in prop::collection::vec(0u64..32, 2..5),
         steps in prop::collection::vec((-300i64..900, any::<bool>(), 1usize..400, 0usize..5), 1..40),
     ) {
-        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
         let start = layout.start_of(1_000);
         let mut now = start;
         let mut sessions: Vec<_> = own.iter().map(|&lane| (above(&layout, &lanes, lane, now), 0, 0)).collect();
@@ -92,11 +98,11 @@ proptest! {
     #[test]
     fn fill_is_next_again_and_again(
         layout in any_layout(),
-        node in node(),
+        part in part(),
         lane in 0u64..32,
         steps in prop::collection::vec((-3i64..9, 0usize..700), 1..20),
     ) {
-        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
         let others = OwnWords::new(&lanes, layout.rule);
         let mut now = layout.start_of(1_000);
         let mut one = above(&layout, &lanes, lane, now);
@@ -120,11 +126,11 @@ proptest! {
 
     /// The promise of [`Layout::increases`].
     #[test]
-    fn ids_increase_where_promised(layout in any_layout(), node in node(), lane in 0u64..32, random: u64) {
+    fn ids_increase_where_promised(layout in any_layout(), part in part(), lane in 0u64..32, random: u64) {
         if !layout.increases() {
             return Ok(());
         }
-        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
         let mut now = layout.start_of(1_000);
         let mut generator = above(&layout, &lanes, lane, now);
         let mut last = 0;
@@ -143,8 +149,8 @@ proptest! {
     /// A session of each lane takes part in turn, and asks again whenever it was told to. Together they make each ID of each tick
     /// once. If the first session reaches the second step, the IDs below its own place in the first one are left out.
     #[test]
-    fn sessions_of_all_lanes_make_all_ids_of_a_tick(layout in any_layout(), node in small_node(), first in 1_000u64..9_000) {
-        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+    fn sessions_of_all_lanes_make_all_ids_of_a_tick(layout in any_layout(), part in small_part(), first in 1_000u64..9_000) {
+        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
         if !is_small(&lanes) {
             return Ok(());
         }
@@ -182,8 +188,8 @@ proptest! {
     /// A session that is alone makes all IDs of a tick. If they are in the order of time, it makes those from its first one on: below
     /// that are the places of other lanes in the first step.
     #[test]
-    fn a_lone_session_makes_all_ids_of_a_tick(layout in any_layout(), node in small_node(), lane in 0u64..32, tick in 1_000u64..9_000) {
-        let Some((lanes, words)) = lanes(&layout, node) else { return Ok(()) };
+    fn a_lone_session_makes_all_ids_of_a_tick(layout in any_layout(), part in small_part(), lane in 0u64..32, tick in 1_000u64..9_000) {
+        let Some((lanes, words)) = lanes(&layout, part) else { return Ok(()) };
         if !is_small(&lanes) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Draws stories of lessees: applications that lease workers of the pool while servers fail and clocks are set.
 
 use crate::draw::{Chance, NODES};
-use crate::layouts::{SECOND, TEN};
+use crate::layouts::SECOND;
 use crate::play::SERVERS;
 use crate::story::{Event, Story};
 
@@ -15,7 +15,7 @@ impl Chance {
     }
 
     pub fn kind_to_lease(&mut self) -> usize {
-        self.pick(&[0, 1, 2, 3, TEN])
+        self.pick(&[0, 1, 2, 3])
     }
 
     fn lease_of(&mut self, kind: usize) -> Event {
@@ -33,7 +33,7 @@ impl Chance {
         Story { events }
     }
 
-    /// Applications lease workers while servers fail, and a server gets the pool's number.
+    /// Applications lease workers while servers fail, and get other numbers.
     pub fn of_lessees(&mut self, events: &mut Events) {
         let kind = self.kind_to_lease();
         self.first_leases(events, 0, kind);

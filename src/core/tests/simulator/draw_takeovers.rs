@@ -86,6 +86,9 @@ impl Chance {
                 let slot = self.slot();
                 events.push((primary, self.make(slot)));
             }
+            if self.is(4) {
+                events.push((next, self.leave_out()));
+            }
             events.push((next, Event::Promote));
             let slot = self.slot();
             match self.below(4) {
@@ -154,6 +157,10 @@ impl Chance {
             };
             events.push((at, event));
         }
+    }
+
+    fn leave_out(&mut self) -> Event {
+        Event::LeaveOut { numbers: 1 + self.below(4) as u32 }
     }
 
     /// All sessions of a server connect to a database.
@@ -262,7 +269,8 @@ impl Chance {
             32 => Event::NewDatabase { database },
             33 => Event::Replay { most: if self.is(2) { usize::MAX } else { self.below(4) } },
             34 => Event::Promote,
-            35 => Event::Lease { slot, kind: self.kind_to_lease(), renews: self.is(2).then_some(0), stop: self.stop() },
+            35 => self.leave_out(),
+            36 => Event::Lease { slot, kind: self.kind_to_lease(), renews: self.is(2).then_some(0), stop: self.stop() },
             _ => {
                 let source = self.below(SERVERS);
                 self.follow(source)
@@ -271,7 +279,7 @@ impl Chance {
     }
 }
 
-pub const KINDS_OF_EVENTS: usize = 37;
+pub const KINDS_OF_EVENTS: usize = 38;
 
 /// Checks that every pair of consecutive events is drawn, and counts the triples.
 #[test]
@@ -281,7 +289,7 @@ fn every_pair_of_events_is_drawn() {
     let number = |event: &Event| kinds.iter().position(|kind| *kind == std::mem::discriminant(event)).unwrap();
     let mut pairs = vec![0u32; KINDS_OF_EVENTS.pow(2)];
     let mut triples = vec![0u32; KINDS_OF_EVENTS.pow(3)];
-    for seed in 0..24_000 {
+    for seed in 0..30_000 {
         let events: Vec<usize> = Chance(seed).story().events.iter().map(|(_, event)| number(event)).collect();
         events.windows(2).for_each(|two| pairs[two[0] * KINDS_OF_EVENTS + two[1]] += 1);
         events.windows(3).for_each(|three| {

@@ -3,82 +3,69 @@
 //!
 //! `one` and `other` have made the same ID, in either order.
 
-use flake_core::ledger::marks::MARGIN;
-use flake_core::ledger::state::AHEAD;
+use flake_core::TURNS;
 
 use crate::oracle::{Branch, Made};
 use crate::rows::Horizon;
 use crate::wal::Wal;
 
-/// The facts: all histories of WAL, and when each server's clock was last set.
+/// The facts: all histories of WAL, and where databases come from.
 pub struct Known<'a> {
     branches: &'a [Branch],
     databases: &'a [(usize, usize, usize)],
-    last_steps: &'a [i64],
 }
 
 type Exemption = fn(&Known<'_>, &Made, &Made) -> bool;
 
-pub const ALL: [(&str, Exemption); 7] = [
+pub const ALL: [(&str, Exemption); 6] = [
+    ("another number of nodes", another_number_of_nodes),
     ("another database", another_database),
-    ("two servers with one number", two_servers_with_one_number),
     ("a creation that was rolled back", a_creation_that_was_rolled_back),
-    ("a clock that was set", a_clock_that_was_set),
-    ("a number that had not come across", a_number_that_had_not_come_across),
-    ("an old primary for too long", an_old_primary_for_too_long),
-    ("a lease that had not come across", a_lease_that_had_not_come_across),
+    ("an upgraded copy", an_upgraded_copy),
+    ("two servers that know nothing of each other", two_servers_that_know_nothing_of_each_other),
+    ("a turn that comes again", a_turn_that_comes_again),
 ];
 
 /// Returns the number of the exemption that covers two makers of the same ID.
-pub fn of(
-    (branches, databases): (&[Branch], &[(usize, usize, usize)]),
-    last_steps: &[i64],
-    one: &Made,
-    other: &Made,
-) -> Option<usize> {
+pub fn of((branches, databases): (&[Branch], &[(usize, usize, usize)]), one: &Made, other: &Made) -> Option<usize> {
     // A server that still has its file needs no exemption, even if it has become a standby of another one in between.
     if one.server == other.server && one.life == other.life {
         return None;
     }
-    let known = Known { branches, databases, last_steps };
+    let known = Known { branches, databases };
     ALL.iter().position(|(_, covers)| covers(&known, one, other))
 }
 
 impl Known<'_> {
-    /// Returns the first branch by which one maker's history continues the other's.
-    fn continues(&self, new: &Made, old: &Made) -> Option<&Branch> {
-        let mut branch = &self.branches[new.branch];
+    /// Returns the number of promotions from one maker's history to the other's, if the latter continues the former, and the last
+    /// record that it has of it.
+    fn continues(&self, new: &Made, old: &Made) -> Option<(u32, usize)> {
+        let (mut branch, mut promotions) = (&self.branches[new.branch], 0);
         loop {
-            match branch.parent {
-                Some((parent, _)) if parent == old.branch => return Some(branch),
-                Some((parent, _)) => branch = &self.branches[parent],
-                None => return None,
+            let (parent, end) = branch.parent?;
+            promotions += 1;
+            if parent == old.branch {
+                return Some((promotions, end));
             }
+            branch = &self.branches[parent];
         }
     }
 
-    /// Returns the earlier maker, the later one, and the branch between them, if the later one has not replayed the earlier one's
-    /// ID.
-    fn parted<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
-        (!one.is_lease && !other.is_lease).then(|| self.divided(one, other))?
-    }
-
-    /// Like `parted`, but for leases too.
-    fn divided<'a>(&'a self, one: &'a Made, other: &'a Made) -> Option<(&'a Made, &'a Made, &'a Branch)> {
-        let forth = self.continues(other, one).map(|branch| (one, other, branch));
-        let parted = forth.or_else(|| self.continues(one, other).map(|branch| (other, one, branch)))?;
-        let (old, _, branch) = parted;
-        branch.parent.is_some_and(|(_, end)| old.record > end).then_some(parted)
-    }
-
-    /// Whether neither history continues the other.
-    fn are_strangers(&self, one: &Made, other: &Made) -> bool {
-        one.branch != other.branch && self.continues(one, other).is_none() && self.continues(other, one).is_none()
+    /// Returns the number of promotions between the makers if the later one has not replayed the earlier one's ID.
+    fn parted(&self, one: &Made, other: &Made) -> Option<u32> {
+        let forth = self.continues(other, one).map(|parted| (one, parted));
+        let (old, (promotions, end)) = forth.or_else(|| self.continues(one, other).map(|parted| (other, parted)))?;
+        (old.record > end).then_some(promotions)
     }
 }
 
-/// It rests on "in each database, IDs continue 2 seconds after the used time in the page of the mark". The rows of a template belong
-/// to each database that was made of it.
+/// It rests on "All servers have the same `flake.node_count`".
+fn another_number_of_nodes(_: &Known<'_>, one: &Made, other: &Made) -> bool {
+    one.node.1 != other.node.1
+}
+
+/// It rests on "other databases when `flake.mark` is lost and the clock is set back". The rows of a template belong to each database
+/// that was made of it.
 fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     let is_template = |old: &Made, new: &Made| {
         let (template, branch, record) = known.databases[new.number];
@@ -87,66 +74,27 @@ fn another_database(known: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.number != other.number && !is_template(one, other) && !is_template(other, one)
 }
 
-/// It rests on "covered if every server, also every standby, has a number of its own". Neither continues the other, so neither knows
-/// what the other has used.
-fn two_servers_with_one_number(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    known.are_strangers(one, other)
-}
-
 /// It rests on "IDs of a transaction that created the extension and was rolled back". The page was rolled back with the extension.
 fn a_creation_that_was_rolled_back(_: &Known<'_>, one: &Made, other: &Made) -> bool {
     one.of_creator && one.record == usize::MAX || other.of_creator && other.record == usize::MAX
 }
 
-/// It rests on "IDs made within 3 seconds after the clock was set or accepted, if the standby had not replayed that before a failover".
-/// Only the old primary's IDs count, and only its steps after the last record that was replayed.
-fn a_clock_that_was_set(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    known
-        .parted(one, other)
-        .is_some_and(|(old, _, branch)| old.stepped >= branch.last && old.time < old.stepped + AHEAD)
+/// It rests on "An upgraded copy, if the original or a promoted standby of it still makes IDs". pg_upgrade begins at the first timeline
+/// again.
+fn an_upgraded_copy(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    let is_one_history = one.branch == other.branch;
+    one.upgrade != other.upgrade && (is_one_history || known.parted(one, other).is_some())
 }
 
-/// It rests on "IDs that an old primary made under a new number, if the standby had not replayed a mark of that number before the
-/// failover".
-fn a_number_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    known.parted(one, other).is_some_and(|(old, _, branch)| {
-        one.node != other.node || old.node != branch.node || !branch.is_known[old.database]
-    })
+/// It rests on "Two servers made from one, if neither has replayed the other's promotion". Both can have the same turn.
+fn two_servers_that_know_nothing_of_each_other(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    one.branch != other.branch && known.continues(one, other).is_none() && known.continues(other, one).is_none()
 }
 
-/// It rests on "the replication lag and the time that both servers run must not exceed 2 seconds together. If the old primary made
-/// no IDs in the last 2 seconds that were replicated, this limit is for the time that both run and the delay of the new one's clock".
-fn an_old_primary_for_too_long(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    known.parted(one, other).is_some_and(|(old, new, branch)| {
-        let is_lag = branch.is_active[old.database] && old.time < branch.last + MARGIN;
-        // The old primary's clock may have been set back between the ID and the promotion.
-        let delay = branch.delay.abs().max((old.clock - old.time) - (new.clock - new.time));
-        let is_overlap = old.time < branch.promoted + MARGIN - delay && known.last_steps[new.server] < branch.promoted;
-        !is_lag && !is_overlap
-    })
-}
-
-/// It rests on "A lease that an old primary grants is covered if it was granted at most 2 seconds after the last WAL that the new
-/// primary has replayed. A lease that was granted up to 2 seconds after the promotion is covered too, if both clocks are right and the
-/// new primary leases the worker to another application".
-fn a_lease_that_had_not_come_across(known: &Known<'_>, one: &Made, other: &Made) -> bool {
-    (one.is_lease || other.is_lease)
-        && known.divided(one, other).is_some_and(|(old, new, branch)| {
-            let is_known = old.is_lease || branch.is_active[old.database];
-            let ahead = (old.clock - old.time) - (new.clock - new.time);
-            let is_over = new.is_lease && old.time + ahead.max(0) < branch.promoted + MARGIN;
-            !(is_over || is_known && old.time < branch.last + MARGIN)
-        })
-}
-
-/// It rests on "the same for readers who have replayed the WAL of that moment". A horizon that the old primary announced later
-/// binds a new primary only under the old one's number, because that number's mark was ahead of the clock, and only if it is less
-/// than two seconds later and the clocks differ by less than that.
-pub fn horizon_that_has_come_across(old: &Branch, node: (u32, u32), horizon: &Horizon) -> bool {
-    let is_set = old.stepped >= old.last || old.delay.abs() >= MARGIN;
-    let database = horizon.database;
-    let goes_on = node == old.node && old.is_known[database] && old.is_active[database];
-    has_a_page(horizon) && !is_set && goes_on && horizon.time < old.last + MARGIN
+/// It rests on "A turn that is repeated: four promotions later (three, if PostgreSQL left numbers of timelines out), while the first of
+/// these primaries still runs".
+fn a_turn_that_comes_again(known: &Known<'_>, one: &Made, other: &Made) -> bool {
+    known.parted(one, other).is_some_and(|promotions| promotions >= TURNS - 1)
 }
 
 /// It rests on "After `flake_accept_clock`, this server can make IDs below horizons that were returned before the call. If it later

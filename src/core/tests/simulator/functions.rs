@@ -45,23 +45,19 @@ impl Play {
         if !self.can_operate(at, slot) {
             return;
         }
-        let from = Cell::new((0, false));
+        let from = Cell::new(0);
         let began = self.take_horizons_back(at, None);
         self.world().machines[at].accepting += 1;
         let result = self.act((at, slot), stop, |host, _| {
-            let accepted = protocol::accept(host)?;
-            from.set((accepted.from, accepted.is_new));
+            from.set(protocol::accept(host)?.from);
             Ok(())
         });
-        let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get().0) } else { began };
+        let lowest = if matches!(result, Some(Ok(()))) { began.min(from.get()) } else { began };
         self.take_horizons_back(at, Some(lowest));
         let mut world = self.world();
         let machine = &mut world.machines[at];
         machine.accepting -= 1;
-        if from.get().1 {
-            machine.last_step = self.time();
-        }
-        let (name, from) = (machine.name, time(from.get().0));
+        let (name, from) = (machine.name, time(from.get()));
         tell!(world, "server {name}: session {slot} accepts the clock: {result:?}, IDs from {from} on");
     }
 

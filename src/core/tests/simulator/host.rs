@@ -270,9 +270,9 @@ impl Host for Hosted {
         self.node
     }
 
-    fn wal_timeline(&self) -> u32 {
+    fn wal_timeline(&self) -> (u32, u32) {
         self.step("asks for the timeline");
-        self.with_machine(|machine| machine.timeline)
+        self.with_machine(|machine| (machine.timeline(), flake_core::turn(machine.history.iter().copied())))
     }
 
     fn page(&mut self) -> Result<Page, Trouble> {

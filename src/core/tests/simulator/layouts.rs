@@ -4,9 +4,10 @@
 use std::sync::LazyLock;
 
 use flake_core::ledger::host::Host;
+use flake_core::ledger::protocol;
 use flake_core::{
-    Field, FinalProgress, IdSource, Lanes, Layout, Node, Numbers, Outcome, Place, Resumable, Role, SequenceRule, Slot,
-    Sno, SnoSource,
+    Field, FinalProgress, IdSource, Lanes, Layout, Numbers, Outcome, Part, Place, Resumable, Role, SequenceRule, Slot,
+    Sno, SnoSource, TURNS,
 };
 
 use crate::host::Trouble;
@@ -31,8 +32,8 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
     let layout = |name: &str, tick: i64, sequence_bits, rule| {
         let field = |name: &'static str, bits, role| Field { name: name.into(), bits, role };
         let fields = vec![
-            field("timestamp", 45, Role::Timestamp { reversed: flake_core::Reversal::Never }),
-            field("worker", 1, Role::Worker { rank: 0 }),
+            field("timestamp", 42, Role::Timestamp { reversed: flake_core::Reversal::Never }),
+            field("worker", 4, Role::Worker { rank: 0 }),
             field("sequence", sequence_bits, Role::Sequence),
         ];
         Layout::new(name.to_owned(), MORNING - 10 * 24 * HOUR, tick, fields, rule).unwrap()
@@ -49,6 +50,11 @@ static OF_KINDS: LazyLock<[Layout; LAYOUTS]> = LazyLock::new(|| {
 
 pub fn layout(kind: usize) -> &'static Layout {
     &OF_KINDS[kind]
+}
+
+/// Whether workers of a kind can be leased.
+pub fn is_leasable(kind: usize) -> bool {
+    OF_KINDS.get(kind).is_some_and(|layout| layout.lease_shift().is_some())
 }
 
 /// The worker of a layout's ID; None for sno.
@@ -69,13 +75,20 @@ pub fn name(kind: usize) -> String {
 const DIVISIONS: [Option<(u64, u64)>; LAYOUTS] =
     [Some((2, 2)), Some((4, 1)), Some((1, 8)), None, Some((2, 4)), Some((1, 2))];
 
-fn lanes(kind: usize, node: Node) -> Lanes {
+fn lanes(kind: usize, part: Part) -> Lanes {
     let Some(layout) = OF_KINDS.get(kind) else {
-        let count = 24 / u64::from(node.count());
-        let sequences = Numbers { first: count * u64::from(node.id()), count };
-        return Lanes::of_slots("sno", Numbers { first: kind as u64, count: 1 }, sequences, SLOTS as u32, 3).unwrap();
+        let (turns, nodes) = (u64::from(TURNS), u64::from(part.node().count()));
+        let count = 48 / (nodes * turns);
+        let sequences =
+            Numbers { first: count * (u64::from(part.node().id()) * turns + u64::from(part.turn())), count };
+        let partition = Numbers { first: kind as u64, count: 1 };
+        return if kind == SNO {
+            Lanes::of_slots("sno", partition, sequences, SLOTS as u32, 3).unwrap()
+        } else {
+            Lanes { count: 2, ids_per_step: 1, steps: count / 2, ..Lanes::shared(partition, sequences, UNIT, true) }
+        };
     };
-    let lanes = Lanes::new(layout, node).unwrap();
+    let lanes = Lanes::new(layout, part).unwrap();
     match DIVISIONS[kind] {
         None => lanes,
         Some((count, ids_per_step)) => {
@@ -100,8 +113,8 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, node: Node, slot: Slot) -> Result<Self, Trouble> {
-        let lanes = lanes(kind, node);
+    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
+        let lanes = lanes(kind, protocol::part(host)?);
         fn begin<S: IdSource, H: Host<Error = Trouble>>(
             host: &mut H,
             source: S,

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use flake_core::Numbers;
+use flake_core::Part;
 use flake_core::ledger::pool::{Answer, Holder, Request};
 use flake_core::ledger::protocol;
 
@@ -19,11 +19,6 @@ pub struct Lessee {
     pub until: i64,
 }
 
-/// The node number that a server's configuration reserves for the pool.
-fn pool_of(node: (u32, u32)) -> Option<(u32, u32)> {
-    (node.1 == 2).then_some((1 - node.0, 2))
-}
-
 impl Play {
     /// A lessee asks a server for a lease in a session, or renews an earlier lease. Returns the answer.
     pub fn lease(
@@ -33,32 +28,35 @@ impl Play {
         renews: Option<usize>,
         stop: Option<u16>,
     ) -> Option<Answer> {
-        let (pool, last, promises) = {
+        let (last, promises) = {
             let world = self.world();
             let machine = &world.machines[at];
             let exists = machine.wal.databases[machine.database[slot]].0.is_some();
-            let pool = pool_of(machine.node).filter(|_| machine.makes_ids() && exists)?;
+            if !machine.makes_ids() || !exists || !layouts::is_leasable(kind) {
+                return None;
+            }
             let of_kind: Vec<_> = world.lessees.iter().filter(|lessee| lessee.kind == kind).collect();
             let last = renews.and_then(|which| of_kind.iter().rev().nth(which).map(|one| (one.worker, one.until)));
-            (pool, last, machine.promises.clone())
+            (last, machine.promises.clone())
         };
         self.world().leases = true;
         let answer = Cell::new(None);
         let result = self.act((at, slot), stop, |host, session| {
+            let part = protocol::part(host)?;
+            let part = Part::of_lessees(part.node(), part.turn());
             let request = Request {
                 key: kind as u64,
                 ticks: layouts::layout(kind).ticks(),
-                workers: Numbers { first: u64::from(pool.0), count: 1 },
+                workers: part.numbers(layouts::layout(kind)).unwrap().0,
                 database: session.database as u32,
                 last,
                 by: Holder { role: 0, application: [0; 64] },
             };
-            let granted = protocol::lease(host, pool, &request)?;
+            let granted = protocol::lease(host, &request)?;
             answer.set(Some(granted));
             if let Answer::Granted { worker, from, to, until } = granted {
                 let mut world = self.world();
                 world.lessees.push(Lessee { kind, worker, until });
-                let steps: Vec<i64> = world.machines.iter().map(|machine| machine.last_step).collect();
                 let machine = &world.machines[host.at];
                 let layout = layouts::layout(kind);
                 let (start, end) = (layout.start_of(from), layout.start_of(to));
@@ -75,18 +73,18 @@ impl Play {
                     kind,
                     database: session.database,
                     number: machine.wal.numbers[session.database],
-                    node: pool,
+                    node: machine.node,
                     life: machine.life,
                     branch: machine.branch,
                     record: usize::MAX,
                     time: now,
                     clock: now + machine.offset(),
-                    stepped: machine.last_step,
+                    upgrade: machine.upgrade,
                     of_creator: session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator),
                     is_lease: true,
                     id: Id { bits: 0, start, end },
                 };
-                let wrong = world.oracle.leased(Leased { made, worker: worker.into() }, &steps);
+                let wrong = world.oracle.leased(Leased { made, worker: worker.into() });
                 if let Some(wrong) = below.or(wrong) {
                     world.fail(wrong);
                 }
@@ -110,8 +108,7 @@ impl Play {
             let world = self.world();
             world.leases && !world.machines.iter().any(|machine| machine.may_wait)
         };
-        let has_pool = pool_of(self.world().machines[at].node).is_some();
-        if !is_of_interest || !has_pool || self.world().failure.is_some() {
+        if !is_of_interest || self.world().failure.is_some() {
             return;
         }
         let until = self.time() + 200 * SECOND;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use flake_core::ledger::marks::MARGIN;
 use flake_core::ledger::state::AHEAD;
 
 use crate::layouts::SECOND;
@@ -15,18 +14,18 @@ use crate::wal::DATABASES;
 
 /// The kind by which a server is tested: its tick is a millisecond.
 const KIND: usize = 1;
-/// How long a server may need if no clock was ahead, even after promotions and losses of files: two seconds of lookout, the three
-/// seconds of a window that is closed again, and up to a tenth of a second by which the attempt that opens it comes late.
-const USUAL: i64 = 5 * SECOND + SECOND / 10;
-/// How far ahead time may be granted if workers are leased, with margins.
-const WITH_LEASES: i64 = 140 * SECOND;
+/// How long a server may need if no clock was ahead, even after promotions and losses of files: the three seconds of a window, and up to
+/// a tenth of a second by which the attempt that opens it comes late.
+const USUAL: i64 = AHEAD + SECOND / 10;
+/// How far ahead time may be granted if workers are leased.
+const WITH_LEASES: i64 = 75 * SECOND;
 /// The length of a tick, and the time that attempts take.
 const TICK: i64 = 3000;
 
 impl World {
-    /// How far ahead of a clock time may be granted, with margins.
+    /// How far ahead of a clock time may be granted.
     fn reach(&self) -> i64 {
-        if self.leases { WITH_LEASES } else { AHEAD + 2 * MARGIN }
+        if self.leases { WITH_LEASES } else { AHEAD }
     }
 
     /// An instant that no granted time exceeds.
@@ -53,16 +52,7 @@ impl Play {
     pub fn begin(self: &Arc<Self>) {
         {
             let mut world = self.world();
-            world.oracle.branches.push(Branch {
-                parent: None,
-                promoted: i64::MIN,
-                last: i64::MIN,
-                delay: 0,
-                is_active: [false; DATABASES],
-                is_known: [true; DATABASES],
-                node: (0, 2),
-                stepped: i64::MIN,
-            });
+            world.oracle.branches.push(Branch { parent: None, promoted: i64::MIN });
             world.oracle.databases = (0..DATABASES).map(|database| (database, 0, 0)).collect();
             world.machines[0].wal.numbers = std::array::from_fn(|database| database);
             world.machines[0].exists = true;
@@ -115,7 +105,7 @@ impl Play {
             if !self.connects(at, database) {
                 continue;
             }
-            // A server that was given the pool's number waits for leases.
+            // A server under another number of nodes waits for leases.
             let usual = USUAL + if self.world().leases { WITH_LEASES } else { 0 };
             if self.makes_within(at, usual) {
                 continue;

@@ -79,8 +79,12 @@ pub struct Machine {
     pub wal: Wal,
     /// The server that it follows as a standby, and how much of its WAL it has replayed.
     pub upstream: Option<usize>,
-    /// The timeline of its WAL.
-    pub timeline: u32,
+    /// The timeline of its WAL, with those before it, the first one first.
+    pub history: Vec<u32>,
+    /// How many numbers of timelines its next promotion leaves out.
+    pub left_out: u32,
+    /// A number of its last upgrade; 0 if there was none.
+    pub upgrade: u64,
     /// The history that its WAL belongs to.
     pub branch: usize,
     pub memory: Arc<Memory>,
@@ -89,8 +93,6 @@ pub struct Machine {
     pub database: [usize; SLOTS],
     /// A number that changes when anybody but the server changes its file.
     pub life: u64,
-    /// When its clock was last set.
-    pub last_step: i64,
     /// The databases whose page a session has read in this life.
     pub has_looked: [bool; DATABASES],
     /// Promises of flake_start_above. They last as long as the file, or as the data of a database.
@@ -140,13 +142,14 @@ impl Machine {
             disk_fails: false,
             wal: Wal::default(),
             upstream: None,
-            timeline: 1,
+            history: vec![1],
+            left_out: 0,
+            upgrade: 0,
             branch: 0,
             memory: Memory::new(None),
             sessions: Default::default(),
             database: [0; SLOTS],
             life,
-            last_step: i64::MIN,
             has_looked: [false; DATABASES],
             promises: Vec::new(),
             may_wait: false,
@@ -161,14 +164,13 @@ impl Machine {
         }
     }
 
-    pub fn offset(&self) -> i64 {
-        self.offset.load(Ordering::Relaxed)
+    /// The timeline of its WAL.
+    pub fn timeline(&self) -> u32 {
+        *self.history.last().unwrap()
     }
 
-    /// Returns the reading of its clock at an instant of the real time.
-    pub fn clock_at(&self, time: i64) -> i64 {
-        let step = self.steps.iter().rev().find(|(at, _)| *at <= time);
-        time.saturating_add(step.map_or(0, |(_, offset)| *offset))
+    pub fn offset(&self) -> i64 {
+        self.offset.load(Ordering::Relaxed)
     }
 
     /// Takes a snapshot.

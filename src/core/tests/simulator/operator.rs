@@ -80,7 +80,6 @@ impl Play {
         let machine = &mut world.machines[at];
         let offset = machine.offset.fetch_add(by, Ordering::Relaxed) + by;
         machine.may_wait |= offset > 0;
-        machine.last_step = self.time();
         machine.steps.push((self.time(), offset));
         let is_accepting = machine.accepting > 0;
         let clock = time(self.time() + offset);
@@ -90,12 +89,6 @@ impl Play {
         if is_accepting {
             self.take_horizons_back(at, None);
         }
-    }
-
-    /// When the clock of a server was last set or accepted. A call that accepts it may have done so already.
-    pub fn last_step(&self, at: usize) -> i64 {
-        let machine = &self.world().machines[at];
-        if machine.accepting > 0 { self.time() } else { machine.last_step }
     }
 
     /// Brings the clock to when an ID was made: time passes, or the clock is set.
@@ -221,9 +214,11 @@ impl Play {
             let mut world = self.world();
             world.has_another_file(at);
             world.cut_off_standbys(at);
+            let upgrade = world.number();
             let machine = &mut world.machines[at];
             machine.file = None;
-            machine.timeline = 1;
+            machine.history = vec![1];
+            machine.upgrade = upgrade;
             let mut above = i64::MIN;
             for database in 0..DATABASES {
                 if let Some(page) = machine.wal.databases[database].0.clone() {

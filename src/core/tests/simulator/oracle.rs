@@ -30,8 +30,8 @@ pub struct Made {
     /// When the clock was read for it: the real time, then the clock's reading.
     pub time: i64,
     pub clock: i64,
-    /// When the clock of its server was last set or accepted by then.
-    pub stepped: i64,
+    /// Which upgrade of its server was the last one; 0 if there was none.
+    pub upgrade: u64,
     /// Whether its transaction has created the extension.
     pub of_creator: bool,
     /// Whether it stands for a lease: the ticks that begin from `start` to before `end` of the ID.
@@ -44,18 +44,8 @@ pub struct Made {
 pub struct Branch {
     /// The history that it continues, and the last record that it has of it.
     pub parent: Option<(usize, usize)>,
-    /// When it was promoted, and when that last record was written.
+    /// When it was promoted.
     pub promoted: i64,
-    pub last: i64,
-    /// How far apart the two clocks were.
-    pub delay: i64,
-    /// The databases in which the old primary's mark was above its clock when that last record was written.
-    pub is_active: [bool; crate::wal::DATABASES],
-    /// The databases in which the old primary's number was known.
-    pub is_known: [bool; crate::wal::DATABASES],
-    /// The number of the old primary, and when its clock was last set.
-    pub node: (u32, u32),
-    pub stepped: i64,
 }
 
 /// A lease, with the worker as a number in the layout.
@@ -101,13 +91,13 @@ impl std::fmt::Display for Made {
 
 impl Oracle {
     /// Adds an ID. Returns what is wrong with it, if anything is.
-    pub fn made(&mut self, made: Made, last_steps: &[i64]) -> Option<String> {
+    pub fn made(&mut self, made: Made) -> Option<String> {
         let number = self.made.len() as u32;
         let same = self.of_bits.entry(made.id.bits).or_default();
         let mut wrong = None;
         for &other in same.iter() {
             let other = &self.made[other as usize];
-            match exemptions::of((&self.branches, &self.databases), last_steps, other, &made) {
+            match exemptions::of((&self.branches, &self.databases), other, &made) {
                 Some(which) => self.forgiven[which] += 1,
                 None => wrong = Some(format!("the same ID was made by\n  {other}\nand by\n  {made}")),
             }
@@ -115,18 +105,18 @@ impl Oracle {
         same.push(number);
         let worker = layouts::worker(made.kind, made.id.bits);
         let leases = self.leased.iter().filter(|lease| Some(lease.worker) == worker).map(|lease| &lease.made);
-        let leased = overlap((&self.branches, &self.databases), &mut self.forgiven, leases, &made, last_steps);
+        let leased = overlap((&self.branches, &self.databases), &mut self.forgiven, leases, &made);
         self.made.push(made);
         wrong.or(leased)
     }
 
     /// Adds a lease. Returns what is wrong with it, if anything is.
-    pub fn leased(&mut self, lease: Leased, last_steps: &[i64]) -> Option<String> {
+    pub fn leased(&mut self, lease: Leased) -> Option<String> {
         let others = self.leased.iter().filter(|other| other.worker == lease.worker).map(|other| &other.made);
         let of_worker = |made: &&Made| layouts::worker(made.kind, made.id.bits) == Some(lease.worker);
         let others = others.chain(self.made.iter().filter(of_worker));
         let known = (&self.branches[..], &self.databases[..]);
-        let wrong = overlap(known, &mut self.forgiven, others, &lease.made, last_steps);
+        let wrong = overlap(known, &mut self.forgiven, others, &lease.made);
         self.leased.push(lease);
         wrong
     }
@@ -138,7 +128,6 @@ fn overlap<'a>(
     forgiven: &mut [u64],
     others: impl Iterator<Item = &'a Made>,
     new: &Made,
-    last_steps: &[i64],
 ) -> Option<String> {
     let mut wrong = None;
     let last_start = |made: &Made| if made.is_lease { made.id.end } else { made.id.start + 1 };
@@ -146,7 +135,7 @@ fn overlap<'a>(
         if other.id.start.max(new.id.start) >= last_start(other).min(last_start(new)) {
             continue;
         }
-        match exemptions::of(known, last_steps, other, new) {
+        match exemptions::of(known, other, new) {
             Some(which) => forgiven[which] += 1,
             None => wrong = Some(format!("ticks were leased that were used by\n  {other}\nand by\n  {new}")),
         }

@@ -31,8 +31,6 @@ pub struct Horizon {
     /// When it was returned, in real time, and in which database.
     pub time: i64,
     pub database: usize,
-    /// If the horizon's record had not arrived at a new primary: the only node number under which the horizon binds that primary.
-    pub only_as: Option<(u32, u32)>,
     /// The place of its snapshot in the order of snapshots and commits.
     order: u64,
     by: (char, usize),
@@ -72,7 +70,7 @@ impl World {
         let (by, order) = ((self.name(at), slot), self.moment());
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
-        machine.published.push(Horizon { instant, number, record: 0, time, database, only_as: None, order, by });
+        machine.published.push(Horizon { instant, number, record: 0, time, database, order, by });
     }
 
     /// A session gets a horizon for a snapshot on a standby that had replayed so many records.
@@ -85,7 +83,7 @@ impl World {
     ) {
         let (number, by) = (self.machines[at].wal.numbers[database], (self.name(at), slot));
         // The session that published it may not have returned yet.
-        let new = Horizon { instant, number, record: 0, time, database, only_as: None, order: 0, by };
+        let new = Horizon { instant, number, record: 0, time, database, order: 0, by };
         let is_it = |one: &&Horizon| one.number == number && one.instant == instant;
         let is_valid = |one: &Horizon| !self.machines.iter().any(|by| horizon_that_was_taken_back(&by.taken_back, one));
         let mut all = self.machines.iter().flat_map(|machine| &machine.published).filter(is_it).peekable();
@@ -109,11 +107,8 @@ impl World {
         let rows = &mut self.rows[row];
         let seen = *rows.seen.get_or_insert(moment);
         let rows = &self.rows[row];
-        let node = self.machines[at].node;
-        let is_lost = |horizon: &&Horizon| {
-            let binds = horizon.only_as.is_none_or(|only| only == node);
-            binds && horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen
-        };
+        let is_lost =
+            |horizon: &&Horizon| horizon.number == rows.number && rows.end <= horizon.instant && horizon.order < seen;
         if let Some(horizon) = self.machines[at].horizons.iter().find(is_lost) {
             let sentence = lost(rows, horizon, self.name(at));
             self.fail(sentence);
@@ -155,7 +150,7 @@ impl World {
         let by = (self.name(at), slot);
         let machine = &mut self.machines[at];
         let number = machine.wal.numbers[database];
-        let horizon = Horizon { instant, number, record, time, database, only_as: None, order: look.1, by };
+        let horizon = Horizon { instant, number, record, time, database, order: look.1, by };
         let since = &machine.procs.seen[look.0..];
         let rows = since.iter().map(|&row| &self.rows[row]);
         let lost_rows =

@@ -220,8 +220,8 @@ impl Play {
     ) -> Result<Outcome<Id>, Trouble> {
         self.join(host, session)?;
         session.is_making = kind >= SNO;
-        let (node, slot) = (host.node, Slot::new(host.slot as u32, SLOTS as u32).unwrap());
-        let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, node, slot), Ok);
+        let slot = Slot::new(host.slot as u32, SLOTS as u32).unwrap();
+        let own = session.own[kind].take().map_or_else(|| Own::begin(host, kind, slot), Ok);
         let mut own = match own {
             Ok(own) => own,
             Err(trouble) => {
@@ -230,17 +230,16 @@ impl Play {
             }
         };
         let past = &session.past;
-        let read = Cell::new((0, 0, 0));
+        let read = Cell::new((0, 0));
         let outcome = own.next(host, kind, |host| {
             let (now, admitted) = host.admit(past);
-            read.set((self.time(), now, self.last_step(host.at)));
+            read.set((self.time(), now));
             (now, admitted)
         });
         session.own[kind] = Some(own);
         session.is_making = false;
         if let Ok(Outcome::Made(id)) = outcome {
             let mut world = self.world();
-            let steps: Vec<i64> = world.machines.iter().map(|machine| machine.last_step).collect();
             let machine = &world.machines[host.at];
             let promise = machine.promises.iter().find(|promise| {
                 promise.database.is_none_or(|database| database == session.database)
@@ -249,7 +248,7 @@ impl Play {
             });
             let is_below =
                 promise.map(|promise| format!("an ID of {} is below {}", time(id.start), time(promise.instant)));
-            let (time, clock, stepped) = read.get();
+            let (time, clock) = read.get();
             let is_creator = session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator);
             let made = Made {
                 server: host.at,
@@ -264,13 +263,13 @@ impl Play {
                 record: usize::MAX,
                 time,
                 clock,
-                stepped,
+                upgrade: machine.upgrade,
                 of_creator: is_creator,
                 is_lease: false,
                 id,
             };
             let number = world.oracle.made.len();
-            let wrong = world.oracle.made(made, &steps);
+            let wrong = world.oracle.made(made);
             if let Some(wrong) = is_below.or(wrong) {
                 world.fail(wrong);
             }

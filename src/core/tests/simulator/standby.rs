@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::disk::File;
 use crate::exemptions::{
-    horizon_that_an_acceptance_did_not_know, horizon_that_has_come_across, horizon_that_was_taken_back,
-    horizon_without_the_acceptance,
+    horizon_that_an_acceptance_did_not_know, horizon_that_was_taken_back, horizon_without_the_acceptance,
 };
 use crate::machine::Promise;
 use crate::operator::Ending;
@@ -13,7 +12,6 @@ use crate::oracle::Branch;
 use crate::play::{Play, SERVERS, World, tell};
 use crate::rows::Horizon;
 use crate::wal::{DATABASES, Record};
-use flake_core::ledger::marks::Marks;
 use flake_core::ledger::record::newest;
 
 impl World {
@@ -66,38 +64,15 @@ impl Play {
         if !world.machines[at].is_up {
             return;
         }
-        let now = self.time();
         let (new, old) = (&world.machines[at], &world.machines[upstream]);
         let end = new.wal.records.len();
-        let last = new.wal.records.last().map_or(i64::MIN, |(time, _)| *time);
-        let is_active = |database: usize| {
-            let page = new.wal.databases[database].0.as_ref()?;
-            let (marks, _) = Marks::decode(page.bytes.as_ref()?).ok()?;
-            let incarnation = old.memory.state.try_lock().ok()?.ledger?.me.incarnation;
-            let mark = marks.of(old.node).filter(|mark| mark.by.incarnation == incarnation)?;
-            Some(mark.times.own.free_at(old.clock_at(last)).is_none())
-        };
-        let is_known = |database: usize| {
-            let page = new.wal.databases[database].0.as_ref()?;
-            let marks = page.bytes.as_ref().map_or(Ok((Marks::default(), None)), |bytes| Marks::decode(bytes)).ok()?;
-            Some(page.bytes.is_none() || marks.0.of(old.node).is_some())
-        };
-        let branch = Branch {
-            parent: Some((old.branch, end)),
-            promoted: now,
-            last,
-            delay: old.offset() - new.offset(),
-            is_active: std::array::from_fn(|database| is_active(database).unwrap_or(false)),
-            is_known: std::array::from_fn(|database| is_known(database).unwrap_or(false)),
-            node: old.node,
-            stepped: old.last_step,
-        };
-        let timeline = old.timeline + 1;
+        let branch = Branch { parent: Some((old.branch, end)), promoted: self.time() };
+        // With an archive, PostgreSQL leaves out the numbers that others have taken.
+        let timeline = old.timeline() + 1 + new.left_out;
+        let history: Vec<u32> = old.history.iter().copied().chain([timeline]).collect();
         let replayed = old.promises.iter().filter(|promise| promise.database.is_some() && promise.record <= end);
         let promises: Vec<_> = replayed.cloned().collect();
-        let node = new.node;
-        let is_known =
-            |horizon: &&Horizon| horizon.record <= end || horizon_that_has_come_across(&branch, node, horizon);
+        let is_known = |horizon: &&Horizon| horizon.record <= end;
         let file = new.file.as_ref().and_then(|file| newest(file.bytes()).ok());
         let of_file = file.map_or(0, |((marks, _), _)| marks.bound.recalls);
         let is_taken_back = |horizon: &&Horizon| {
@@ -106,18 +81,14 @@ impl Play {
                 || is_behind && horizon_that_an_acceptance_did_not_know(&new.taken_back, horizon)
                 || horizon_without_the_acceptance(&new.wal, horizon)
         };
-        let bound = |horizon: &Horizon| {
-            let mut horizon = horizon.clone();
-            horizon.only_as = horizon.only_as.or((horizon.record > end).then_some(node));
-            horizon
-        };
         let horizons: Vec<_> =
-            old.horizons.iter().filter(is_known).filter(|horizon| !is_taken_back(horizon)).map(bound).collect();
+            old.horizons.iter().filter(is_known).filter(|horizon| !is_taken_back(horizon)).cloned().collect();
         let number = world.oracle.branches.len();
         world.oracle.branches.push(branch);
         let machine = &mut world.machines[at];
         machine.upstream = None;
-        machine.timeline = timeline;
+        machine.history = history;
+        machine.left_out = 0;
         machine.branch = number;
         machine.has_looked = [false; DATABASES];
         machine.horizons = horizons;
@@ -146,7 +117,8 @@ impl Play {
         let mut wal = upstream.wal.clone();
         wal.crash();
         let file = upstream.file.as_ref().map(|file| File::new(file.bytes().to_vec()));
-        let (branch, timeline, taken_back) = (upstream.branch, upstream.timeline, upstream.taken_back.clone());
+        let (branch, history, taken_back) = (upstream.branch, upstream.history.clone(), upstream.taken_back.clone());
+        let upgrade = upstream.upgrade;
         let of_file = |promise: &&Promise| promise.database.is_none();
         let promises = upstream.promises.iter().filter(of_file).cloned().collect();
         let machine = &mut world.machines[at];
@@ -160,7 +132,8 @@ impl Play {
         // Promises in pages come with the replayed WAL.
         machine.promises.retain(|promise| promise.database.is_none());
         (machine.exists, machine.is_up, machine.upstream) = (true, true, Some(source));
-        (machine.wal, machine.branch, machine.timeline) = (wal, branch, timeline);
+        (machine.wal, machine.branch, machine.history) = (wal, branch, history);
+        machine.upgrade = upgrade;
         machine.node = node;
         machine.has_looked = [false; DATABASES];
         machine.saved = None;

@@ -14,43 +14,139 @@ pub struct Story {
 /// An event of a server, or of its session in a slot, which may stop at one of its points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event {
-    Make { slot: usize, kind: usize, count: usize, waits: bool, stop: Option<u16> },
-    MakeOfMany { slot: usize },
-    GoOn { slot: usize, stop: Option<u16> },
-    Connect { slot: usize, database: usize },
-    Exit { slot: usize, stop: Option<u16> },
-    Kill { slot: usize },
-    Begin { slot: usize },
-    End { slot: usize, commits: bool, stop: Option<u16> },
-    Write { slot: usize },
-    Look { slot: usize },
-    Prepare { slot: usize, stop: Option<u16> },
-    Finish { slot: usize, which: usize, commits: bool, stop: Option<u16> },
-    Cover { slot: usize, ago: i64, stop: Option<u16> },
-    Churn { slot: usize, count: usize },
-    Recreate { slot: usize, stop: Option<u16> },
-    Drop { database: usize },
-    Lease { slot: usize, kind: usize, renews: Option<usize>, stop: Option<u16> },
-    Accept { slot: usize, stop: Option<u16> },
-    StartAbove { slot: usize, ahead: i64, stop: Option<u16> },
-    Ask { slot: usize, stop: Option<u16> },
-    Publish { slot: usize, stop: Option<u16> },
-    Pass { by: i64 },
-    Step { by: i64 },
+    Make {
+        slot: usize,
+        kind: usize,
+        count: usize,
+        waits: bool,
+        stop: Option<u16>,
+    },
+    MakeOfMany {
+        slot: usize,
+    },
+    GoOn {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Connect {
+        slot: usize,
+        database: usize,
+    },
+    Exit {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Kill {
+        slot: usize,
+    },
+    Begin {
+        slot: usize,
+    },
+    End {
+        slot: usize,
+        commits: bool,
+        stop: Option<u16>,
+    },
+    Write {
+        slot: usize,
+    },
+    Look {
+        slot: usize,
+    },
+    Prepare {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Finish {
+        slot: usize,
+        which: usize,
+        commits: bool,
+        stop: Option<u16>,
+    },
+    Cover {
+        slot: usize,
+        ago: i64,
+        stop: Option<u16>,
+    },
+    Churn {
+        slot: usize,
+        count: usize,
+    },
+    Recreate {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Drop {
+        database: usize,
+    },
+    Lease {
+        slot: usize,
+        kind: usize,
+        renews: Option<usize>,
+        stop: Option<u16>,
+    },
+    Accept {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    StartAbove {
+        slot: usize,
+        ahead: i64,
+        stop: Option<u16>,
+    },
+    Ask {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Publish {
+        slot: usize,
+        stop: Option<u16>,
+    },
+    Pass {
+        by: i64,
+    },
+    Step {
+        by: i64,
+    },
     SetRight,
-    ToUsed { which: usize, by: i64, waits: bool },
-    Stop { ending: Ending },
-    Start { preloads: bool },
-    Restart { node: (u32, u32), preloads: bool },
+    ToUsed {
+        which: usize,
+        by: i64,
+        waits: bool,
+    },
+    Stop {
+        ending: Ending,
+    },
+    Start {
+        preloads: bool,
+    },
+    Restart {
+        node: (u32, u32),
+        preloads: bool,
+    },
     DiskFails(bool),
     SaveFile,
     RestoreFile,
-    LoseFile { ending: Ending },
+    LoseFile {
+        ending: Ending,
+    },
     Upgrade,
-    NewDatabase { database: usize },
-    Replay { most: usize },
+    NewDatabase {
+        database: usize,
+    },
+    Replay {
+        most: usize,
+    },
+    /// The next promotion leaves out so many numbers of timelines.
+    LeaveOut {
+        numbers: u32,
+    },
     Promote,
-    Follow { source: usize, node: (u32, u32), keeps_file: bool },
+    Follow {
+        source: usize,
+        node: (u32, u32),
+        keeps_file: bool,
+    },
 }
 
 /// Which sessions must have finished before an event.
@@ -164,6 +260,7 @@ impl Play {
             Event::Upgrade => self.upgrade(at),
             Event::NewDatabase { database } => self.new_database(at, database),
             Event::Replay { most } => self.replay(at, most),
+            Event::LeaveOut { numbers } => self.world().machines[at].left_out = numbers,
             Event::Promote => self.promote(at),
             Event::Follow { source, node, keeps_file } => self.follow(at, source, node, keeps_file),
         }

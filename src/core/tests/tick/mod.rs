@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use flake_core::{
-    Answer, Field, Generator, Lanes, Layout, Node, OwnWords, Reversal, Role, SequenceRule, Start, Words, built_in,
+    Answer, Field, Generator, Lanes, Layout, Node, OwnWords, Part, Reversal, Role, SequenceRule, Start, Words, built_in,
 };
 
 /// The beginning of a millisecond.
@@ -38,7 +38,7 @@ impl Words for Watched {
     }
 }
 
-/// The only server, its words, and the number of the tick that begins at `start`.
+/// A server that has all IDs of its node, its words, and the number of the tick that begins at `start`.
 pub struct Server<'a> {
     pub layout: &'a Layout,
     pub lanes: Lanes,
@@ -49,7 +49,7 @@ pub struct Server<'a> {
 
 impl<'a> Server<'a> {
     pub fn of(layout: &'a Layout, nodes: u32, start: i64) -> Self {
-        let lanes = Lanes::new(layout, Node::new(0, nodes).unwrap()).unwrap();
+        let lanes = Lanes::new(layout, Part::whole(Node::new(0, nodes).unwrap())).unwrap();
         let words = OwnWords::new(&lanes, layout.rule);
         let words = Watched { words, taken: RefCell::default(), swaps_left: Cell::new(usize::MAX) };
         Self { layout, lanes, words, start, tick: layout.tick_at(start).unwrap() }

@@ -1,0 +1,332 @@
+//! Promotions: each timeline has another part of the node's IDs, so a new primary begins at once, whatever the old one does.
+
+use std::collections::HashSet;
+
+use flake_core::ledger::block::FilePart;
+use flake_core::ledger::bound::Bound;
+use flake_core::ledger::host::Server;
+use flake_core::ledger::marks::{Author, Mark, Marks};
+use flake_core::ledger::pool::{Answer, Holder, Request, WAIT};
+use flake_core::ledger::protocol::{self, Grant};
+use flake_core::ledger::record::newest;
+use flake_core::ledger::state::{AHEAD, FAR, Facts, Ledger};
+use flake_core::ledger::used::Used;
+use flake_core::{IdSource, Lanes, Layout, Node, Outcome, Part, Place, Resumable, built_in};
+
+mod alone;
+use alone::{Alone, HOUR, NOON, SECOND};
+
+/// The part of node 0 of 2 on timeline 1, whose turn is 1.
+const PART: (u32, u32) = (1, 16);
+const ME: Author = Author { part: PART, incarnation: 5, start: 7 };
+
+fn node(id: u32, count: u32) -> Node {
+    Node::new(id, count).unwrap()
+}
+
+fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
+    Facts {
+        now: NOON,
+        started_at: None,
+        node: node(0, 2),
+        wal_timeline: 1,
+        turn: 1,
+        boot: Some(1),
+        chance: (50, 60),
+        file,
+    }
+}
+
+fn of(by: Author, used: Used) -> Marks {
+    let mut marks = Marks::default();
+    marks.set(Mark { by, used });
+    marks
+}
+
+fn file(marks: Marks) -> (Marks, FilePart) {
+    (marks, FilePart { number: 1, part: PART, wal_timeline: 1, exit_note: None })
+}
+
+#[test]
+fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
+    let known = file(of(ME, Used::before(NOON)));
+    let part = |beginnings: Facts<'_>| {
+        let ledger = Ledger::begin(&beginnings);
+        assert_eq!(ledger.part().number(), ledger.me.part);
+        (ledger.part(), ledger.is_promoted)
+    };
+    for turn in 0..4 {
+        let told = Facts { turn, ..facts(Some(&known)) };
+        assert_eq!(part(told), (Part::of_sessions(node(0, 2), 1), false), "the turn in the file counts");
+        let promoted = Facts { wal_timeline: 2, turn, ..facts(Some(&known)) };
+        assert_eq!(part(promoted), (Part::of_sessions(node(0, 2), turn), true));
+        // The first file of a server.
+        assert_eq!(part(Facts { turn, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
+        assert_eq!(part(Facts { turn, wal_timeline: 2, ..facts(None) }), (Part::of_sessions(node(0, 2), turn), false));
+        // The turn is the timeline's, and so it stays when the number or the count of nodes changes.
+        for own in [node(1, 2), node(0, 3), node(2, 3)] {
+            assert_eq!(part(Facts { node: own, turn, ..facts(Some(&known)) }), (Part::of_sessions(own, 1), false));
+        }
+    }
+}
+
+/// The lessees of a server have the part of its turn.
+#[test]
+fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
+    let mut marks = of(ME, Used::before(NOON));
+    marks.set(Mark { by: Author { part: (5, 16), ..ME }, used: Used::before(NOON + 70 * SECOND) });
+    marks.set(Mark { by: Author { part: (6, 16), ..ME }, used: Used::before(NOON + 90 * SECOND) });
+    let known = file(marks);
+    let begun = |facts| {
+        let ledger = Ledger::begin(&facts);
+        let of_lessees = ledger.of_lessees(AHEAD, Some(&known.0));
+        assert_eq!(of_lessees.part(), Part::of_lessees(node(0, 2), ledger.part().turn()));
+        assert_eq!(of_lessees.me, Author { part: of_lessees.part().number(), ..ledger.me });
+        of_lessees.used.until()
+    };
+    assert_eq!(begun(facts(Some(&known))), NOON + 70 * SECOND);
+    assert_eq!(begun(Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) }), NOON + 90 * SECOND);
+    assert_eq!(begun(Facts { wal_timeline: 3, turn: 3, ..facts(Some(&known)) }), i64::MIN);
+}
+
+/// However far ahead it is, and whoever wrote it.
+#[test]
+fn a_mark_of_another_part_does_not_concern_a_ledger() {
+    let opened = Ledger::begin(&facts(None)).granted(NOON, NOON + 1).unwrap();
+    for part in (0..16).filter(|part| *part != PART.0) {
+        let others = of(Author { part: (part, 16), incarnation: 9, start: 8 }, Used::before(NOON + HOUR));
+        assert_eq!(opened.having_read(&others, NOON), opened, "{part}");
+    }
+}
+
+fn twitter() -> &'static Layout {
+    built_in("twitter").unwrap()
+}
+
+fn session(alone: &mut Alone) -> Resumable<&'static Layout> {
+    let part = protocol::part(alone).unwrap();
+    let place = Place::find(alone, &twitter(), Lanes::new(twitter(), part).unwrap(), 0).unwrap();
+    Resumable::begin(alone, twitter(), &place).unwrap()
+}
+
+/// Asks a session for an ID at an instant. It admits none below an announced horizon.
+fn ask(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Outcome {
+    alone.at(now);
+    let admit = |host: &mut Alone| {
+        let announced = host.shared().announced.load(std::sync::atomic::Ordering::SeqCst);
+        (now, if now < announced { Err(announced) } else { Ok(()) })
+    };
+    session.next(alone, admit, || 0).unwrap()
+}
+
+fn makes(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Option<u64> {
+    match ask(alone, session, now) {
+        Outcome::Made(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// A server that makes IDs at noon, and has been running for an hour.
+fn primary() -> (Alone, Resumable<&'static Layout>) {
+    let mut alone = Alone::new();
+    alone.at(NOON - HOUR);
+    protocol::record_mark(&mut alone).unwrap();
+    let mut own = session(&mut alone);
+    assert!(makes(&mut alone, &mut own, NOON).is_some());
+    (alone, own)
+}
+
+/// A standby of a server, with its file and its page as they are now.
+fn standby(of: &Alone) -> Alone {
+    let mut new = Alone::new();
+    (new.page, new.timelines) = (of.page.clone(), of.timelines.clone());
+    new.file.replace(of.file.borrow().clone());
+    new.chance.set(of.chance.get() + 1000);
+    new
+}
+
+/// The first primary makes IDs beside the others. Their clocks show times that it has used, because its own clock is ahead.
+#[test]
+fn an_old_primary_and_four_new_ones_have_no_id_in_common() {
+    let (old, own) = primary();
+    let mut servers = vec![(old, own)];
+    for _ in 0..3 {
+        let mut new = standby(&servers.last().unwrap().0).promoted();
+        new.at(NOON - 60 * SECOND);
+        let own = session(&mut new);
+        servers.push((new, own));
+    }
+    let mut made = HashSet::new();
+    for now in (0..4000).map(|ms| NOON - 59 * SECOND + 20_000 * ms) {
+        for (number, (server, own)) in servers.iter_mut().enumerate() {
+            // The first server was at noon already.
+            if number > 0 || now > NOON {
+                let id = makes(server, own, now).unwrap_or_else(|| panic!("server {number} waits at {now}"));
+                assert!(made.insert(id), "{id} of server {number}");
+            }
+        }
+    }
+    let parts: Vec<_> = servers.iter_mut().map(|(server, _)| protocol::part(server).unwrap().turn()).collect();
+    assert_eq!(parts, [1, 2, 3, 0]);
+    // The fifth has the first one's part, and counts what it knows of it.
+    let mut fifth = standby(&servers[3].0).promoted();
+    fifth.at(NOON);
+    let mut own = session(&mut fifth);
+    assert_eq!(protocol::part(&mut fifth).unwrap().turn(), 1);
+    assert_eq!(makes(&mut fifth, &mut own, NOON), None);
+    assert_eq!(makes(&mut fifth, &mut own, NOON + AHEAD - 1), None);
+    assert!(makes(&mut fifth, &mut own, NOON + AHEAD).is_some());
+}
+
+/// The marks of the old primary's part are far ahead, in the file as well as in the page.
+#[test]
+fn a_promoted_server_makes_an_id_at_once() {
+    let (mut old, mut own) = primary();
+    assert!(makes(&mut old, &mut own, NOON + HOUR).is_some());
+    for has_file in [true, false] {
+        let mut new = standby(&old).promoted();
+        if !has_file {
+            new.file.replace(None);
+        }
+        new.at(NOON + 500);
+        assert!(matches!(protocol::grant(&mut new, NOON + 1000, NOON + 2000, false), Ok(Grant::Window(..))));
+        let mut own = session(&mut new);
+        assert!(makes(&mut new, &mut own, NOON + 1000).is_some());
+        assert_eq!(protocol::wait_of_start(&new, NOON + 2 * HOUR), 0, "nothing was closed because of the promotion");
+        // The next primaries need the old one's mark, so the new one keeps it.
+        for marks in [newest(new.file.borrow().as_ref().unwrap()).unwrap().0.0, protocol::marks_of(&new.page).unwrap()]
+        {
+            assert!(marks.of(PART).is_some_and(|mark| mark.used.includes(NOON + HOUR, NOON + HOUR + 1)), "{marks:?}");
+            assert!(
+                marks.of((2, 16)).is_some_and(|mark| mark.used.includes(NOON + 1000, NOON + 1000 + AHEAD)),
+                "{marks:?}"
+            );
+        }
+    }
+}
+
+/// Sessions wait for it, because it comes from the promotion and not from a clock.
+#[test]
+fn a_promoted_server_makes_its_first_id_above_announced_horizons() {
+    let (mut old, _) = primary();
+    old.at(NOON + SECOND);
+    assert_eq!(protocol::bind(&mut old), Ok(NOON + SECOND));
+    let bound = protocol::marks_of(&old.page).unwrap().bound.instant;
+    assert!(NOON + SECOND < bound && bound <= NOON + SECOND + AHEAD, "{bound}");
+    for has_file in [true, false] {
+        let mut new = standby(&old).promoted();
+        if !has_file {
+            new.file.replace(None);
+        }
+        new.at(NOON + SECOND);
+        let mut own = session(&mut new);
+        let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND + 1000) else {
+            panic!("an ID is made")
+        };
+        assert_eq!((until, protocol::wait_of_start(&new, until)), (bound, FAR));
+        assert_eq!(protocol::wait_of_start(&new, bound + 1), 0);
+        assert_eq!(makes(&mut new, &mut own, bound - 1), None);
+        assert!(makes(&mut new, &mut own, bound).is_some());
+    }
+}
+
+/// The page of the first session's database has no bound, because nobody has written there since horizons were asked for.
+#[test]
+fn sessions_wait_for_horizons_that_another_database_knows() {
+    let (mut old, _) = primary();
+    let first = old.page.clone();
+    old.at(NOON + SECOND);
+    protocol::bind(&mut old).unwrap();
+    let mut new = standby(&old).promoted();
+    new.file.replace(None);
+    let second = std::mem::replace(&mut new.page, first);
+    new.at(NOON + SECOND);
+    let mut own = session(&mut new);
+    assert!(makes(&mut new, &mut own, NOON + SECOND + 1000).is_some());
+    let bound = protocol::marks_of(&second).unwrap().bound.instant;
+    new.page = second;
+    let mut own = session(&mut new);
+    let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND + 2000) else { panic!("an ID is made") };
+    assert_eq!((until, protocol::wait_of_start(&new, until)), (bound, FAR));
+}
+
+/// It leaves the file and the page behind, and begins at timeline 1 again.
+#[test]
+fn ids_after_pg_upgrade_are_above_the_last_value() {
+    let (old, _) = primary();
+    let last_value = old.page.last_value.unwrap();
+    assert_eq!(last_value, NOON + AHEAD);
+    let mut new = Alone::new();
+    new.page.last_value = Some(last_value);
+    new.at(NOON + SECOND);
+    let mut own = session(&mut new);
+    assert_eq!(protocol::part(&mut new).unwrap().number(), PART);
+    let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND) else { panic!("an ID is made") };
+    assert_eq!((until, protocol::wait_of_start(&new, until)), (last_value, FAR));
+    assert_eq!(makes(&mut new, &mut own, last_value - 1), None);
+    assert!(makes(&mut new, &mut own, last_value).is_some());
+    // The value stands for all parts, whichever turn the server has later.
+    let promoted = standby(&new).promoted();
+    let marks = protocol::marks_of(&promoted.page).unwrap();
+    assert_eq!(marks.concern(Author { part: (2, 16), ..ME }, &(0, Used::NONE)).until(), last_value);
+}
+
+fn lease(alone: &mut Alone) -> Answer {
+    let part = protocol::part(alone).unwrap();
+    let (workers, _) = Part::of_lessees(part.node(), part.turn()).numbers(twitter()).unwrap();
+    let by = Holder { role: 1, application: [0; 64] };
+    let request = Request { key: twitter().key(), ticks: twitter().ticks(), workers, database: 5, last: None, by };
+    protocol::lease(alone, &request).unwrap()
+}
+
+/// Asks for a lease until one is granted, and waits as long as each answer says. Returns the worker and after how many
+/// microseconds there was a lease.
+fn first_lease(alone: &mut Alone) -> (u32, i64) {
+    let began = alone.now.get();
+    for _ in 0..10 {
+        match lease(alone) {
+            Answer::Granted { worker, .. } => return (worker, alone.now.get() - began),
+            Answer::Wait(wait) => _ = alone.at(alone.now.get() + wait),
+            answer => panic!("{answer:?}"),
+        }
+    }
+    panic!("no lease")
+}
+
+/// Nobody has leased anything of the new part. After a restart, earlier leases may not have ended.
+#[test]
+fn workers_are_leased_at_once_after_a_promotion_and_after_a_wait_after_a_restart() {
+    // The time of leases has to be on disk for two seconds.
+    const FLUSHED: i64 = 2 * SECOND;
+    let (mut old, _) = primary();
+    let (first, waited) = first_lease(&mut old);
+    assert_eq!(waited, FLUSHED, "an hour has passed since the start");
+    let mut new = standby(&old).promoted();
+    new.at(old.now.get());
+    let (second, waited) = first_lease(&mut new);
+    assert_eq!(waited, FLUSHED);
+    assert!(first != second, "both servers have leased worker {first}");
+    let mut again = new.restarted();
+    protocol::part(&mut again).unwrap();
+    let (third, waited) = first_lease(&mut again);
+    assert!((WAIT..WAIT + 10 * SECOND).contains(&waited), "{waited}");
+    assert_eq!((third, WAIT), (second, 64 * SECOND), "the same part");
+    // Without its file, a server does not know that it was promoted.
+    let mut new = standby(&old).promoted();
+    new.file.replace(None);
+    new.at(old.now.get());
+    assert!((WAIT..).contains(&first_lease(&mut new).1));
+}
+
+/// Another database's page may have a bound of horizons. It binds the part of the sessions only.
+#[test]
+fn lessees_hold_no_horizons() {
+    let mut new = standby(&primary().0).promoted();
+    let mut marks = protocol::marks_of(&new.page).unwrap();
+    marks.bind(Bound { recalls: 0, incarnation: 99, instant: NOON + 2 * SECOND });
+    new.page.bytes = Some(marks.encode(None));
+    new.at(NOON);
+    first_lease(&mut new);
+    let pool = new.lock(|state| state.pool).unwrap();
+    assert_eq!(pool.ledger().horizons.bound, Bound::NONE);
+}
