@@ -75,10 +75,9 @@ class Programs:
         return (program,)
 
 
-def leasing_server(make, *settings, nodes=2):
+def leasing_server(make, *settings, nodes=1):
     """A server that started long enough ago to grant leases, and has granted some."""
-    pool = f"flake.node_count={nodes}", "flake.node_id=0", "flake.lease_node=1"
-    server = make(*pool, "max_connections=100", *settings, clock="+0", steady=True)
+    server = make(f"flake.node_count={nodes}", "max_connections=100", *settings, clock="+0", steady=True)
     for seconds in 0, 65, 3:
         server.let_pass(seconds)
         server.sql("SELECT flake_lease('twitter')")

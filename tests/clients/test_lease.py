@@ -137,4 +137,4 @@ def test_an_application_inserts_a_row_with_its_id(pool, programs, tmp_path, lang
     made = int(printed)
     assert database.sql("SELECT id, item FROM orders") == [(made, "tea")]
     (worker, at), = database.sql("SELECT worker, now() - flake_timestamp(%s) < '1 minute' FROM flake_decode(%s)", made, made)
-    assert worker >= 512 and at
+    assert 640 <= worker < 768 and at

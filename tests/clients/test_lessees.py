@@ -3,7 +3,6 @@ servers. FLAKE_LEASE_SECONDS is how long the test runs. By default it is short: 
 after each start."""
 
 import collections
-import contextlib
 import os
 import random
 import signal
@@ -14,6 +13,7 @@ from clients import EXPECTED, Made
 from conftest import signalled
 from lease_programs import LANGUAGES, Programs, lacks, leasing_server
 from lessees import Lessee, Printed, general, overlapping
+from test_restored import recover_beside
 from waiting import Background, wait_until
 
 SECONDS = int(os.environ.get("FLAKE_LEASE_SECONDS", "40"))
@@ -22,10 +22,10 @@ IS_LONG = SECONDS > 300
 PROCESSES = 8 if IS_LONG else 2
 # The program in Python acts on these signals.
 SIGNALS = {"fork": signal.SIGUSR1, "client's clock": signal.SIGUSR2}
-# After how many seconds at most a server grants leases again after a start or a promotion.
-START = 80
-# For how long a step of the clock matters, and by how much a standby may lag behind an old primary. In seconds.
-SET, LAG = 3, 1.9
+# After how many seconds at most a server grants leases again after a start, and after a promotion.
+START, PROMOTED = 80, 5
+# By how many seconds a standby lags behind an old primary.
+LAG = 10 if IS_LONG else 4
 
 
 class Deployment:
@@ -35,7 +35,7 @@ class Deployment:
         self.make, self.programs, self.languages, self.directory = make, programs, languages, directory
         self.server = leasing_server(make, nodes=4)
         self.choose, self.lessees, self.running, self.seen = random.Random(57), [], [], collections.Counter()
-        self.clocks, self.offset, self.is_set = threading.Lock(), 0, True
+        self.clocks, self.offset = threading.Lock(), 0
         self.refused = collections.Counter()
         # The clients find a server in one of two places, so that some ask an old primary while others ask a new one.
         self.places = [directory / name for name in "ab"]
@@ -77,8 +77,7 @@ class Deployment:
             self.start(lessee.language)
         else:
             with self.clocks:
-                if self.is_set:
-                    self.server.set_clock(f"{self.offset + choose.choice([-5, -1, 0, 1, 5]):+}")
+                self.server.set_clock(f"{self.offset + choose.choice([-5, -1, 0, 1, 5]):+}")
 
     def session(self, made):
         since = None
@@ -98,18 +97,6 @@ class Deployment:
 
     # Events of servers.
 
-    @contextlib.contextmanager
-    def right_clocks(self):
-        """Keeps clocks right until a new primary has granted leases. Only with right clocks are more than two lost seconds
-        covered."""
-        with self.clocks:
-            self.is_set = False
-            self.server.set_clock(f"{self.offset:+}")
-        time.sleep(SET)
-        yield
-        with self.clocks:
-            self.is_set = True
-
     def kill(self, server):
         signalled(server.freeze(), signal.SIGKILL)
         (server.dir / "data" / "postmaster.pid").unlink()
@@ -117,16 +104,18 @@ class Deployment:
     def made(self, **options):
         return self.make(**options, clock=f"{self.offset:+}", steady=True)
 
-    def goes_on(self, server):
-        """Another server continues with the data. Until it grants leases, the time of earlier leases is unknown."""
-        self.server = server
+    def goes_on(self, server, start=START):
+        """Another server continues with the data. It grants leases again after `start` seconds."""
+        with self.clocks:
+            self.server = server
         if IS_LONG:
             self.point(server)
-            self.load.ends.wait(START)
+            self.load.ends.wait(start)
             return
-        for seconds in 0, START, 3:
-            self.offset += seconds
-            server.set_clock(f"{self.offset:+}")
+        for seconds in 0, start, 3:
+            with self.clocks:
+                self.offset += seconds
+                server.set_clock(f"{self.offset:+}")
             server.let_pass(seconds)
             server.sql("SELECT flake_lease('twitter')")
         self.point(server)
@@ -135,81 +124,59 @@ class Deployment:
         self.server.restart(mode=self.choose.choice(["fast", "immediate"]))
         self.goes_on(self.server)
 
-    def loses_two_seconds(self):
-        """A failover loses less than two seconds. Clocks may be wrong, and the standby may have the same number."""
+    def fails_over(self):
+        """The standby lacks the last leases, and its clock is behind."""
         old, standby = self.server, self.made(standby_of=self.server)
-        with self.right_clocks():
-            cut = time.monotonic()
-            standby.stop_receiving()
-            time.sleep(1)
-            old.freeze()
-            if time.monotonic() - cut < LAG:
-                self.offset -= 5
-                standby.set_clock(f"{self.offset:+}")
-                self.seen["failover to a clock that is behind"] += 1
-            standby.promote()
-            self.kill(old)
-            self.goes_on(standby)
-
-    def loses_more(self):
-        old, standby = self.server, self.made(standby_of=self.server)
-        standby.restart("flake.node_id=2")
-        with self.right_clocks():
-            standby.stop_receiving()
-            time.sleep(10 if IS_LONG else 4)
-            self.kill(old)
-            standby.promote()
-            self.goes_on(standby)
+        standby.stop_receiving()
+        time.sleep(LAG)
+        self.kill(old)
+        with self.clocks:
+            self.offset -= 5
+            standby.set_clock(f"{self.offset:+}")
+        standby.promote()
+        self.goes_on(standby, PROMOTED)
 
     def both_lease(self):
-        """The old primary grants leases for a second more, and some clients ask it."""
+        """The old primary grants leases for some seconds more, and some clients ask it."""
         old, standby = self.server, self.made(standby_of=self.server)
-        standby.restart("flake.node_id=3")
-        with self.right_clocks():
-            standby.stop_receiving()
-            time.sleep(10 if IS_LONG else 4)
-            standby.sql("SELECT pg_promote(false)")
-            self.point(standby, self.places[1])
-            time.sleep(1)
-            self.kill(old)
-            wait_until(lambda: not standby.value("SELECT pg_is_in_recovery()"))
-            self.goes_on(standby)
+        standby.stop_receiving()
+        time.sleep(LAG)
+        standby.promote()
+        self.point(standby, self.places[1])
+        time.sleep(LAG)
+        standby.sql("SELECT flake_lease('twitter')")
+        time.sleep(LAG)
+        self.kill(old)
+        self.goes_on(standby, PROMOTED)
 
     def is_restored(self):
-        """The primary is restored to a point in time."""
+        """The primary is restored to a point in time, under another number, because its turn may be the first one again."""
         old, restored = self.server, self.made(copy_of=self.server)
-        with self.right_clocks():
-            old.sql("SELECT pg_create_restore_point('here')")
-            old.sql("SELECT pg_switch_wal()")
-            time.sleep(10 if IS_LONG else 4)
-            self.kill(old)
-            restored.write("recovery.signal")
-            command = f"restore_command=cp {old.dir}/data/pg_wal/%f %p"
-            restored.launch(command, "recovery_target_name=here", "recovery_target_action=promote")
-            wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
-            self.goes_on(restored)
+        old.sql("SELECT pg_create_restore_point('here')")
+        old.sql("SELECT pg_switch_wal()")
+        time.sleep(LAG)
+        self.kill(old)
+        recover_beside(restored, old, "recovery_target_name=here", "flake.node_id=1")
+        self.goes_on(restored, PROMOTED)
 
     def snapshot_beside(self):
-        """A snapshot of the files starts beside the primary, which grants leases for a second more."""
+        """A snapshot of the files starts beside the primary, which grants leases for a second more. It needs another number."""
         old = self.server
-        with self.right_clocks():
-            stopped = old.freeze()
-            copied = self.made(snapshot_of=old)
-            signalled(stopped, signal.SIGCONT)
-            time.sleep(10 if IS_LONG else 4)
-            with Background(lambda: copied.launch("flake.node_id=2")):
-                time.sleep(1)
-                self.kill(old)
-            self.goes_on(copied)
+        stopped = old.freeze()
+        copied = self.made(snapshot_of=old)
+        signalled(stopped, signal.SIGCONT)
+        time.sleep(LAG)
+        with Background(lambda: copied.launch("flake.node_id=2")):
+            time.sleep(1)
+            self.kill(old)
+        self.goes_on(copied)
 
     def run(self, made):
         for language in self.languages:
             for _ in range(PROCESSES):
                 self.start(language)
         self.load = Background(*[lambda: self.session(made)] * PROCESSES, self.trouble, self.trouble)
-        events = [
-            self.restart, self.loses_two_seconds, self.loses_more, self.both_lease, self.is_restored, self.snapshot_beside,
-        ]  # fmt: skip
+        events = [self.restart, self.fails_over, self.both_lease, self.is_restored, self.snapshot_beside]
         try:
             with self.load:
                 for event in events:

@@ -2,7 +2,7 @@
 
 import clients
 from clients import Made
-from standing_clock import next_unit, server_at_0
+from standing_clock import ROWS, next_unit, server_at_0
 
 # The defaults of the columns of the table `kept`: built-in layouts, custom ones, a batch, the type sno.
 KINDS = clients.KINDS | {
@@ -106,7 +106,7 @@ def fill(server, **options):
 def insert_everywhere(db):
     """Inserts rows with the defaults of every table. Unique indexes fail if an ID repeats."""
     # While the clock stands, there are few IDs of base64id, because sessions are not far ahead of it.
-    db.execute("INSERT INTO kept SELECT FROM generate_series(1, 20)")
+    db.execute(f"INSERT INTO kept SELECT FROM {ROWS}")
     for table in ["years", "times", "hashed", *(f"{name}s" for name in INDEXES)]:
         db.execute(f"INSERT INTO {table} SELECT FROM generate_series(1, 100)")
     db.execute("REFRESH MATERIALIZED VIEW latest")

@@ -2,8 +2,8 @@
 
 import time
 
-# The bits below the timestamp of a twitter ID.
-TICK = 22
+# The bits of a twitter ID below the number of its part, as one of 32 nodes with eight parts: 2 of the worker, and the sequence.
+PART = 14
 
 
 class Event:
@@ -14,7 +14,7 @@ class Event:
         self.new, self.promoted, self.behind = None, None, 0.0
         self.without_primary, self.refused, self.waited, self.back = 0.0, {}, 0.0, ("", 0.0)
         self.meanwhile = 0  # IDs that the old primary returned after the promotion
-        self.ids = self.duplicates = self.ticks = self.exempt_duplicates = self.exempt_ticks = 0
+        self.ids = self.duplicates = self.ticks = 0
 
     def is_promoted(self, service):
         """Records that another member is the primary."""
@@ -38,31 +38,16 @@ class Event:
         return True
 
 
-def an_old_primary_for_too_long(one, other, last):
-    """Returns whether an old primary made IDs more than two seconds after its last ones that were replicated to another member
-    with its number. The guarantee does not cover these IDs. `last` is when these were made, by member and reign."""
-    old, new = sorted([one, other], key=lambda batch: batch.reign)
-    known = last.get((old.member.name, old.reign), new.reign)
-    return old.member is not new.member and old.member.number == new.member.number and old.ended > known + 2
-
-
 def has_parted(batch, events):
     """Returns whether a primary made these IDs after another one was promoted in its place."""
     return any(batch.member is event.old and batch.reign < event.promoted < batch.ended for event in events)
-
-
-def a_rewound_server(one, other, events):
-    """Not covered: IDs that a server made after its WAL had parted, if pg_rewind has replaced its file and its clock is
-    behind."""
-    old, new = sorted([one, other], key=lambda batch: batch.reign)
-    return old.member is new.member and old.reign < new.reign and has_parted(old, events)
 
 
 class Judge:
     """Looks for duplicates among all returned IDs and all rows."""
 
     def __init__(self, service, events):
-        self.batches, self.events, self.replicated = service.batches, events, {}
+        self.batches, self.events = service.batches, events
         for batch in self.batches.values():
             event = self.latest(batch.ended)
             event.ids += len(batch.ids) + len(batch.snos)
@@ -74,9 +59,6 @@ class Judge:
     def look(self, kind, rows):
         """Checks the IDs of one kind, which is a field of batches, and the rows that the last primary has."""
         made, stored = {}, set()
-        for batch in (self.batches[token] for token, _ in rows):
-            reign = batch.member.name, batch.reign
-            self.replicated[reign] = max(self.replicated.get(reign, 0), batch.ended)
         for token, batch in self.batches.items():
             for value in getattr(batch, kind):
                 if value in made:
@@ -89,25 +71,23 @@ class Judge:
             stored.add(value)
 
     def look_at_ticks(self):
-        """Checks ticks. If two primaries with one number use the same tick, they make the same IDs as soon as sessions get the
-        same slot."""
+        """Checks the parts of ticks. If two primaries make IDs of the same part in the same tick, they make the same IDs as
+        soon as sessions take them from the same lane."""
         used = {}
         for token, batch in self.batches.items():
-            for tick in {id >> TICK for id in batch.ids}:
-                other = used.setdefault((batch.member.number, tick), token)
+            for part in {id >> PART for id in batch.ids}:
+                other = used.setdefault(part, token)
                 if self.batches[other].reign != batch.reign:
                     self.twice("ticks", other, token)
 
     def twice(self, what, *tokens):
         one, other = (self.batches[token] for token in tokens)
         event = self.latest(max(one.ended, other.ended))
-        is_exempt = an_old_primary_for_too_long(one, other, self.replicated) or a_rewound_server(one, other, self.events)
-        what = f"exempt_{what}" if is_exempt else what
         setattr(event, what, getattr(event, what) + 1)
 
 
 HEAD = [
-    "event", "its clock", "IDs", "IDs twice", "ticks twice", "exempt", "by the old one", "no primary", "refused", "waited",
+    "event", "its clock", "IDs", "IDs twice", "ticks twice", "by the old one", "no primary", "refused", "waited",
     "old primary back",
 ]  # fmt: skip
 
@@ -130,12 +110,11 @@ def line(name, events):
     states = sorted({state for event in events for state in event.refused})
     refused = ", ".join(f"{state} {span(event.refused.get(state, 0) for event in events)}" for state in states)
     sums = (str(sum(getattr(event, what) for event in events)) for what in ["ids", "duplicates", "ticks"])
-    exempt = f"{sum(event.exempt_duplicates for event in events)} and {sum(event.exempt_ticks for event in events)}"
     without_primary, waited = (span(getattr(event, what) for event in events) for what in ["without_primary", "waited"])
     back = f"{events[0].back[0]} {span(event.back[1] for event in events)}"
     meanwhile = str(sum(event.meanwhile for event in events))
     clock = f"{-events[0].behind:+.0f} s"
-    return [name, clock, *sums, exempt, meanwhile, without_primary, refused or "-", waited, back]
+    return [name, clock, *sums, meanwhile, without_primary, refused or "-", waited, back]
 
 
 def span(seconds):

@@ -98,7 +98,6 @@ class Cluster:
         settings = [*SETTINGS, f"flake.node_count={self.shape.nodes}"]
         if plan.leases:
             self.make = make = functools.partial(make, steady=True)
-            settings.append(f"flake.lease_node={self.shape.nodes - 1}")
         of_b, of_c = (f"shared_preload_libraries={name}" for name in plan.preloading)
         trunk = Branch("a1")
 

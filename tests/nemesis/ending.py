@@ -8,6 +8,7 @@ import psycopg
 from . import LONG
 from .cluster import DATABASES
 from .layouts import CALLS, TAILED
+from .turns import timelines, turn
 
 ABOVE = 15  # seconds by which clocks are set above all used time
 WRONG = re.compile(r"PANIC|panicked|Rust panic|TRAP|\bXX\d\d\d\b.*")
@@ -26,6 +27,7 @@ def end(cluster):
     for node in cluster.primaries():
         for database in DATABASES:
             make_all_kinds(cluster, node, database)
+        look_at_turn(cluster, node)
     for node in cluster.nodes.values():
         if node.up:
             read_rows(cluster, node)
@@ -33,6 +35,13 @@ def end(cluster):
     for consumer in cluster.consumers:
         if node := consumer.primary():
             consumer.read_to_the_end(node)
+
+
+def look_at_turn(cluster, node):
+    """Checks that the server has the turn by which the oracle judges it."""
+    expected = f"This server has turn {turn(node.maker.branch)} of 0 to 3, on timeline {node.maker.branch.timeline}."
+    if (found := node.server.value("SELECT detail FROM flake_check() WHERE name = 'turn'")) != expected:
+        cluster.oracle.fail(f"{node.name}, whose timelines were {timelines(node.maker.branch)}: {found}")
 
 
 def make_all_kinds(cluster, node, database):

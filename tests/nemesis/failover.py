@@ -15,7 +15,6 @@ from .oracle import Branch
 from .shape import MOST_CONNECTIONS
 from .starts import end, replace, starts
 
-IDLE = 2  # seconds without IDs, after which a primary counts as idle
 SLOW = 0.15  # how fast crawling clocks go
 
 
@@ -67,7 +66,8 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
         cluster.stop_processes(old, old.server.processes(), seconds)
     old.clients = new.clients = 3
     new.promoting = True
-    branch.promoted, branch.promoted_clock = promote(new)
+    promote(new)
+    branch.timeline = timeline(new.server)
     given, whose = old.above
     new.now_is(branch=branch, recovers=False)
     if whose == (old.maker.memory, old.maker.branch):
@@ -85,17 +85,18 @@ def take_over(cluster, branch, old, new, way, seconds, cut, restarted):
 
 
 def promote(node):
-    """Promotes a standby. Returns an instant shortly before the promotion, by the steady clock and by its own."""
-    before, deadline = (time.monotonic(), node.clock.now()), time.monotonic() + LONG
+    """Promotes a standby."""
+    deadline = time.monotonic() + LONG
     with node.server.connect() as db:
         db.execute("SELECT pg_promote(false)")
-        while True:
-            asked = time.monotonic(), node.clock.now()
-            if not db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
-                return before
-            before = asked
+        while db.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
             assert time.monotonic() < deadline, "a standby is not promoted"
             time.sleep(0.005)
+
+
+def timeline(server):
+    """The timeline of a primary's WAL: the first eight digits of the names of its files."""
+    return int(server.value("SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)"), 16)
 
 
 def synced(cluster, old, new):
@@ -107,10 +108,8 @@ def synced(cluster, old, new):
 
 def parting(cluster, old, new, copied=""):
     """Returns a branch that begins at the current end of the WAL."""
-    cut, clock = time.monotonic(), old.clock.now()
-    made = {database: cluster.oracle.last_made.get((old.maker.branch, database), 0) for database in DATABASES}
-    idle = frozenset(database for database, last in made.items() if last < cut - IDLE)
-    return Branch(f"{new.name}{next(cluster.numbers)}", old.maker.branch, cut, clock, idle=idle, copied=copied)
+    before = old.maker.branch
+    return Branch(f"{new.name}{next(cluster.numbers)}", before, time.monotonic(), before.timeline, copied)
 
 
 def restart_standby(standby):
@@ -174,4 +173,5 @@ def restore(cluster, node, before, after):
     while restored.value("SELECT pg_is_in_recovery()"):
         assert time.monotonic() < node.disturbed + LONG, "recovery does not end"
         time.sleep(0.05)
+    branch.timeline = timeline(restored)
     node.up, node.parting = True, False

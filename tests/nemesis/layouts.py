@@ -22,7 +22,7 @@ TAGGED = """"epoch": "2010-11-04T01:42:54.657Z", "tick": "1ms", "fields": [{"nam
 NAMES = ["twitter", "leaf", "padded", "base64id", "uniqueid", "small", "small_too", "slow"]
 CALLS = {name: f"flake_next('{name}')" for name in NAMES}
 CALLS |= {"tagged": "flake_next('tagged', mod(n::integer, 8))", "sno": "sno_next(mod(n::integer, 256))", "own": "sno_next(0, 5)"}
-# Of the generators of this kind, slots keep only up to when they have used time.
+# All partitions of callers share the lanes of one layout.
 CALLS |= {"parts": "sno_next(0, 6 + mod(n::integer + (1000 * random())::integer, 12))"}
 CALLS = {kind: call for kind, call in CALLS.items() if kind not in WITHOUT}
 # The kinds in tables that consumers read: the type of the key, the least key of an instant, and a covered key.

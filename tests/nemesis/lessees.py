@@ -1,4 +1,4 @@
-"""Applications that lease workers of the pool: processes that are stopped, forked and killed, also after a server has granted a
+"""Applications that lease workers: processes that are stopped, forked and killed, also after a server has granted a
 lease and before they hear of it. No two leases of a worker have a tick in common, and no ID is outside of a lease."""
 
 import contextlib
@@ -63,9 +63,8 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
             return None
         finally:
             self.cluster.oracle.end(batch, node)
-            # It makes IDs of the pool's number, which horizons do not wait for.
-            pool = self.cluster.shape.nodes - 1
-            batch.makers, batch.above = tuple(maker._replace(number=pool) for maker in batch.makers), None
+            # Horizons do not wait for leases.
+            batch.above = None
         worker, start, end, *_, wait = row
         self.cluster.lessees["asked to wait" if wait else "leases"] += 1
         if not wait:
@@ -98,7 +97,7 @@ def lessees(cluster, plan, seed):
         return
     with tempfile.TemporaryDirectory(prefix="flake-lessees-") as directory:
         place, numbers, running, ends = pathlib.Path(directory), itertools.count(), [], threading.Event()
-        # Servers of one number of a pool: those that have the same data.
+        # Those that have the same data.
         names = "d" if plan.servers == "d" else "abc"
         lessor = Lessor(str(place / "lessor"), cluster, names, seed)
         environment = os.environ | {"LESSOR": str(place / "lessor"), "PYTHONPATH": str(ROOT / "examples/lease")}

@@ -3,12 +3,12 @@
 import collections
 import dataclasses
 import datetime
-import math
 import threading
 import time
 import typing
 
 from . import exemptions
+from .turns import turn
 
 
 @dataclasses.dataclass(eq=False)
@@ -18,10 +18,7 @@ class Branch:
     name: str
     parent: "Branch | None" = None
     cut: float = 0  # when the last WAL was written that was surely replayed, by the steady clock
-    cut_clock: float = 0  # the same by the clock of the parent's primary
-    promoted: float = math.inf  # an instant before the promotion, by the steady clock
-    promoted_clock: float = 0  # the same by the new primary's clock
-    idle: frozenset = frozenset()  # databases in which no statement of the parent's primary had returned IDs for two seconds
+    timeline: int = 1  # PostgreSQL's number of it, which decides the turn
     copied: str = ""  # "beside" or "instead" of the original, if files were copied
 
 
@@ -35,6 +32,11 @@ class Maker(typing.NamedTuple):
     count: int
     recovers: bool
     life: int | None  # the number of its start; None while it crashes
+
+    @property
+    def part(self):
+        """Which IDs it makes: servers of different parts have none in common."""
+        return self.number, self.count, turn(self.branch)
 
 
 @dataclasses.dataclass(eq=False)
@@ -66,7 +68,6 @@ class Oracle:
         self.lock = threading.Lock()
         self.made, self.ticks = collections.defaultdict(dict), collections.defaultdict(dict)
         self.batches = {}
-        self.last_made = {}  # when a statement last returned IDs, by branch and database
         self.failures, self.forgiven, self.near = [], collections.Counter(), collections.Counter()
         self.rows, self.story, self.faults = 0, [], collections.Counter()
         self.began = time.monotonic()
@@ -112,7 +113,6 @@ class Oracle:
     def returned(self, batch, node, layout, texts):
         """Checks the IDs that one statement returned."""
         numbers = [layout.number(text) for text in texts]
-        self.last_made[batch.makers[-1].branch, batch.database] = time.monotonic()
         with self.lock:
             made = self.made[layout.key]
             for number in numbers:
@@ -130,10 +130,13 @@ class Oracle:
             self.fail(f"an ID twice in one statement: {batch}")
 
     def look_at_ticks(self, layout, ticks, batch):
-        """Checks that two servers with one number, or two starts of a server, do not use the same tick. They would make the
-        same IDs as soon as sessions get the same slot."""
+        """Checks that two servers with one part, or two starts of a server, do not use the same tick. They would make the same
+        IDs as soon as sessions take them from the same lane."""
         maker = batch.makers[0]
-        used = self.ticks[layout.key, maker.number, maker.count]
+        if maker.recovers:
+            # It was made by a new primary whose timeline is not known yet.
+            return
+        used = self.ticks[layout.key, maker.part]
         for tick in ticks:
             # The first batch of each start of a server in each database.
             first = used.setdefault(tick, {})

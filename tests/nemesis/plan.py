@@ -8,7 +8,7 @@ from .shape import MOST_CONNECTIONS, SHAPES
 # By how many seconds a clock is set; most steps are small.
 SMALL = [-0.0002, 0.0002, -0.002, 0.002, -0.02, -0.05, 0.05, -0.3, 0.3, -0.9, 0.9]
 LARGE = [-1.5, -2.5, -4, -6, 2, 4, 6, -60, 60, -3600, 3600]
-COPIES = 3  # the last number is that of the pool
+COPIES = 4  # numbers from 4 on
 
 
 class Plan:
@@ -226,7 +226,7 @@ class Plan:
         return [*clocks, step, *(("follow", name, new) for name in others)]
 
     def fail_over_and_restart(self):
-        """Restarts the new primary within two seconds of its promotion."""
+        """Restarts the new primary right after its promotion."""
         steps = self.fail_over()
         again = self.random.choice([("restart", self.primary, "fast", 0, {}), ("restart", self.primary, "immediate", 0, {}),
                                     ("kill", self.primary, 0), ("kill_one", self.primary)])  # fmt: skip

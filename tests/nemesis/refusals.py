@@ -8,8 +8,8 @@ import typing
 
 import psycopg
 
-# How many seconds above all clocks IDs may have to begin: the granted time, and two seconds for each of several takeovers.
-AHEAD = 15
+# How many seconds above all clocks IDs may have to begin: the granted time, and what a busy machine takes.
+AHEAD = 8
 # Errors that a client gets from a server that is killed, restarted, stopped or full.
 OPERATIONAL = {"57P01", "57P02", "57P03", "57014", "08000", "08001", "08003", "08006", "53300"}
 FULL = {"53100", "42501", "58030"}

@@ -86,9 +86,9 @@ def test_how_long_is_waited_is_set_by_the_user(advanced):
         assert max(before) < min(ids_after(advanced, db, 3600))
 
 
-# A clock that stands still, how many of the tick's 63 steps are open there, and how many ticks are used up. A session that has
+# A clock that stands still, how many of the tick's 73 steps are open there, and how many ticks are used up. A session that has
 # made many IDs is at most 256 microseconds ahead of the clock.
-STANDS = [("2031-01-01 00:00:00", 17, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
+STANDS = [("2031-01-01 00:00:00", 19, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
 
 
 @pytest.mark.parametrize("instant, open_steps, used_up", STANDS, ids=["ahead", "used_up"])
@@ -113,9 +113,9 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced, instant, open_s
         (began, before), (ended, after) = used
         assert after - before < (ended - began) / 2
         issued, *generator = db.execute("SELECT issued, ids_per_tick, steps, overflow_waits FROM flake_generators").fetchone()
-        assert generator == [63 * 130, 63, used_up]
+        assert generator == [73 * 14, 73, used_up]
         # The session begins with its own lane, and leaves out the other one if that has the lower place in the first step.
-        assert issued - 1 in (open_steps * 130, open_steps * 130 - 65)
+        assert issued - 1 in (open_steps * 14, open_steps * 14 - 7)
 
 
 def test_only_ticks_that_were_used_up_count_as_such(server):

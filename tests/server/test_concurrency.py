@@ -72,13 +72,14 @@ def test_one_node_of_1024_makes_no_id_twice(servers):
     one = server.sql("SELECT (d).worker, (d).fields->'datacenter', (d).fields->'worker' FROM "
                      "(SELECT flake_decode(max(id)) AS d FROM made) s")  # fmt: skip
     assert one == [(67, 2, 3)]
-    # All sessions use the two lanes, which have 31 sequence numbers of each of 66 steps.
+    # All sessions use the two lanes, which have 3 of the turn's 512 sequence numbers in each of 85 steps.
     with server.connect() as db:
         lanes = db.execute("SELECT ids_per_tick, steps, ids_per_step FROM (SELECT flake_next('twitter')) s, flake_generators")
-        assert lanes.fetchone() == (4092, 66, 31)
+        assert lanes.fetchone() == (510, 85, 3)
     numbers = server.sql("""
-        SELECT max(id & 4095) < 4092, count(DISTINCT (id & 4095) / 62), count(DISTINCT (id & 4095) / 31 % 2) FROM made""")
-    assert numbers == [(True, 66, 2)]
+        SELECT min(n) >= 0, max(n) < 510, count(DISTINCT n / 6), count(DISTINCT n / 3 % 2)
+        FROM (SELECT (id & 4095) - 512 AS n FROM made) s""")
+    assert numbers == [(True, True, 85, 2)]
 
 
 @pytest.mark.parametrize("call", ["flake_next('twitter')", "flake_next('sonyflake')", "flake_next('tsid')", "sno_next()"])

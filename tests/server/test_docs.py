@@ -20,15 +20,16 @@ from session_kinds import other_sessions, without_names
 # Pages with several servers in a section; test_runbook.py and tests/engines execute them.
 OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "logical-replication.md", "shard.md")]
 # Pages for operators, who have rights that owners of tables lack.
-OF_OPERATORS = [ROOT / "docs" / name for name in ("explanation/guarantee.md", "how-to/monitor.md", "reference/settings.md")]
-# A page for operators, whose examples need the settings on the page.
-OF_SETTINGS = [ROOT / "docs/how-to/applications.md"]
+OF_OPERATORS = [
+    ROOT / "docs" / name
+    for name in ("explanation/guarantee.md", "how-to/applications.md", "how-to/monitor.md", "reference/settings.md")
+]
 IN_A_SESSION = [
     page
     for page in PAGES
     if page not in OF_SEVERAL_SERVERS and {language for language, _ in blocks(page)} - {"shell"}
 ]
-IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS + OF_SETTINGS]
+IN_EVERY_SESSION = [page for page in IN_A_SESSION if page not in OF_OPERATORS]
 MARK = "----- end of block -----"
 
 
@@ -46,8 +47,7 @@ def test_sql_prints_what_the_pages_show(servers, page):
     assert pairs, "a page whose examples are not executed"
     texts = sum(language == "text" for language, _ in blocks(page))
     assert texts == sum(text is not None for _, text in pairs), "output that belongs to no SQL"
-    (settings,) = ini(page) if page in OF_SETTINGS else [()]
-    server = servers(*settings, extension=False)
+    server = servers(extension=False)
     outputs = pasted(server, [f"SET timezone = 'UTC';\n{pairs[0][0]}", *(sql for sql, _ in pairs[1:])])
     for (sql, text), output in zip(pairs, outputs, strict=True):
         compare(page, sql, text, output)

@@ -133,7 +133,7 @@ int fdatasync(int file)
 def test_time_that_is_granted_while_a_pool_begins_is_in_the_file(own_servers):
     """The session that begins the pool waits for one that is granted time in another database. After a crash, the IDs of that
     time are not made again, although the first database does not know of it."""
-    server, made = server_at_0(own_servers, "flake.node_count=2", "flake.lease_node=1"), Made()
+    server, made = server_at_0(own_servers), Made()
     server.sql("CREATE DATABASE other TEMPLATE postgres")
     preload(server, "slow", SLOW)
     for dbname in ["postgres", "other"]:

@@ -182,9 +182,10 @@ CONFIGURATIONS = [
      "The layout has 1024 workers, but flake.node_count is 1025.", "Lower flake.node_count"),
     ("more nodes than there is one worker", ["flake.node_id=0", "flake.node_count=2"], "flake_next('si_single')", "22023",
      'layout "si_single" has too few workers for 2 nodes', "The layout has 1 worker, but flake.node_count is 2.", "more worker bits"),
-    ("fewer snos of a partition than sessions", ["flake.node_id=0", "flake.node_count=1024", "max_connections=80"], "sno_next(0, 1)", "55000",
-     'layout "sno" has too few IDs for all sessions',
-     "In each tick, this node has 1 worker with 64 sequence numbers each, but ", "Lower flake.node_count or max_connections"),
+    ("fewer snos of a partition than turns", ["flake.node_id=0", "flake.node_count=32768"], "sno_next(0, 1)", "55000",
+     'this node has too few IDs of layout "sno"',
+     "In each tick, this node has 1 worker with 2 sequence numbers each, which cannot be divided into 4 parts.",
+     "Lower flake.node_count and restart"),
 ]  # fmt: skip
 
 
@@ -273,7 +274,7 @@ REFUSED_IN_RECOVERY = [
 
 
 def test_a_standby_does_not_begin_to_use_time(servers):
-    """A ledger that a standby had begun would have stopped looking out for the old primary by the time of a promotion."""
+    """A ledger that a standby had begun would keep the primary's turn after a promotion."""
     primary = servers()
     primary.sql("SELECT flake_next('twitter')")
     standby = servers(standby_of=primary)

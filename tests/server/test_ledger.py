@@ -123,7 +123,7 @@ IN_SHARED_MEMORY = [
 def test_a_session_beside_another_version_of_the_library_is_refused(servers, form, division):
     """An upgrade in a running server: the new library finds the shared memory of the old one. Neither knows which IDs the other
     makes, so the new one makes none, and changes nothing, until the restart."""
-    server, made = servers("flake.node_count=2", "flake.lease_node=1"), Made()
+    server, made = servers(), Made()
     server.sql("CREATE TABLE made (id bigint DEFAULT flake_next('twitter'))")
     # By now the mark would not stay as it is if the library changed it.
     mark = "SELECT (SELECT last_value FROM flake_mark), (SELECT last_value FROM flake_mark_until)"
@@ -189,7 +189,7 @@ def test_a_thousand_connections_make_ids_or_get_an_error_at_once(servers):
             except psycopg.Error as error:
                 answers[name] = error.sqlstate
         assert len({id for id, in db.execute("SELECT sno_next() FROM generate_series(1, 20)")}) == 20
-        assert pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, db.execute, "SELECT sno_next(0, 1)")
+        assert len({id for id, in db.execute("SELECT sno_next(0, 1) FROM generate_series(1, 20)")}) == 20
     assert answers["twitter"] == answers["tsid"] == 20
     assert set(answers.values()) == {20, "22023"}
     assert answers["si"] == "22023", "32 workers for 128 nodes"

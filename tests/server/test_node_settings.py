@@ -52,7 +52,7 @@ def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(serve
         refused(db)
         assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == (1,)
-        assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (512, 1024)
+        assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (576, 640)
     assert server.sql(NODE) == [(1, 2)]
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)

@@ -15,8 +15,13 @@ from waiting import wait_until
 
 
 def recover(restored, server, *settings):
-    """Starts a copy that replays the original's WAL up to a point."""
+    """Starts a copy that replays the original's WAL up to a point. The original does not run any more."""
     server.stop()
+    recover_beside(restored, server, *settings)
+
+
+def recover_beside(restored, server, *settings):
+    """Starts such a copy beside the original, which may run on."""
     restored.write("recovery.signal")
     restored.launch(f"restore_command=cp {server.dir}/data/pg_wal/%f %p", "recovery_target_action=promote", *settings)
     wait_until(lambda: not restored.value("SELECT pg_is_in_recovery()"))
@@ -105,7 +110,7 @@ def test_ids_after_pg_upgrade_are_above_the_mark(own_servers, old):
     made = Made()
     insert(old, made)
     new = upgrade(own_servers, old)
-    assert new.value("SELECT count(*) FROM kept") == 20 * SESSIONS
+    assert new.value("SELECT count(*) FROM kept") == COUNT * SESSIONS
     pass_through(new, made, -600, 0, 60)
 
 

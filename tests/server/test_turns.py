@@ -1,0 +1,306 @@
+"""Servers that come from one another make different IDs, while all of them run: a promotion takes another turn of the node's IDs.
+
+The turn follows from the history of the WAL's timeline. So nothing here depends on clocks, on how far a standby lags, or on how
+long an old primary runs.
+"""
+
+import contextlib
+import time
+
+import psycopg
+import pytest
+
+from clients import Made
+from test_check import findings
+from test_lease import lease, ticks
+from test_restored import recover_beside
+from waiting import Background, wait_until
+
+KINDS = {"twitter": "flake_next('twitter')::text", "si": "flake_next('si')::text", "sno": "sno_next(1, 7)::text"}
+MAKE = f"INSERT INTO made SELECT {', '.join(KINDS.values())} FROM generate_series(1, 20) RETURNING *"
+TABLE = f"CREATE TABLE made ({', '.join(f'{kind} text' for kind in KINDS)})"
+SESSIONS = 3
+STATE = psycopg.errors.ObjectNotInPrerequisiteState
+# Warnings in the server's log.
+BEHIND, UNKNOWN = "IDs of the previous primary reach up to", "is not known"
+# Workers of twitter in a part of the only node.
+WORKERS = 128
+
+
+class Both:
+    """Sessions of several servers, which make IDs until the end of a `with`."""
+
+    def __init__(self):
+        self.made, self.counts = Made(KINDS), {}
+
+    def load(self, *servers):
+        return Background(*[lambda server=server: self.run(server) for server in servers for _ in range(SESSIONS)])
+
+    def run(self, server):
+        with server.connect() as db:
+            while not self.load_now.ends.is_set():
+                self.made.add(db.execute(MAKE).fetchall())
+                self.counts[server] = self.counts.get(server, 0) + 1
+
+    @contextlib.contextmanager
+    def running(self, *servers):
+        self.load_now = self.load(*servers)
+        with self.load_now:
+            yield
+
+    def wait_for_more(self, *servers):
+        """Waits until each server has made more IDs."""
+        before = dict(self.counts)
+        wait_until(lambda: all(self.counts.get(server, 0) >= before.get(server, 0) + 30 for server in servers))
+
+
+def warnings(server, text):
+    return (server.dir / "server.log").read_text().count(text)
+
+
+def turn(server):
+    """Makes an ID. Returns the turn that it shows."""
+    return server.value("SELECT worker FROM flake_decode(flake_next('twitter'))") // WORKERS
+
+
+def turn_of(history):
+    """The rule of flake_core::turn."""
+    before, last = None, None
+    for timeline in history:
+        before, last = last, next(free % 4 for free in range(timeline, timeline + 4) if free % 4 not in (before, last))
+    return last
+
+
+def checked(server):
+    with server.connect() as db:
+        return findings(db)["turn"]
+
+
+def promote_to(server, timeline):
+    """Promotes a standby to a timeline. PostgreSQL leaves out those whose history exists, as an archive makes it do."""
+    now = server.value("SELECT timeline_id FROM pg_control_checkpoint()")
+    for left_out in range(now + 1, timeline):
+        server.write(f"pg_wal/{left_out:08X}.history")
+    server.promote()
+
+
+def alone_on(own_servers, timeline, **options):
+    """Returns a server that was promoted to a timeline, and has made no ID since."""
+    primary = own_servers()
+    promoted = own_servers("recovery_target_timeline=current", standby_of=primary, **options)
+    primary.stop()
+    promote_to(promoted, timeline)
+    return promoted
+
+
+def history_file(server, timeline):
+    return server.dir / "data" / f"pg_wal/{timeline:08X}.history"
+
+
+@pytest.mark.parametrize("behind", [0, 60])
+@pytest.mark.parametrize("lag", ["none", "paused", "cut off"])
+def test_an_old_primary_and_the_new_one_make_no_id_twice(own_servers, lag, behind):
+    """The old one does not know of the promotion. The new one waits for nothing, and says if its clock is behind."""
+    old, both = own_servers(clock="+0"), Both()
+    old.sql(TABLE)
+    new = own_servers(standby_of=old, clock=f"-{behind}")
+    with both.running(old):
+        both.wait_for_more(old)
+        if lag == "paused":
+            new.sql("SELECT pg_wal_replay_pause()")
+        elif lag == "cut off":
+            new.stop_receiving()
+        both.wait_for_more(old)
+        new.promote()
+        both.made.add(new.sql("SELECT flake_next('twitter')::text"), ["twitter"])
+        assert new.value("SELECT clock_waits FROM flake_stats") == 0
+        both.wait_for_more(old)
+    with both.running(old, new):
+        both.wait_for_more(old, new)
+        time.sleep(1)
+        both.wait_for_more(old, new)
+    assert warnings(new, BEHIND) == (1 if behind else 0)
+    assert warnings(old, BEHIND) == 0
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["the same number", "its own number"])
+def test_a_new_primary_waits_for_horizons_that_were_asked_for(own_servers, number):
+    """The first ID comes after them, whatever the patience of sessions for clocks."""
+    primary = own_servers("flake.node_count=2", "flake.max_clock_wait=0")
+    standby = own_servers(f"flake.node_id={number}", standby_of=primary)
+    with primary.connect() as db:
+        db.execute("SELECT flake_next('twitter')")
+        horizon, = db.execute("SELECT flake_min(flake_horizon())").fetchone()
+    standby.wait_for_replay(primary)
+    standby.promote()
+    assert standby.value("SELECT flake_next('twitter')") > horizon
+
+
+def test_a_copy_at_a_point_in_time_and_the_running_original_make_no_id_twice(own_servers):
+    original, both = own_servers(), Both()
+    original.sql(TABLE)
+    restored = own_servers(copy_of=original)
+    with both.running(original):
+        both.wait_for_more(original)
+        original.sql("SELECT pg_create_restore_point('here')")
+        both.wait_for_more(original)
+        original.sql("SELECT pg_switch_wal()")
+        recover_beside(restored, original, "recovery_target_name=here")
+        both.wait_for_more(original)
+    with both.running(original, restored):
+        both.wait_for_more(original, restored)
+    assert checked(restored)[1] == "This server has turn 2 of 0 to 3, on timeline 2."
+
+
+def test_primaries_that_follow_each_other_have_all_turns(own_servers):
+    """All of them run on. The fifth one has the turn of the first."""
+    servers, both = [own_servers()], Both()
+    servers[0].sql(TABLE)
+    with both.running(servers[0]):
+        both.wait_for_more(servers[0])
+    for timeline in range(2, 6):
+        servers.append(own_servers(standby_of=servers[-1]))
+        assert checked(servers[-1])[1] == "A standby makes no IDs, and has a turn from its promotion on."
+        servers[-1].promote()
+        assert checked(servers[-1])[1] == f"The first ID decides this server's turn on timeline {timeline}."
+    with both.running(*servers[:4]):
+        both.wait_for_more(*servers[:4])
+    turns = [turn(server) for server in servers]
+    assert turns == [1, 2, 3, 0, 1] == [turn_of(range(1, last + 1)) for last in range(1, 6)]
+    for timeline, (server, own) in enumerate(zip(servers, turns, strict=True), 1):
+        assert checked(server) == (True, f"This server has turn {own} of 0 to 3, on timeline {timeline}.", None)
+        assert warnings(server, UNKNOWN) == 0
+
+
+@pytest.mark.parametrize("timeline", [2, 4, 5, 6])
+def test_numbers_that_were_left_out_repeat_no_turn(own_servers, timeline):
+    """Timeline 5 after 1 would have the turn of 1, if the number alone decided it."""
+    promoted = alone_on(own_servers, timeline)
+    assert turn(promoted) == turn_of([1, timeline]) != turn_of([1])
+    ok, detail, _ = checked(promoted)
+    assert ok and detail.endswith(f"on timeline {timeline}.")
+
+
+DAMAGES = {
+    "missing": lambda file: file.unlink(),
+    "empty line of text": lambda file: file.write_text("\nno number\n"),
+    "not in order": lambda file: file.write_text("9\t0/3000000\tno reason\n"),
+    "not UTF-8": lambda file: file.write_bytes(b"1\t0/3000000\t\xff\n"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_without_a_history_the_number_of_the_timeline_decides(own_servers, damage):
+    promoted = alone_on(own_servers, 5)
+    file = history_file(promoted, 5)
+    kept = file.read_bytes()
+    DAMAGES[damage](file)
+    ok, detail, hint = checked(promoted)
+    assert (ok, detail) == (
+        False, "The history of timeline 5 is not known, so an earlier primary may have this server's turn.",
+    )  # fmt: skip
+    assert "flake.node_id of its own" in hint
+    said = []
+    with promoted.connect() as db:
+        db.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        db.execute("SELECT flake_next('twitter')")
+    assert said == ["the history of timeline 5 is not known"]
+    assert turn(promoted) == 1
+    for _ in range(3):
+        turn(promoted)
+    assert warnings(promoted, UNKNOWN) == 1
+    # The turn was decided for this timeline, so the file decides nothing when it is there again.
+    promoted.stop()
+    file.write_bytes(kept)
+    promoted.launch()
+    assert turn(promoted) == 1
+    assert warnings(promoted, UNKNOWN) == 1
+    assert checked(promoted)[:2] == (True, "This server has turn 1 of 0 to 3, on timeline 5.")
+
+
+def test_a_restart_keeps_the_turn_without_the_history(own_servers):
+    """By the number alone, timeline 5 would have another turn."""
+    promoted = alone_on(own_servers, 5)
+    assert turn(promoted) == 2
+    promoted.restart(while_stopped=history_file(promoted, 5).unlink)
+    assert turn(promoted) == 2
+    assert checked(promoted)[0] is False
+    assert warnings(promoted, UNKNOWN) == 0
+    # With flake.mark, the server loses what it knows of its turn.
+    promoted.restart(while_stopped=(promoted.dir / "data/flake.mark").unlink)
+    assert turn(promoted) == 1
+    assert warnings(promoted, UNKNOWN) == 1
+
+
+def test_a_new_primary_leases_at_once_and_a_restarted_server_does_not(own_servers):
+    """With default settings."""
+    primary = own_servers(steady=True)
+    with primary.connect() as db:
+        sessions = {db.execute("SELECT worker FROM flake_decode(flake_next('twitter'))").fetchone()[0]}
+    assert 60_000_000 < lease(primary).wait <= 64_000_000
+    primary.let_pass(65)
+    first = lease(primary)
+    promoted = own_servers(standby_of=primary, steady=True)
+    promoted.promote()
+    second = lease(promoted)
+    assert (second.wait, second.count, first.count) == (0, 4096, 4096)
+    sessions.add(promoted.value("SELECT worker FROM flake_decode(flake_next('twitter'))"))
+    parts = {worker // WORKERS for worker in [*sessions, first.worker, second.worker]}
+    assert parts == {1, 2, 4 + 1, 4 + 2}
+    assert len(ticks(second)) > 9_000
+    promoted.restart()
+    assert 60_000_000 < lease(promoted).wait <= 64_000_000
+
+
+def test_a_lease_of_few_workers_has_a_part_of_the_sequence(own_servers):
+    """One of 32 nodes has one worker of si. Its 256 sequence numbers are divided into eight parts."""
+    server = own_servers("flake.node_count=32", "flake.node_id=9", steady=True)
+    lease(server, layout="si")
+    server.let_pass(65)
+    one = lease(server, layout="si")
+    assert (one.wait, one.worker, one.shift) == (0, 9, 13)
+    assert (one.low, one.count) == (9 * 256 + (4 + 1) * 32, 32)
+    leased = range(one.low, one.low + one.count)
+    with server.connect() as db:
+        used = {made % 8192 for made, in db.execute("SELECT flake_next('si') FROM generate_series(1, 500)")}
+    assert used == set(range(9 * 256 + 32, 9 * 256 + 64))
+    assert used.isdisjoint(leased)
+    # The database has half of the node's workers, and at least one.
+    with pytest.raises(STATE) as error:
+        lease(server, layout="si")
+    assert error.value.diag.message_primary == 'all workers of layout "si" are leased'
+
+
+SMALL = """SELECT flake_create_layout('small', '{"epoch": "2020-01-01T00:00:00Z", "tick": "1ms", "fields": [
+    {"name": "time", "role": "timestamp", "bits": 41}, {"name": "worker", "role": "worker", "bits": 5},
+    {"name": "sequence", "role": "sequence", "bits": 2}]}')"""
+
+
+def test_a_node_with_fewer_ids_in_a_tick_than_parts_makes_none(own_servers):
+    server = own_servers("flake.node_count=16", "flake.node_id=15")
+    server.sql(SMALL)
+    assert server.value("SELECT flake_next('small') & 127") == 15 * 8 + 1
+    server.restart("flake.node_count=32")
+    detail = "In each tick, this node has 1 worker with 4 sequence numbers each, which cannot be divided into 8 parts."
+    hint = "Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."
+    for call in "flake_next('small')", "flake_batch('small', 2)", "flake_lease('small')":
+        with pytest.raises(STATE) as error:
+            server.sql(f"SELECT {call}")
+        said = error.value.diag
+        assert (said.message_primary, said.message_detail, said.message_hint) == (
+            'this node has too few IDs of layout "small"', detail, hint,
+        )  # fmt: skip
+    with server.connect() as db:
+        ok, found, remedy = findings(db)["rates"]
+    assert (ok, remedy) == (False, hint)
+    assert detail in found
+    assert server.value("SELECT flake_next('si') > 0")
+
+
+def test_partitions_of_callers_have_snos_on_each_of_256_nodes(own_servers):
+    """Nodes and turns divide the sequence; connections do not."""
+    server = own_servers("flake.node_count=256", "flake.node_id=255", "max_connections=1000")
+    made = server.sql("SELECT sno_sequence(sno_next(1, 7)), sno_next(1, 8)::text FROM generate_series(1, 500)")
+    assert len({text for _, text in made}) == 500
+    first = 255 * 256 + 64
+    assert {sequence for sequence, _ in made} <= set(range(first, first + 64))
