@@ -45,10 +45,14 @@ def running(seconds):
     return f"{START.timestamp() + seconds - time.time():+f}"
 
 
-def server_at_0(servers, *settings, **options):
+def create_table(server):
+    server.sql(TABLE)
+
+
+def server_at_0(servers, *settings, fill=create_table, **options):
     """A server with the extension and a table, which made its first ID two hours ago."""
     server = servers(*SETTINGS, *settings, clock=running(-7200), **options)
-    server.sql(TABLE)
+    fill(server)
     server.sql("SELECT flake_next('twitter')")
     server.set_clock(at(0))
     return server
