@@ -146,16 +146,6 @@ impl Used {
         Self::of(rest, present)
     }
 
-    /// Returns the set with each piece of free time starting later, because a server may have made IDs after its last known mark.
-    #[must_use]
-    pub fn later(&self, by: i64) -> Self {
-        let later = |free: Free| Free {
-            from: if free.from == i64::MIN { i64::MIN } else { free.from.saturating_add(by) },
-            ..free
-        };
-        Self::of(self.free().map(later).collect(), i64::MIN)
-    }
-
     /// Returns the set without the time between two instants: the end of a window that was granted and never used.
     #[must_use]
     pub fn without(&self, from: i64, to: i64) -> Self {

@@ -129,11 +129,9 @@ proptest! {
     fn used_time_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
         let to = from + length;
         let with = one.with(from, to, now);
-        let (later, accepting, forgetting) = (one.later(by), one.accepting(now), one.forgetting(now, by));
+        let (accepting, forgetting) = (one.accepting(now), one.forgetting(now, by));
         for instant in instants() {
             prop_assert_eq!(is_used(&with, instant), is_used(&one, instant) || (from..to).contains(&instant));
-            let is_later = is_used(&one, instant) || (0..=by).any(|by| is_used(&one, instant.saturating_sub(by)));
-            prop_assert_eq!(is_used(&later, instant), is_later, "{} {:?} {:?}", instant, one, later);
             prop_assert_eq!(is_used(&accepting, instant), is_used(&one, instant));
             prop_assert!(is_used(&forgetting, instant) || !is_used(&one, instant));
         }
