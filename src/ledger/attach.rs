@@ -63,6 +63,12 @@ pub fn attach() -> Result<&'static Control, Error> {
     }
     let control = control_block().map_err(|reason| Error::NoControlBlock { reason })?;
     let found = (control.header.version, control.header.division);
+    // The first session has reserved the memory, and could not get a lock for it.
+    if found == (0, 0) {
+        return Err(Error::NoControlBlock {
+            reason: "no lock could be made for it, because the tranches are used up".into(),
+        });
+    }
     if found != (VERSION, DIVISION) {
         return Err(Error::OtherVersion { found });
     }
