@@ -83,9 +83,10 @@ pub fn record_mark() -> Result<(), Error> {
     // Otherwise the ledger would begin on a standby, and look out for an old primary long before the promotion.
     recovery::refuse(c"flake_record_mark()");
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
-    if matches!(attach::attach(), Err(Error::OtherVersion { .. })) {
-        return Ok(());
-    }
+    match attach::attach() {
+        Err(Error::OtherVersion { .. }) => return Ok(()),
+        attached => attached?,
+    };
     // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.
     if node::node().is_err() {
         return Ok(());
