@@ -5,7 +5,8 @@
 //! common: at any lag, with any clocks, as long as both run.
 //!
 //! The node's IDs are divided into eight equal parts: four for the sessions of its server, and four for lessees. The *turn*, from
-//! 0 to 3, says which of the four is in force. Layouts that cannot be leased have four parts only, for sessions.
+//! 0 to 3, says which of the four is in force. A layout without workers, out of the order of time, or with ticks of more than a second
+//! has four parts only, for sessions.
 
 use crate::{Error, Layout, Node, Numbers};
 
@@ -90,7 +91,11 @@ impl Part {
             return None;
         }
         let Some(number) = self.number else { return Some((workers, sequences)) };
-        let (number, parts) = (u64::from(number % parts), u64::from(parts));
+        // A layout that keeps nothing for lessees has no part for them.
+        if number >= parts {
+            return None;
+        }
+        let (number, parts) = (u64::from(number), u64::from(parts));
         let of_sequence = if workers.count >= parts { 1 } else { power_of_two(sequences.count.min(parts)) };
         let of_workers = parts / of_sequence;
         let slice = |numbers: Numbers, of: u64, which: u64| {

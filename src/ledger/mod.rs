@@ -80,7 +80,7 @@ pub fn memory_error() -> Option<Error> {
 /// Writes this server's mark into the page of a database in which the extension has just been created.
 pub fn record_mark() -> Result<(), Error> {
     superuser_only("flake_record_mark")?;
-    // Otherwise the ledger would begin on a standby, and look out for an old primary long before the promotion.
+    // A ledger that begins on a standby would have no timeline, and no turn.
     recovery::refuse(c"flake_record_mark()");
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
     match attach::attach() {

@@ -24,7 +24,7 @@ pub fn wal_timeline() -> u32 {
     if is_in_progress() { 0 } else { unsafe { pg_sys::GetWALInsertionTimeLine() } }
 }
 
-/// Returns the text of a timeline's history file, which lists the timelines before it; None if there is no such file. PostgreSQL's own
+/// Returns the text of a timeline's history file, which lists the timelines before it, or None if the file is missing. PostgreSQL's own
 /// function ends the session on a file that it cannot read, and takes a missing one for a timeline without parents.
 pub fn timeline_history(timeline: u32) -> Option<String> {
     // The working directory is the data directory.

@@ -97,7 +97,7 @@ def lessees(cluster, plan, seed):
         return
     with tempfile.TemporaryDirectory(prefix="flake-lessees-") as directory:
         place, numbers, running, ends = pathlib.Path(directory), itertools.count(), [], threading.Event()
-        # Those that have the same data.
+        # The servers that have the same data lease from one pool.
         names = "d" if plan.servers == "d" else "abc"
         lessor = Lessor(str(place / "lessor"), cluster, names, seed)
         environment = os.environ | {"LESSOR": str(place / "lessor"), "PYTHONPATH": str(ROOT / "examples/lease")}

@@ -8,17 +8,17 @@ fn now() -> i64 {
     SystemTime::UNIX_EPOCH.elapsed().expect("the clock shows a time before 1970").as_micros() as i64
 }
 
-/// A thread of the server makes a few IDs.
-fn make(mut generator: Generator<&Layout>, words: &OwnWords) -> Vec<u64> {
+/// A thread of the server makes a few IDs. Returns None if the layout has no more ticks.
+fn make(mut generator: Generator<&Layout>, words: &OwnWords) -> Option<Vec<u64>> {
     let mut ids = Vec::new();
     while ids.len() < 3 {
         match generator.next(now(), words, || 0) {
             Answer::Issue(id) => ids.push(id),
-            Answer::Exhausted => panic!("the layout has no more ticks"),
+            Answer::Exhausted => return None,
             _ => thread::sleep(Duration::from_micros(100)),
         }
     }
-    ids
+    Some(ids)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,9 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             scope.spawn(move || make(generator, words))
         };
         let threads: Vec<_> = (0..4).map(begin).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("a thread has failed")).collect::<Vec<_>>()
+        threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Option<Vec<_>>>()
     });
-    for id in ids {
+    for id in ids.ok_or("a thread has made no IDs")?.concat() {
         println!("{}\n{}", layout.encode(id)?, layout.explain(id)?);
         assert_eq!(layout.node_of(id, node)?, Some(3));
     }

@@ -57,7 +57,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Finds the words of a source's lanes. Returns None if there is no memory for them.
+    /// Finds the words of a source's lanes, or returns None if other layouts have all words.
     pub fn find<S: IdSource>(server: &impl Server, source: &S, lanes: Lanes, lane: u64) -> Option<Self> {
         let counted = Counted { key: source.words(), ticks: source.ticks(), lanes, rule: source.rule() };
         let claim = if lanes.are_shared { claims::claim(server, &counted)? } else { Claim::NONE };

@@ -21,7 +21,7 @@ fn concern(marks: &Marks, me: Author) -> Used {
     marks.concern(me, &(0, Used::NONE))
 }
 
-/// There is no margin, because an old primary has another part.
+/// The mark counts without a margin, because an old primary has another part.
 #[test]
 fn a_mark_concerns_its_part_and_parts_of_other_divisions() {
     let me = by(1, 16, 5, 8);

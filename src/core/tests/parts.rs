@@ -241,13 +241,17 @@ fn a_part_has_an_eighth_or_a_fourth_of_the_nodes_ids() {
         ("si", 32, 32),
         ("base64id", 1, 65_536),
         ("sonyflake", 1, 1 << 21),
-        // Without workers, or out of the order of time, there are no lessees.
+        // Nothing is kept for lessees of layouts without workers, or whose IDs are not in the order of time.
         ("si_single", 1, 2048),
         ("mastodon", 1, 16_384),
         ("uniqueid", 1, 16_384),
         ("seata", 1, 1 << 20),
     ] {
         assert_eq!(ids(name, nodes), expected, "{name} as one of {nodes}");
+    }
+    for name in ["si_single", "mastodon", "uniqueid", "seata"] {
+        let of_lessees = Part::of_lessees(node(0, 1), 0).numbers(built_in(name).unwrap());
+        assert!(matches!(of_lessees, Err(Error::TooFewIds { .. })), "{name}: {of_lessees:?}");
     }
 }
 

@@ -2,54 +2,24 @@
 
 use std::collections::HashSet;
 
-use flake_core::ledger::block::FilePart;
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::Server;
-use flake_core::ledger::marks::{Author, Mark, Marks};
+use flake_core::ledger::marks::{Author, Mark};
 use flake_core::ledger::pool::{Answer, Holder, Request, WAIT};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{AHEAD, FAR, Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{IdSource, Lanes, Layout, Node, Outcome, Part, Place, Resumable, built_in};
+use flake_core::{IdSource, Lanes, Layout, Outcome, Part, Place, Resumable, built_in};
 
 mod alone;
+mod facts;
 use alone::{Alone, HOUR, NOON, SECOND};
-
-/// The part of node 0 of 2 on timeline 1, whose turn is 1.
-const PART: (u32, u32) = (1, 16);
-const ME: Author = Author { part: PART, incarnation: 5, start: 7 };
-
-fn node(id: u32, count: u32) -> Node {
-    Node::new(id, count).unwrap()
-}
-
-fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
-    Facts {
-        now: NOON,
-        started_at: None,
-        node: node(0, 2),
-        wal_timeline: 1,
-        turn: 1,
-        boot: Some(1),
-        chance: (50, 60),
-        file,
-    }
-}
-
-fn of(by: Author, used: Used) -> Marks {
-    let mut marks = Marks::default();
-    marks.set(Mark { by, used });
-    marks
-}
-
-fn file(marks: Marks) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, part: PART, wal_timeline: 1, exit_note: None })
-}
+use facts::{ME, PART, facts, file, node, of};
 
 #[test]
 fn a_new_timeline_has_another_part_and_the_same_one_keeps_its_part() {
-    let known = file(of(ME, Used::before(NOON)));
+    let known = file(of(ME, Used::before(NOON)), None);
     let part = |beginnings: Facts<'_>| {
         let ledger = Ledger::begin(&beginnings);
         assert_eq!(ledger.part().number(), ledger.me.part);
@@ -76,7 +46,7 @@ fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
     let mut marks = of(ME, Used::before(NOON));
     marks.set(Mark { by: Author { part: (5, 16), ..ME }, used: Used::before(NOON + 70 * SECOND) });
     marks.set(Mark { by: Author { part: (6, 16), ..ME }, used: Used::before(NOON + 90 * SECOND) });
-    let known = file(marks);
+    let known = file(marks, None);
     let begun = |facts| {
         let ledger = Ledger::begin(&facts);
         let of_lessees = ledger.of_lessees(AHEAD, Some(&known.0));

@@ -1,51 +1,21 @@
 //! The ledger's state alone: no window contains time that others have used, whatever happens in whatever order.
 
+use flake_core::Window;
 use flake_core::ledger::block::FilePart;
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::marks::{Author, Mark, Marks};
-use flake_core::ledger::note::ExitNote;
 use flake_core::ledger::state::{AHEAD, Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{Node, Window};
 use proptest::prelude::*;
 
-const SECOND: i64 = 1_000_000;
+mod facts;
+use facts::{ME, NOON, PART, SECOND, facts, file, node, of};
+
 const HOUR: i64 = 3600 * SECOND;
-const NOON: i64 = 1_780_000_000 * SECOND;
-/// The part of node 0 of 2 on timeline 1, whose turn is 1.
-const PART: (u32, u32) = (1, 16);
-const ME: Author = Author { part: PART, incarnation: 5, start: 7 };
-
-fn node(id: u32, count: u32) -> Node {
-    Node::new(id, count).unwrap()
-}
-
-fn facts(file: Option<&(Marks, FilePart)>) -> Facts<'_> {
-    Facts {
-        now: NOON,
-        started_at: None,
-        node: node(0, 2),
-        wal_timeline: 1,
-        turn: 1,
-        boot: Some(1),
-        chance: (50, 60),
-        file,
-    }
-}
 
 /// The facts of the next start.
 fn again(file: &(Marks, FilePart)) -> Facts<'_> {
     Facts { chance: (51, 61), ..facts(Some(file)) }
-}
-
-fn of(by: Author, used: Used) -> Marks {
-    let mut marks = Marks::default();
-    marks.set(Mark { by, used });
-    marks
-}
-
-fn file(marks: Marks, exit_note: Option<ExitNote>) -> (Marks, FilePart) {
-    (marks, FilePart { number: 1, part: PART, wal_timeline: 1, exit_note })
 }
 
 /// A ledger that has read its file and granted time at noon.

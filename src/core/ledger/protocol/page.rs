@@ -48,8 +48,7 @@ fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
     let Some(old) = writer.lock(in_force) else { return Ok(()) };
     let (new, pool) = having_read(old);
     if (new, pool) != old {
-        // The file must contain a fact, such as that this start waits, before any session acts on it, because the next start needs
-        // it too.
+        // The file must contain a fact before any session acts on it, because the next start needs it too.
         store(&writer, &new, pool.as_ref(), marks)?;
         writer.lock(|state| state.pool = pool);
         put(&writer, new);
