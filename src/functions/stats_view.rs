@@ -40,7 +40,7 @@ fn flake_stats() -> TableIterator<
         let range = |(from, until)| {
             Range::new(RangeBound::Inclusive(from_instant(from)), RangeBound::Exclusive(from_instant(until)))
         };
-        ledger.used.after(ledger.window.until.max(crate::clock::now())).into_iter().map(range).collect()
+        ledger.time.used_ahead(crate::clock::now()).into_iter().map(range).collect()
     });
     TableIterator::once((
         if now.ledger.is_some() { "open" } else { "unused" },
@@ -52,8 +52,8 @@ fn flake_stats() -> TableIterator<
         count(&now.counters.clock_waits),
         count(&now.counters.clock_changes),
         Some(interval::from_micros(now.counters.longest_wait.load(Ordering::Relaxed) as i64)),
-        now.ledger.map(|ledger| from_instant(ledger.until())),
-        now.ledger.map(|ledger| from_instant(ledger.floor)),
+        now.ledger.map(|ledger| from_instant(ledger.time.until())),
+        now.ledger.map(|ledger| from_instant(ledger.time.floor)),
         skipped,
     ))
 }

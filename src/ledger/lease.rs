@@ -41,7 +41,7 @@ pub fn leases(now: i64) -> Result<Vec<Lease>, Error> {
     }
     let mut backend = Backend::with_leases()?;
     let writer = backend.writer();
-    let era = writer.lock(|state| state.pool.map(|pool| pool.ledger().era));
+    let era = writer.lock(|state| state.pool.map(|pool| pool.time.era));
     let is_on = |lease: &&Lease| lease.until > now && Some(lease.era()) == era;
     Ok(writer.leases(|leases| leases.iter().filter(is_on).copied().collect()))
 }

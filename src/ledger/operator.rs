@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::ledger::host::Server;
+use flake_core::ledger::part_time::FAR;
 use flake_core::ledger::protocol::{self, Acceptance};
-use flake_core::ledger::state::FAR;
 
 use super::backend::Backend;
 use crate::clock;

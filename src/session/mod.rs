@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::time::Duration;
 
-use flake_core::ledger::state::FAR;
+use flake_core::ledger::part_time::FAR;
 use flake_core::{IdSource, Reason};
 
 use self::generators::Attempt;

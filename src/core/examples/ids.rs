@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Start { free_from: now() + 1000, resumed: None };
     let ids = thread::scope(|scope| {
         let begin = |number: u64| {
-            let generator = Generator::start(layout, &lanes, number % lanes.count, start, i64::MIN);
+            let generator = Generator::start(layout, &lanes, number % lanes.count, start);
             scope.spawn(move || make(generator, words))
         };
         let threads: Vec<_> = (0..4).map(begin).collect();

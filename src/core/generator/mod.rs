@@ -74,18 +74,14 @@ pub struct Generator<S: IdSource> {
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator whose own lane has the number `lane`, and which begins as the ledger says, in no tick before the one
-    /// that contains `last_seen`; earlier time is the past. It may use all time.
-    pub fn start(source: S, lanes: &Lanes, lane: u64, start: Start, last_seen: i64) -> Self {
+    /// Creates a generator whose own lane has the number `lane`, and which begins as the ledger says. It may use all
+    /// time.
+    pub fn start(source: S, lanes: &Lanes, lane: u64, start: Start) -> Self {
         let ticks = source.ticks();
         // The tick after the one that contains this instant is unused.
         let last_used = ticks.nearest(start.free_from.saturating_sub(1));
-        let before_last_seen = ticks.nearest(last_seen.saturating_sub(ticks.length));
-        let new = Progress {
-            start: ticks.start_of(last_used.max(before_last_seen)),
-            stepped_back_from: ticks.start_of(last_used),
-            drifts: 0,
-        };
+        let last_used = ticks.start_of(last_used);
+        let new = Progress { start: last_used, stepped_back_from: last_used, drifts: 0 };
         let Progress { start, stepped_back_from, drifts } = start.resumed.unwrap_or(new);
         let (open_from, open_for) = Window::ALL.starts(ticks.length);
         Self {

@@ -5,6 +5,7 @@ use super::{Answer, Generator};
 use crate::ledger::claims::{self, Claim, Counted, ServerWords};
 use crate::ledger::host::{Host, Server};
 use crate::ledger::protocol::{self, Beginning, Grant};
+use crate::ledger::slot::Start;
 use crate::{FinalProgress, Lanes};
 
 /// A clock that is behind by less than this, in microseconds, is waited for at once: another session has read a later instant.
@@ -68,12 +69,13 @@ impl Place {
 impl<S: IdSource> Resumable<S> {
     /// Begins above used time.
     pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
-        let Beginning { start, last_seen, era, window } = protocol::begin(host, source.goes_back())?;
+        let Beginning { start, era, window } = protocol::begin(host, source.goes_back())?;
         let Place { lanes, lane, claim } = *place;
         // If the clock has stepped back, it may be behind another session's last ID.
         let latest = if lanes.are_shared { claims::latest_of(host, claim, era) } else { None };
-        let last_seen = latest.map_or(last_seen, |latest| latest.max(last_seen));
-        let mut generator = Generator::start(source, &lanes, lane, start, last_seen);
+        let from = latest.map_or(start.free_from, |latest| latest.saturating_sub(source.ticks().length - 1));
+        let start = Start { free_from: start.free_from.max(from), ..start };
+        let mut generator = Generator::start(source, &lanes, lane, start);
         generator.allow(window);
         Ok(Self { generator, claim, lane, era, issued_before: 0 })
     }

@@ -81,7 +81,7 @@ impl SessionTransactions {
                 Grant::After(until) => return Ok(until),
             }
         }
-        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.floor)))
+        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.time.floor)))
     }
 
     /// Keeps horizons from going back within a transaction whose statements share a snapshot: the memory of ended transactions is

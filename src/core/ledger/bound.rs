@@ -49,9 +49,9 @@ pub struct Horizons {
 impl Horizons {
     /// Begins with the content of the file. If an exit note gave back time from `free_from` on, this server has announced no horizon
     /// above that.
-    pub const fn begin(me: u32, bound: Bound, free_from: i64) -> Self {
+    pub fn begin(me: u32, bound: Bound, free_from: Option<i64>) -> Self {
         let announced = if bound.incarnation == me { bound.instant } else { i64::MIN };
-        let before = if announced < free_from { announced } else { free_from };
+        let before = free_from.map_or(announced, |free_from| announced.min(free_from));
         Self { me, binds: false, bound, before, of_file: announced }
     }
 

@@ -24,8 +24,6 @@ pub const FILE: usize = 2 * HALF + NOTE;
 pub struct Shared {
     /// The window and the era.
     pub window: SharedWindow,
-    /// The latest reading of the clock that a session has used.
-    pub last_seen: AtomicI64,
     /// The highest announced horizon. No ID is made in a tick that has ended by then.
     pub announced: AtomicI64,
     /// How often horizons were recalled. Horizons from before a recall do not count.
@@ -40,7 +38,6 @@ impl Default for Shared {
     fn default() -> Self {
         Self {
             window: SharedWindow::default(),
-            last_seen: AtomicI64::new(i64::MIN),
             announced: AtomicI64::new(i64::MIN),
             recalls: AtomicU32::new(0),
             sessions: AtomicU32::new(0),

@@ -79,6 +79,11 @@ impl Marks {
         &self.listed
     }
 
+    /// Returns whether they contain what a mark says, by the same writer.
+    pub fn have(&self, own: &Mark) -> bool {
+        self.of(own.by.part).is_some_and(|mark| mark.by == own.by && mark.used.contains(&own.used))
+    }
+
     /// Returns the mark of a part.
     pub fn of(&self, part: (u32, u32)) -> Option<&Mark> {
         self.listed.iter().find(|mark| mark.by.part == part)
@@ -99,11 +104,12 @@ impl Marks {
     /// Returns the used time that counts for a server: what is in its own part's mark; in marks under another number of parts, because
     /// their workers may be the server's; and in folded marks. The time that this start has written itself does not count, nor what
     /// `given_back` has: the start whose exit note the server continues from, and what that start had used according to the file.
-    pub fn concern(&self, me: Author, given_back: &(u32, Used)) -> Used {
+    pub fn used_for(&self, me: Author, given_back: Option<&(u32, Used)>) -> Used {
         let is_of_another_part = |by: &Author| by.part != me.part && by.part.1 == me.part.1;
         let is_given_back = |mark: &Mark| {
-            let by = Author { start: given_back.0, ..me };
-            mark.by == by && by.start != 0 && given_back.1.contains(&mark.used)
+            given_back.is_some_and(|(start, used)| {
+                mark.by == Author { start: *start, ..me } && *start != 0 && used.contains(&mark.used)
+            })
         };
         let counts = |mark: &&Mark| !is_of_another_part(&mark.by) && mark.by != me && !is_given_back(mark);
         let counting = self.listed.iter().filter(counts).map(|mark| &mark.used);

@@ -14,6 +14,7 @@ pub mod host;
 pub mod line;
 pub mod marks;
 pub mod note;
+pub mod part_time;
 pub mod pool;
 pub mod protocol;
 pub mod record;

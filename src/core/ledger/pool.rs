@@ -15,11 +15,13 @@
 //!    nobody has leased any of it.
 //! 4. A lease begins where the last lease of its worker ended. Shared memory keeps that end; after a start, the mark replaces it.
 
-use super::marks::Marks;
+use super::marks::{Author, Mark, Marks};
+use super::part_time::PartTime;
 use super::state::Ledger;
+use super::used::Used;
 use super::window::Window;
-use crate::Numbers;
 use crate::layout::ticks::Ticks;
+use crate::{Numbers, Part};
 
 /// How long after the clock a lease may end, in microseconds.
 pub const LONGEST: i64 = 60_000_000;
@@ -35,6 +37,7 @@ const LEAST: i64 = AHEAD - 5_000_000;
 const SOON: i64 = 100_000;
 /// How many leases can exist at once.
 pub const MOST_LEASES: usize = 1024;
+
 /// The session that a lease was granted to.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +136,10 @@ pub enum Answer {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
-    ledger: Ledger,
+    /// The writer of the mark of the lessees' part.
+    me: Author,
+    /// The time of that part.
+    pub time: PartTime,
     /// No lease is granted before this instant of the steady clock.
     opens_at: i64,
 }
@@ -142,38 +148,40 @@ impl Pool {
     /// Begins the pool. `server` is the server's own ledger, which began at `begun_at` by the steady clock.
     pub fn begin(server: &Ledger, begun_at: i64, file: Option<&Marks>) -> Self {
         let opens_at = if server.is_promoted { i64::MIN } else { begun_at.saturating_add(WAIT) };
-        Self { ledger: server.of_lessees(AHEAD, file), opens_at }
+        let part = server.part();
+        let me = Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..server.me };
+        let used = file.map_or(Used::NONE, |marks| marks.used_for(me, None));
+        let above = file.map_or(i64::MIN, |marks| marks.above).max(server.time.above);
+        Self { me, time: PartTime::begin(used, above, i64::MIN), opens_at }
     }
 
-    /// The pool's ledger, which holds the pool's mark.
-    pub const fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// The mark of the lessees' part.
+    pub const fn mark(&self) -> Mark {
+        Mark { by: self.me, used: self.time.used }
     }
 
     /// Returns the pool after it has read a page.
     #[must_use]
     pub fn having_read(self, marks: &Marks, now: i64) -> Self {
-        let mut ledger = self.ledger.having_read(marks, now);
-        // The pool inserts no rows, so it holds no horizon.
-        ledger.horizons = self.ledger.horizons;
-        Self { ledger, ..self }
+        Self { time: self.time.having_read(&marks.used_for(self.me, None), marks.above, now), ..self }
     }
 
     /// Returns the pool with the clock accepted: it leases from the current instant on although later leases exist.
     #[must_use]
     pub fn accepted(self, now: i64) -> Self {
-        Self { ledger: self.ledger.accepted(now, i64::MIN), ..self }
+        if self.time.is_open_at(now) { self } else { Self { time: self.time.accepted(now), ..self } }
     }
 
     /// Returns the pool raised above an instant: it grants no lease before that.
     #[must_use]
     pub fn starting_above(self, instant: i64) -> Self {
-        Self { ledger: self.ledger.starting_above(instant), ..self }
+        Self { time: self.time.starting_above(instant), ..self }
     }
 
     /// Returns whether marks contain the pool's mark. A pool without granted time has nothing to add to them.
     pub fn is_in(&self, marks: &Marks, now: i64) -> bool {
-        self.ledger.window.until <= now || self.ledger.is_in(marks)
+        let has_time = self.time.window.is_some_and(|open| now < open.until);
+        !has_time || marks.have(&self.mark()) && self.time.above <= marks.above
     }
 
     /// Returns the pool with more time, if it has too little for a lease.
@@ -184,20 +192,18 @@ impl Pool {
         if steady < self.opens_at {
             return Err(self.opens_at - steady);
         }
-        let Window { from, until, skip } = self.ledger.window;
-        if from <= now && now < until && now.saturating_add(LEAST).min(skip) <= until {
+        let suffices = |open: Window| now.saturating_add(LEAST).min(open.skip) <= open.until;
+        if self.time.is_open_at(now) && self.time.window.is_some_and(suffices) {
             return Ok(self);
         }
-        match self.ledger.granted(now, now.saturating_add(1)) {
-            Ok(ledger) => Ok(Self { ledger, ..self }),
-            Err(until) => Err(until.saturating_sub(now)),
-        }
+        let granted = self.time.granted(now, now.saturating_add(1), AHEAD);
+        granted.map(|time| Self { time, ..self }).map_err(|until| until.saturating_sub(now))
     }
 
     /// Answers a request, and stores the lease. The page of the request's database contains the mark that the pool had `then`.
     pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, then: &Self) -> Answer {
-        let Ledger { window, floor, era, .. } = self.ledger;
-        let of_layout = |lease: &Lease| lease.until > i64::MIN && lease.era == era && lease.key == request.key;
+        let PartTime { window: Some(window), floor, era, .. } = self.time else { return Answer::Wait(SOON) };
+        let of_layout = |lease: &Lease| lease.era == era && lease.key == request.key;
         let (worker, since) = match request.last {
             None => match free_worker(leases.iter().filter(|lease| of_layout(lease)), request, now) {
                 Ok(worker) => (worker, now),
@@ -215,7 +221,7 @@ impl Pool {
         let last = own.map_or(i64::MIN, |at| leases[at].until);
         // The floor is at most a microsecond after the window begins. It is here so that nobody has to rely on that.
         let from = now.max(last).max(floor).max(window.from);
-        let known = if then.ledger.era == era { then.ledger.window.until } else { i64::MIN };
+        let known = if then.time.era == era { then.time.until() } else { i64::MIN };
         let longest = if request.last.is_some() { LONGEST } else { FIRST };
         let until = now.saturating_add(longest).min(known).min(window.until);
         let Some((first, end)) = ticks(request.ticks, (from, until), window.skip) else {

@@ -47,10 +47,10 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others
     // The file may have the bound of an acceptance whose write failed. The ledger never accepted that, so the ledger's bound
     // counts.
     marks.bound = ledger.horizons.bound;
-    marks.above = marks.above.max(ledger.above);
+    marks.above = marks.above.max(ledger.time.above);
     marks.unite(others, part);
     if let Some(pool) = pool {
-        marks.set(pool.ledger().mark());
+        marks.set(pool.mark());
     }
     marks.set(ledger.mark());
     let number = state.number + 1;

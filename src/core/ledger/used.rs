@@ -196,7 +196,7 @@ impl Used {
         Self::except(self.until, gaps)
     }
 
-    /// Returns the used time after an instant, in order: what a clock that was ahead has used.
+    /// Returns the used time after an instant, in order.
     pub fn after(&self, instant: i64) -> Vec<(i64, i64)> {
         let mut used = Vec::new();
         let mut from = instant;

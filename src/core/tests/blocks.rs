@@ -91,7 +91,7 @@ fn threads_that_share_words_make_no_id_twice() {
     let (words, barrier) = (OwnWords::new(&lanes, si().rule), Barrier::new(THREADS as usize));
     let make = &|thread: u64| {
         let start = Start { free_from: TICK, resumed: None };
-        let mut generator = Generator::start(si(), &lanes, thread % lanes.count, start, i64::MIN);
+        let mut generator = Generator::start(si(), &lanes, thread % lanes.count, start);
         let mut ids = Vec::new();
         for now in (0..TICKS).map(|tick| TICK + 1000 * tick) {
             barrier.wait();

@@ -153,7 +153,7 @@ fn each_number_of_each_part_is_another_id() {
                 let lanes = Lanes::new(layout, Part::of_sessions(node, turn)).unwrap();
                 let words = OwnWords::new(&lanes, layout.rule);
                 let begins = Start { free_from: start, resumed: None };
-                let generator = |lane| Generator::start(layout, &lanes, lane, begins, i64::MIN);
+                let generator = |lane| Generator::start(layout, &lanes, lane, begins);
                 // The lanes below the place of the first session would lose their IDs of the first step.
                 let mut own: Vec<_> = (0..lanes.count).collect();
                 own.sort_by_key(|&lane| lanes.place(lane, 1000, 0));

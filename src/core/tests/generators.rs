@@ -18,7 +18,7 @@ impl<'a> Session<'a> {
     /// A session that begins above the tick that contains `now`.
     fn above(layout: &'a Layout, lanes: &Lanes, now: i64) -> Self {
         let start = Start { free_from: now + 1, resumed: None };
-        let generator = Generator::start(layout, lanes, 0, start, i64::MIN);
+        let generator = Generator::start(layout, lanes, 0, start);
         Self { generator, words: OwnWords::new(lanes, layout.rule) }
     }
 

@@ -138,7 +138,7 @@ fn places_of_lanes_are_a_permutation() {
 /// All IDs of a tick that a lone session makes when it begins with this lane, or as many as `count`.
 fn ids_of_tick(layout: &Layout, lanes: &Lanes, lane: u64, words: &OwnWords, count: usize) -> Vec<u64> {
     let start = layout.epoch() + 1_000 * layout.tick_length();
-    let mut generator = Generator::start(layout, lanes, lane, Start { free_from: start, resumed: None }, i64::MIN);
+    let mut generator = Generator::start(layout, lanes, lane, Start { free_from: start, resumed: None });
     let (mut now, mut ids) = (start, Vec::new());
     while ids.len() < count {
         match generator.next(now, words, || 0) {
@@ -249,7 +249,7 @@ fn single_ids_of_sessions_are_spread() {
 }
 
 fn session<'a>(layout: &'a Layout, lanes: &Lanes, slot: u64, now: i64) -> Generator<&'a Layout> {
-    Generator::start(layout, lanes, slot % lanes.count, Start { free_from: now, resumed: None }, i64::MIN)
+    Generator::start(layout, lanes, slot % lanes.count, Start { free_from: now, resumed: None })
 }
 
 fn lowest_counted_bit(layout: &Layout) -> u32 {

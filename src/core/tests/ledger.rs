@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 
 use flake_core::ledger::claims::Claim;
 use flake_core::ledger::host::{Host, Server};
+use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol;
-use flake_core::ledger::state::{AHEAD, Ledger};
+use flake_core::ledger::state::Ledger;
 use flake_core::{
     Answer, IdSource, Lanes, Layout, Numbers, Outcome, OwnWords, Part, Place, Progress, Resumable, SequenceRule,
     SlotProgress, SnoSource, Start, Window, built_in,
@@ -138,12 +139,15 @@ fn time_is_asked_for_before_it_is_used() {
     }
 }
 
+/// The clock has stepped back by half a second since.
 #[test]
-fn a_new_session_waits_for_the_clock_that_earlier_ones_saw() {
+fn a_new_session_waits_for_the_latest_tick_of_its_layout() {
     let server = One::at_noon();
-    server.alone.borrow().shared().last_seen.store(NOON + SECOND, Ordering::SeqCst);
-    let mut session = server.session(twitter());
-    assert!(!server.makes(&mut session, NOON + SECOND / 2) && server.makes(&mut session, NOON + SECOND));
+    let later = NOON + SECOND / 2;
+    assert!(server.makes(&mut server.of_sno(), NOON) && server.makes(&mut server.session(twitter()), later));
+    let [mut same, mut other] = [twitter(), built_in("si").unwrap()].map(|layout| server.session(layout));
+    assert!(!server.makes(&mut same, NOON) && server.makes(&mut same, later));
+    assert!(server.makes(&mut other, NOON), "a layout of its own has no later IDs");
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn a_session_that_stored_nothing_gives_up_the_time_that_was_granted() {
     let server = One::at_noon();
     assert!(server.makes(&mut server.of_sno(), NOON) && server.makes(&mut server.of_caller(7), NOON));
     let ledger = server.ledger();
-    server.slot(|slot| slot.abandon(ledger.era, ledger.window.until));
+    server.slot(|slot| slot.abandon(ledger.time.era, ledger.time.until()));
     let mut session = server.of_sno();
     assert!(server.makes(&mut server.session(twitter()), NOON) && server.makes(&mut server.of_caller(7), NOON));
     assert!(!server.makes(&mut session, NOON) && !server.makes(&mut session, NOON + AHEAD - 1));
@@ -203,7 +207,7 @@ fn ids_wait_for_a_floor_that_the_clock_has_stepped_back_over() {
     let Progress { start, stepped_back_from, drifts, .. } = session.final_progress().progress;
     assert_eq!((start, stepped_back_from, drifts), (NOON, NOON + 12_000, 1));
     server.exit(&session);
-    let era = server.ledger().era;
+    let era = server.ledger().time.era;
     let start = server.slot(|slot| slot.start(era, NOON + 4000));
     assert_eq!(start, Start { free_from: NOON + 12_001, resumed: None });
 }
@@ -310,7 +314,7 @@ fn only_generators_that_began_in_an_era_use_its_time() {
     assert_eq!(server.accept(NOON + 60 * SECOND), NOON + 60 * SECOND);
     for _ in 0..2 {
         assert!(server.makes(&mut session, NOON + 61 * SECOND));
-        assert!(session.is_of(server.ledger().era), "the session must have begun anew");
+        assert!(session.is_of(server.ledger().time.era), "the session must have begun anew");
         session = server.session(twitter());
     }
 }

@@ -17,8 +17,8 @@ fn marks(all: impl IntoIterator<Item = (Author, i64)>) -> Marks {
     marks
 }
 
-fn concern(marks: &Marks, me: Author) -> Used {
-    marks.concern(me, &(0, Used::NONE))
+fn used_for(marks: &Marks, me: Author) -> Used {
+    marks.used_for(me, None)
 }
 
 /// The mark counts without a margin, because an old primary has another part.
@@ -39,11 +39,11 @@ fn a_mark_concerns_its_part_and_parts_of_other_divisions() {
         (by(1, 32, 5, 8), 1000),
         (by(30, 32, 6, 9), 1000),
     ] {
-        assert_eq!(concern(&marks([(writer, 1000)]), me).until(), expected, "{writer:?}");
+        assert_eq!(used_for(&marks([(writer, 1000)]), me).until(), expected, "{writer:?}");
     }
-    assert_eq!(concern(&Marks::of_all(Used::before(1000)), me), Used::before(1000));
+    assert_eq!(used_for(&Marks::of_all(Used::before(1000)), me), Used::before(1000));
     // Start 0 stands for several starts.
-    assert_eq!(marks([(by(1, 16, 5, 0), 1000)]).concern(me, &(0, Used::before(1000))), Used::before(1000));
+    assert_eq!(marks([(by(1, 16, 5, 0), 1000)]).used_for(me, Some(&(0, Used::before(1000)))), Used::before(1000));
 }
 
 #[test]
@@ -51,28 +51,28 @@ fn all_marks_that_concern_a_part_count_together() {
     let mut all = marks([(by(1, 16, 6, 3), 1000), (by(2, 16, 6, 3), 9000), (by(7, 8, 2, 2), 2000)]);
     let used = Used::except(500, [Free { from: 10, to: 400, accepted: true }]);
     all.set(Mark { by: by(1, 16, 6, 3), used });
-    assert_eq!(concern(&all, by(1, 16, 5, 8)).until(), 2000);
+    assert_eq!(used_for(&all, by(1, 16, 5, 8)).until(), 2000);
     all.unite(&Marks::of_all(Used::before(3000)), (0, 1));
-    assert_eq!(concern(&all, by(1, 16, 5, 8)), Used::before(3000));
+    assert_eq!(used_for(&all, by(1, 16, 5, 8)), Used::before(3000));
 }
 
 #[test]
 fn an_exit_note_gives_back_what_the_file_knew() {
     let (me, known) = (by(0, 16, 5, 8), Used::except(1000, [Free { from: 10, to: 500, accepted: true }]));
-    let concern = |by, used| {
+    let used_for = |by, used| {
         let mut marks = Marks::default();
         marks.set(Mark { by, used });
-        marks.concern(me, &(7, known))
+        marks.used_for(me, Some(&(7, known)))
     };
     let of = |start| by(0, 16, 5, start);
-    assert_eq!(concern(of(7), known), Used::NONE);
-    assert_eq!(concern(of(7), known.without(900, 1000)), Used::NONE);
-    assert_eq!(concern(of(7), Used::before(1000)), Used::before(1000), "more than the file knew");
-    assert_eq!(concern(of(7), known.with(1000, 1001, 1000)).until(), 1001);
-    assert_eq!(concern(of(6), known), known);
+    assert_eq!(used_for(of(7), known), Used::NONE);
+    assert_eq!(used_for(of(7), known.without(900, 1000)), Used::NONE);
+    assert_eq!(used_for(of(7), Used::before(1000)), Used::before(1000), "more than the file knew");
+    assert_eq!(used_for(of(7), known.with(1000, 1001, 1000)).until(), 1001);
+    assert_eq!(used_for(of(6), known), known);
     // A copy of the server that has drawn the same number for its start, or the same start under other numbers.
-    assert_eq!(concern(by(0, 16, 6, 7), known), known);
-    assert_eq!(concern(by(0, 32, 5, 7), known), known);
+    assert_eq!(used_for(by(0, 16, 6, 7), known), known);
+    assert_eq!(used_for(by(0, 32, 5, 7), known), known);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_folded_mark_counts_for_every_part() {
     united.unite(&others, (0, 16));
     assert_eq!((united.until(), united.bound, united.above), (2000, others.bound, 11));
     for me in [by(0, 16, 5, 8), by(1, 16, 5, 8), by(4, 16, 6, 3), by(3, 8, 6, 3)] {
-        assert_eq!(concern(&united, me).until(), 2000, "{me:?}");
+        assert_eq!(used_for(&united, me).until(), 2000, "{me:?}");
     }
 }
 
@@ -162,8 +162,8 @@ proptest! {
         }
         for (id, until, other_count) in raised {
             let me = by(id, count(other_count), 7, 4);
-            prop_assert!(concern(&known, me).includes(i64::MIN, until));
-            prop_assert!(concern(&known, by(id, 700, 8, 4)).includes(i64::MIN, until));
+            prop_assert!(used_for(&known, me).includes(i64::MIN, until));
+            prop_assert!(used_for(&known, by(id, 700, 8, 4)).includes(i64::MIN, until));
             prop_assert!(known.until() >= until);
         }
     }

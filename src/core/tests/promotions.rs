@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::marks::{Author, Mark};
-use flake_core::ledger::pool::{Answer, Holder, Request, WAIT};
+use flake_core::ledger::part_time::{AHEAD, FAR};
+use flake_core::ledger::pool::{Answer, Holder, Pool, Request, WAIT};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
-use flake_core::ledger::state::{AHEAD, FAR, Facts, Ledger};
+use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
 use flake_core::{IdSource, Lanes, Layout, Outcome, Part, Place, Resumable, built_in};
 
@@ -49,10 +49,10 @@ fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
     let known = file(marks, None);
     let begun = |facts| {
         let ledger = Ledger::begin(&facts);
-        let of_lessees = ledger.of_lessees(AHEAD, Some(&known.0));
-        assert_eq!(of_lessees.part(), Part::of_lessees(node(0, 2), ledger.part().turn()));
-        assert_eq!(of_lessees.me, Author { part: of_lessees.part().number(), ..ledger.me });
-        of_lessees.used.until()
+        let Mark { by, used } = Pool::begin(&ledger, 0, Some(&known.0)).mark();
+        let part = Part::of_lessees(node(0, 2), ledger.part().turn()).number();
+        assert_eq!(by, Author { part, ..ledger.me });
+        used.until()
     };
     assert_eq!(begun(facts(Some(&known))), NOON + 70 * SECOND);
     assert_eq!(begun(Facts { wal_timeline: 2, turn: 2, ..facts(Some(&known)) }), NOON + 90 * SECOND);
@@ -238,7 +238,7 @@ fn ids_after_pg_upgrade_are_above_the_last_value() {
     // The value stands for all parts, whichever turn the server has later.
     let promoted = standby(&new).promoted();
     let marks = protocol::marks_of(&promoted.page).unwrap();
-    assert_eq!(marks.concern(Author { part: (2, 16), ..ME }, &(0, Used::NONE)).until(), last_value);
+    assert_eq!(marks.used_for(Author { part: (2, 16), ..ME }, None).until(), last_value);
 }
 
 fn lease(alone: &mut Alone) -> Answer {
@@ -284,17 +284,4 @@ fn workers_are_leased_at_once_after_a_promotion_and_after_a_wait_after_a_restart
     new.file.replace(None);
     new.at(old.now.get());
     assert!((WAIT..).contains(&first_lease(&mut new).1));
-}
-
-/// Another database's page may have a bound of horizons. It binds the part of the sessions only.
-#[test]
-fn lessees_hold_no_horizons() {
-    let mut new = standby(&primary().0).promoted();
-    let mut marks = protocol::marks_of(&new.page).unwrap();
-    marks.bind(Bound { recalls: 0, incarnation: 99, instant: NOON + 2 * SECOND });
-    new.page.bytes = Some(marks.encode(None));
-    new.at(NOON);
-    first_lease(&mut new);
-    let pool = new.lock(|state| state.pool).unwrap();
-    assert_eq!(pool.ledger().horizons.bound, Bound::NONE);
 }

@@ -5,9 +5,9 @@ use flake_core::ledger::bound::Bound;
 use flake_core::ledger::host::{FILE, Fault, HALF, Host, Server};
 use flake_core::ledger::marks::{Author, Mark, Marks};
 use flake_core::ledger::note::ExitNote;
+use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::{newest, note, store};
-use flake_core::ledger::state::AHEAD;
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
@@ -244,7 +244,7 @@ fn a_disk_that_fails_grants_nothing() {
 #[test]
 fn time_is_renewed_when_a_second_is_left() {
     let mut alone = alone();
-    let until = |alone: &Alone| alone.lock(|state| state.ledger).unwrap().window.until;
+    let until = |alone: &Alone| alone.lock(|state| state.ledger).unwrap().time.until();
     let first = until(&alone);
     for (left, is_renewed) in [(SECOND + 1, false), (SECOND, true)] {
         let now = first - left;

@@ -9,8 +9,8 @@ use std::fmt::Debug;
 use std::mem::{replace, take};
 
 use flake_core::ledger::host::{Page, Server};
+use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol;
-use flake_core::ledger::state::AHEAD;
 use flake_core::{IdSource, Layout, Node, Outcome, Place, Resumable, Slot, Sno, SnoSource, TURNS, built_in};
 
 mod alone;

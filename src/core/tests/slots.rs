@@ -94,7 +94,7 @@ fn a_tick_is_open_or_closed_as_a_whole() {
         for until in [NOON - 1, NOON, NOON + 1, NOON + 1_000, i64::MAX] {
             for skip in [NOON, NOON + 998, NOON + 999, NOON + 1_000, NOON + 1_001, i64::MAX] {
                 let start = Start { free_from: NOON - 5_000 + 1, resumed: None };
-                let mut generator = Generator::start(layout, &lanes, 0, start, i64::MIN);
+                let mut generator = Generator::start(layout, &lanes, 0, start);
                 generator.allow(Window { from, until, skip });
                 let answer = generator.next(NOON, &OwnWords::new(&lanes, layout.rule), || 0);
                 if from <= NOON + 999 && NOON < until && NOON + 1_000 <= skip {

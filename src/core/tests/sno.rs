@@ -21,7 +21,7 @@ fn in_one_step(partitions: Numbers, sequences: Numbers) -> Lanes {
 
 /// A generator that begins above the unit that contains `now`.
 fn above(lanes: &Lanes, now: i64) -> Generator<SnoSource> {
-    Generator::start(ANY, lanes, 0, Start { free_from: now + 1, resumed: None }, i64::MIN)
+    Generator::start(ANY, lanes, 0, Start { free_from: now + 1, resumed: None })
 }
 
 /// A lane of snos is its generator's alone, and has no word.
@@ -219,7 +219,7 @@ fn generators_follow_the_traces_of_the_original() {
             drifts: trace.drifts,
         };
         let start = Start { free_from: i64::MIN, resumed: Some(progress) };
-        let mut generator = Generator::start(ANY, &lanes, 0, start, i64::MIN);
+        let mut generator = Generator::start(ANY, &lanes, 0, start);
         for _ in 0..used {
             assert!(matches!(generator.next(highest, &NoWords, 0), Answer::Issue(_)), "{}", trace.name);
         }
@@ -249,7 +249,7 @@ fn a_successor_leaves_the_rest_of_the_unit() {
     let mut generator = above(&lanes, noon - 10 * UNIT);
     assert!(matches!(generator.next(noon, &NoWords, 0), Answer::Issue(_)));
     let resumed = Some(generator.progress());
-    let successor = || Generator::start(ANY, &lanes, 0, Start { free_from: i64::MIN, resumed }, i64::MIN);
+    let successor = || Generator::start(ANY, &lanes, 0, Start { free_from: i64::MIN, resumed });
     let parts = |answer: Answer<Sno>| match answer {
         Answer::Issue(sno) => sno.parts(),
         answer => panic!("{answer:?}"),

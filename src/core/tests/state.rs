@@ -4,7 +4,8 @@ use flake_core::Window;
 use flake_core::ledger::block::FilePart;
 use flake_core::ledger::bound::Bound;
 use flake_core::ledger::marks::{Author, Mark, Marks};
-use flake_core::ledger::state::{AHEAD, Facts, Ledger};
+use flake_core::ledger::part_time::AHEAD;
+use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
 use proptest::prelude::*;
 
@@ -27,14 +28,17 @@ fn open() -> Ledger {
 #[test]
 fn time_is_granted_ahead() {
     let ledger = open();
-    assert_eq!((ledger.era, ledger.floor, ledger.window.until), (1, NOON - SECOND, NOON + AHEAD));
-    assert_eq!(ledger.window, Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
+    assert_eq!(
+        (ledger.time.era, ledger.time.floor, ledger.time.window.unwrap().until),
+        (1, NOON - SECOND, NOON + AHEAD)
+    );
+    assert_eq!(ledger.time.window.unwrap(), Window { from: NOON, until: NOON + AHEAD, skip: i64::MAX });
     let later = ledger.granted(NOON + SECOND, NOON + SECOND + 1).unwrap();
-    assert_eq!((later.era, later.window.until), (1, NOON + SECOND + AHEAD));
+    assert_eq!((later.time.era, later.time.window.unwrap().until), (1, NOON + SECOND + AHEAD));
     // The same after an hour, because nothing was used since.
     let idle = ledger.granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
-    assert_eq!((idle.era, idle.window.from, idle.floor), (1, NOON + HOUR, NOON - SECOND));
-    assert_eq!(idle.used.gaps().len(), 2);
+    assert_eq!((idle.time.era, idle.time.window.unwrap().from, idle.time.floor), (1, NOON + HOUR, NOON - SECOND));
+    assert_eq!(idle.time.used.gaps().len(), 2);
     assert_eq!(ledger.granted(NOON - 1, NOON), Err(NOON), "the clock has gone back");
 }
 
@@ -42,15 +46,15 @@ fn time_is_granted_ahead() {
 fn an_exit_note_gives_back_the_end_of_the_window() {
     let left = |free_from| {
         let ledger = open();
-        let note = ledger.exit_note(1, free_from);
-        let file = file(of(ledger.me, ledger.used), note);
+        let note = ledger.time.exit_note(1, free_from);
+        let file = file(of(ledger.me, ledger.time.used), note);
         Ledger::begin(&again(&file))
     };
-    assert_eq!(left(NOON + 500).used.until(), NOON + 500);
+    assert_eq!(left(NOON + 500).time.used.until(), NOON + 500);
     // A tick had begun before the window.
-    assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.used.until()), [NOON + 1; 2]);
-    let noted = file(of(open().me, open().used), open().exit_note(1, NOON + 500));
-    let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).used.until();
+    assert_eq!([left(NOON - 500), left(i64::MIN)].map(|ledger| ledger.time.used.until()), [NOON + 1; 2]);
+    let noted = file(of(open().me, open().time.used), open().time.exit_note(1, NOON + 500));
+    let until = |beginnings: Facts<'_>| Ledger::begin(&beginnings).time.used.until();
     assert_eq!(until(Facts { boot: Some(2), ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { boot: None, ..again(&noted) }), NOON + AHEAD);
     assert_eq!(until(Facts { node: node(0, 3), ..again(&noted) }), NOON + AHEAD, "another number of nodes");
@@ -84,15 +88,18 @@ fn a_mark_of_its_part_by_another_incarnation_counts_without_a_margin() {
     let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
     let met = new.having_read(&others, NOON);
-    assert_eq!(met.granted(NOON, NOON + 1).map(|ledger| ledger.window.from), Ok(NOON), "at once");
+    assert_eq!(met.granted(NOON, NOON + 1).map(|ledger| ledger.time.window.unwrap().from), Ok(NOON), "at once");
     let ahead = new.having_read(&of(ME, Used::before(NOON + SECOND)), NOON);
     assert_eq!(ahead.granted(NOON, NOON + 1), Err(NOON + SECOND));
-    let window = ahead.granted(NOON + SECOND, NOON + SECOND + 1).unwrap().window;
+    let window = ahead.granted(NOON + SECOND, NOON + SECOND + 1).unwrap().time.window.unwrap();
     assert_eq!(window, Window { from: NOON + SECOND, until: NOON + SECOND + AHEAD, skip: i64::MAX });
     let opened = new.granted(NOON, NOON + 1).unwrap();
-    assert!(opened.having_read(&others, NOON).is_open(), "the mark lies before the window");
+    assert!(opened.having_read(&others, NOON).time.window.is_some(), "the mark lies before the window");
     let closed = opened.having_read(&of(ME, Used::before(NOON + 2)), NOON);
-    assert!(!closed.is_open() && closed.era == opened.era + 1, "the page must end the era: {closed:?}");
+    assert!(
+        closed.time.window.is_none() && closed.time.era == opened.time.era + 1,
+        "the page must end the era: {closed:?}"
+    );
     // A number of the server before counts as well, as soon as it is the server's.
     let known = file(of(ME, Used::before(NOON - SECOND)), None);
     let renumbered = Ledger::begin(&Facts { node: node(1, 2), ..again(&known) });
@@ -107,11 +114,14 @@ fn a_page_that_touches_the_window_ends_its_era() {
     let meets = |from, to| {
         ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON)
     };
-    assert!(!meets(NOON + 1, NOON + HOUR).is_open());
-    assert!(!meets(NOON - HOUR, NOON + 1).is_open());
+    assert!(!meets(NOON + 1, NOON + HOUR).time.window.is_some());
+    assert!(!meets(NOON - HOUR, NOON + 1).time.window.is_some());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
-    assert!(ahead.is_open() && ahead.era == ledger.era, "the window must stay open in its era: {ahead:?}");
-    assert_eq!(ahead.window.skip, NOON + HOUR, "its end has come nearer");
+    assert!(
+        ahead.time.window.is_some() && ahead.time.era == ledger.time.era,
+        "the window must stay open in its era: {ahead:?}"
+    );
+    assert_eq!(ahead.time.window.unwrap().skip, NOON + HOUR, "its end has come nearer");
     assert_eq!(ahead.granted(NOON + HOUR - 500, NOON + HOUR + 1), Err(NOON + HOUR + 1));
 }
 
@@ -120,20 +130,26 @@ fn an_accepted_clock_makes_ids_in_gaps_until_it_leaves_them() {
     let ahead = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     let now = NOON + 60 * SECOND;
     assert_eq!(ahead.granted(now, now + 1), Err(NOON + HOUR));
-    let accepted = ahead.accepted(now, i64::MIN);
-    assert!(!accepted.is_open() && accepted.era > ahead.era, "an accepted clock must begin an era: {accepted:?}");
+    let accepted = ahead.accepted(now);
+    assert!(
+        accepted.time.window.is_none() && accepted.time.era > ahead.time.era,
+        "an accepted clock must begin an era: {accepted:?}"
+    );
     let back = accepted.granted(now, now + 1).unwrap();
-    assert_eq!((back.window.from, back.window.skip, back.floor), (now, NOON + HOUR, now));
-    assert_eq!(back.accepted(now, i64::MIN), back, "nothing keeps it from going on");
+    assert_eq!(
+        (back.time.window.unwrap().from, back.time.window.unwrap().skip, back.time.floor),
+        (now, NOON + HOUR, now)
+    );
+    assert_eq!(back.accepted(now), back, "nothing keeps it from going on");
     // The clock has left the gap and goes back, which was not accepted.
     let left = back.granted(NOON + 2 * HOUR, NOON + 2 * HOUR + 1).unwrap();
     let later = now + 60 * SECOND;
     assert_eq!(left.granted(later, later + 1), Err(NOON + 2 * HOUR));
-    let known = file(of(left.me, left.used), None);
+    let known = file(of(left.me, left.time.used), None);
     let restarted = Ledger::begin(&again(&known));
-    assert_eq!(restarted.granted(later, later + 1), Err(left.window.until));
+    assert_eq!(restarted.granted(later, later + 1), Err(left.time.window.unwrap().until));
     // Generators that began above all used time begin again, although no window was open.
-    assert!(accepted.accepted(now + SECOND, i64::MIN).era > accepted.era, "another acceptance must begin another era");
+    assert!(accepted.accepted(now + SECOND).time.era > accepted.time.era, "another acceptance must begin another era");
 }
 
 /// Horizons of another incarnation bind this one until they are recalled.
@@ -144,9 +160,12 @@ fn accepting_the_clock_recalls_horizons() {
     for ledger in [open(), Ledger::begin(&facts(None))] {
         let bound = ledger.having_read(&others, NOON);
         assert_eq!(bound.horizons.announced(), NOON + HOUR);
-        let accepted = bound.accepted(NOON, i64::MIN);
+        let accepted = bound.accepted(NOON);
         assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
-        assert!(!accepted.is_open() && accepted.era > bound.era, "an accepted clock must begin an era: {accepted:?}");
+        assert!(
+            accepted.time.window.is_none() && accepted.time.era > bound.time.era,
+            "an accepted clock must begin an era: {accepted:?}"
+        );
         assert_eq!(accepted.having_read(&others, NOON).horizons.announced(), NOON);
     }
     // The other incarnation's bound is lower than this one's, and still binds.
@@ -154,7 +173,7 @@ fn accepting_the_clock_recalls_horizons() {
     assert_eq!(open().binding().having_read(&others, NOON).horizons.announced(), NOON + SECOND);
     let own = open().binding();
     assert_eq!((own.horizons.bound.instant, own.horizons.announced()), (NOON + AHEAD, i64::MIN));
-    assert_eq!(own.accepted(NOON + 1, i64::MIN), own);
+    assert_eq!(own.accepted(NOON + 1), own);
 }
 
 /// A server whose file is older than a recall learns of it from the page of another database. The horizons that it has announced
@@ -192,7 +211,7 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let until = |ledger: &Ledger| (ledger.horizons.bound.instant, ledger.horizons.bound.incarnation);
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
-    let mut page = of(quiet.me, quiet.used);
+    let mut page = of(quiet.me, quiet.time.used);
     assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
     page.bound = quiet.binding().horizons.bound;
     assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
@@ -220,12 +239,12 @@ fn an_announced_instant_binds_other_servers() {
 #[test]
 fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
-    assert!(!above.is_open() && above.used.includes(i64::MIN, NOON + HOUR));
+    assert!(above.time.window.is_none() && above.time.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
-    assert_eq!(above.accepted(NOON, i64::MIN).granted(NOON, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
+    assert_eq!(above.accepted(NOON).granted(NOON, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert!(
-        ahead.starting_above(NOON + HOUR / 2).used.includes(i64::MIN, NOON + HOUR / 2),
+        ahead.starting_above(NOON + HOUR / 2).time.used.includes(i64::MIN, NOON + HOUR / 2),
         "also below time that was used"
     );
 }
@@ -233,7 +252,7 @@ fn start_above_is_never_taken_back() {
 #[test]
 fn a_server_without_its_file_is_above_its_start_but_not_above_a_clock_that_was_ahead() {
     let begun = |started_at| Ledger::begin(&Facts { started_at, ..facts(None) });
-    let floor = |ledger: Ledger, now| ledger.granted(now, now + 1).unwrap().floor;
+    let floor = |ledger: Ledger, now| ledger.granted(now, now + 1).unwrap().time.floor;
     assert_eq!(floor(begun(None), NOON + SECOND), NOON + 1);
     assert_eq!(floor(begun(Some(NOON - SECOND)), NOON + SECOND), NOON - SECOND + 1);
     assert_eq!(floor(begun(None), NOON - HOUR), NOON - HOUR + 1);
@@ -247,7 +266,7 @@ fn a_generator_goes_back_to_the_floor_at_most() {
     let now = NOON + 50 * SECOND;
     let (back, window) = used.gone_back(now).unwrap();
     assert_eq!((window.from, window.until), (now, now + AHEAD));
-    assert!(back.used.includes(now, now + AHEAD) && !back.used.includes(now - 1, now));
+    assert!(back.time.used.includes(now, now + AHEAD) && !back.time.used.includes(now - 1, now));
     let (same, window) = used.gone_back(NOON + SECOND).unwrap();
     assert_eq!((same, window.from, window.until), (used, NOON, NOON + AHEAD));
     assert_eq!(used.gone_back(NOON - 2 * SECOND), Err(NOON - SECOND));
@@ -282,22 +301,22 @@ proptest! {
     fn no_window_meets_time_that_another_era_has_used(steps in prop::collection::vec(any_step(), 1..80)) {
         let mut ledger = open();
         // All granted windows with their eras, and the marks of pages.
-        let era = |ledger: &Ledger| (ledger.me.start, ledger.era);
-        let mut windows: Vec<((u32, u64), Window)> = vec![(era(&ledger), ledger.window)];
+        let era = |ledger: &Ledger| (ledger.me.start, ledger.time.era);
+        let mut windows: Vec<((u32, u64), Window)> = vec![(era(&ledger), ledger.time.window.unwrap())];
         let mut others: Vec<(i64, i64)> = vec![(i64::MIN, NOON - SECOND)];
         for (step, start) in steps.into_iter().zip(100..) {
-            let before = ledger.used;
+            let before = ledger.time.used;
             let mut handed_out = None;
             match step {
                 Step::Grant(at) => {
                     if let Ok(new) = ledger.granted(NOON + at, NOON + at + 1) {
                         ledger = new;
-                        handed_out = Some(ledger.window);
+                        handed_out = Some(ledger.time.window.unwrap());
                     }
                 }
-                Step::Accept(at) => ledger = ledger.accepted(NOON + at, i64::MIN),
+                Step::Accept(at) => ledger = ledger.accepted(NOON + at),
                 Step::GoBack(at) => {
-                    if ledger.is_open() && NOON + at < ledger.window.from
+                    if ledger.time.window.is_some() && NOON + at < ledger.time.window.unwrap().from
                         && let Ok((new, window)) = ledger.gone_back(NOON + at)
                     {
                         ledger = new;
@@ -315,18 +334,18 @@ proptest! {
                     others.push((i64::MIN, NOON + at));
                 }
                 Step::Restart => {
-                    let known = file(of(ledger.me, ledger.used), None);
+                    let known = file(of(ledger.me, ledger.time.used), None);
                     ledger = Ledger::begin(&Facts { chance: (50, start), ..facts(Some(&known)) });
                 }
             }
-            prop_assert!(ledger.used.contains(&before), "used time only grows");
+            prop_assert!(ledger.time.used.contains(&before), "used time only grows");
             for &(from, to) in &others {
-                prop_assert!(ledger.used.includes(from, to));
+                prop_assert!(ledger.time.used.includes(from, to));
             }
             if let Some(window) = handed_out {
                 let meets = |from: i64, to: i64| window.from.max(from) < window.until.min(to);
-                prop_assert!(ledger.used.includes(window.from, window.until));
-                prop_assert!(window.from >= ledger.floor || window == ledger.window);
+                prop_assert!(ledger.time.used.includes(window.from, window.until));
+                prop_assert!(window.from >= ledger.time.floor || window == ledger.time.window.unwrap());
                 for &(of, other) in windows.iter().filter(|(of, _)| *of != era(&ledger)) {
                     prop_assert!(!meets(other.from, other.until), "{window:?} meets {other:?} of era {of:?}");
                 }

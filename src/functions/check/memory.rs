@@ -17,7 +17,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
     }
     let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
     let time = |instant| Timestamptz::from_instant(instant).to_text();
-    let next = ledger.next_free(now);
+    let next = ledger.time.next_free(now);
     if next.saturating_sub(now) > AHEAD {
         return Finding::wrong(
             format!(
@@ -29,8 +29,8 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
         );
     }
     let skipped: Vec<_> = ledger
-        .used
-        .after(ledger.window.until.max(now))
+        .time
+        .used_ahead(now)
         .into_iter()
         .filter(|(_, until)| until - now > AHEAD)
         .map(|(from, until)| format!("{} to {}", time(from), time(until)))

@@ -10,7 +10,7 @@ mod key;
 mod statements;
 mod switch;
 
-use flake_core::ledger::state::FAR;
+use flake_core::ledger::part_time::FAR;
 use flake_core::{BUILTIN, Error as CoreError, Layout};
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};

@@ -25,7 +25,7 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
     let mut now = layout.start_of(choices.number() % (layout.last_tick() / 2 + 1));
     let above = Start { free_from: now + 1, resumed: None };
     let mut sessions = [(one, places[0].1), (two, places[1].1)]
-        .map(|(lanes, lane)| Generator::start(layout, &lanes, lane % lanes.count, above, i64::MIN));
+        .map(|(lanes, lane)| Generator::start(layout, &lanes, lane % lanes.count, above));
     let mut made = HashSet::new();
     for _ in 0..32 {
         now = choices.instant(&[now, now.saturating_add(layout.tick_length())]);

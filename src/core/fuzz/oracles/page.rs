@@ -28,9 +28,9 @@ pub fn page(data: &[u8]) {
         let known = marks.of(part).map_or(Used::NONE, |mark| mark.used);
         let (instant, until) = (choices.instant(&[0]), marks.until());
         let another = Author { incarnation: me.incarnation.wrapping_add(1), ..me };
-        let concern = marks.concern(another, &(0, Used::NONE));
+        let counting = marks.used_for(another, None);
         let own = marks.of(part).filter(|mark| mark.by.incarnation != another.incarnation);
-        assert!(own.is_none_or(|own| concern.contains(&own.used)));
+        assert!(own.is_none_or(|own| counting.contains(&own.used)));
         let used = known.united(&Used::before(instant), instant);
         marks.set(Mark { by: me, used });
         assert!(marks.of(part).is_some_and(|mark| mark.used.contains(&known)) && marks.until() >= until.max(instant));

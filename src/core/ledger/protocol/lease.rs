@@ -61,7 +61,7 @@ fn extend<H: Host>(host: &mut H, page: Looked) -> Result<Result<Pool, i64>, H::E
             store(&writer, &server, Some(&new), &page.marks)?;
             writer.lock(|state| state.pool = Some(new));
         }
-        (new, new.ledger().is_in(&page.marks))
+        (new, new.is_in(&page.marks, writer.now()))
     };
     if !is_in_page {
         raise_page(host, page)?;

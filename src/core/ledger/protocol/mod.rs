@@ -45,6 +45,7 @@ use super::host::{Host, Server, State, Writer};
 use super::pool::Pool;
 use super::record::newest;
 use super::state::{Facts, Ledger};
+use super::window::Window;
 use crate::Part;
 
 pub use self::horizons::bind;
@@ -114,14 +115,14 @@ fn in_force(state: &mut State) -> Option<(Ledger, Option<Pool>)> {
 fn put(writer: &impl Writer, new: Ledger) {
     let now = writer.now();
     writer.lock(|state| {
-        let is_same_era = state.ledger.is_some_and(|old| old.era == new.era);
+        let is_same_era = state.ledger.is_some_and(|old| old.time.era == new.time.era);
         if !is_same_era {
             state.free_from = None;
-            claims::reset(&**writer, new.era);
+            claims::reset(&**writer, new.time.era);
         }
         // A page can tell of horizons after a window was opened.
         let announced = new.horizons.announced();
-        let opens_at = if new.is_open() { announced } else { new.next_free(now).max(announced) };
+        let opens_at = if new.time.window.is_some() { announced } else { new.time.next_free(now).max(announced) };
         state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.horizons.bound.recalls < new.horizons.bound.recalls);
@@ -132,6 +133,6 @@ fn put(writer: &impl Writer, new: Ledger) {
             shared.announced.fetch_max(new.horizons.announced(), Ordering::SeqCst);
         }
         state.ledger = Some(new);
-        shared.window.write(new.window, new.era);
+        shared.window.write(new.time.window.unwrap_or(Window::NONE), new.time.era);
     });
 }

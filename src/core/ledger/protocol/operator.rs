@@ -5,7 +5,8 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::page::{look, raise_page};
 use super::time::{Grant, grant};
-use super::{in_force, put};
+use super::{begun, in_force, put};
+use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
 use crate::ledger::record::store;
 
@@ -30,8 +31,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         let Some((ledger, pool)) = writer.lock(in_force) else {
             return Ok(Acceptance { from: now, is_new: false, bound: i64::MIN });
         };
-        let last_seen = writer.shared().last_seen.load(Ordering::Acquire);
-        let (new, new_pool) = (ledger.accepted(now, last_seen), pool.map(|pool| pool.accepted(now)));
+        let (new, new_pool) = (ledger.accepted(now), pool.map(|pool| pool.accepted(now)));
         if new_pool != pool {
             store(&writer, &ledger, new_pool.as_ref(), &page.marks)?;
             writer.lock(|state| state.pool = new_pool);
@@ -43,18 +43,16 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
             store(&writer, &new, new_pool.as_ref(), &page.marks)?;
             put(&writer, new);
             writer.lock(|state| state.opened_at = None);
-            // This comes before anything that can fail: no generator may begin at a later instant that is not valid any more.
-            writer.shared().last_seen.fetch_min(now, Ordering::AcqRel);
         }
         (now, new != ledger, ledger.horizons.announced())
     };
-    let was_seen = host.shared().last_seen.load(Ordering::Acquire);
     let from = match grant(host, now, now.saturating_add(1), false)? {
-        // The window contains the clock, so sessions continue where they are.
-        Grant::Window(..) if !is_new && was_seen > now => {
-            host.lock(|state| state.ledger.map_or(now, |ledger| ledger.window.until))
+        Grant::Window(_, era) => {
+            let time = begun(host)?.time;
+            // The window contains the clock, but IDs may have been made in later ticks of it.
+            let is_behind = !is_new && claims::latest(host, era).is_some_and(|latest| latest > now);
+            if is_behind { time.until() } else { time.floor.max(now) }
         }
-        Grant::Window(..) => host.lock(|state| state.ledger.map_or(now, |ledger| ledger.floor)).max(now),
         Grant::After(until) => {
             raise_page(host, page)?;
             until
@@ -65,13 +63,12 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         // A horizon above the bound can only come from a session that read the clock before it was accepted.
         let bound = state
             .ledger
-            .map_or(now, |ledger| if ledger.is_open() { ledger.window.until } else { ledger.horizons.bound.instant });
+            .map_or(now, |ledger| ledger.time.window.map_or(ledger.horizons.bound.instant, |open| open.until));
         shared.announced.fetch_min(bound.max(now), Ordering::SeqCst);
     });
     shared.recalls.fetch_add(1, Ordering::SeqCst);
     // Horizons that were announced inside the window stay in force.
     let from = from.max(shared.announced.load(Ordering::SeqCst));
-    shared.last_seen.fetch_min(from, Ordering::AcqRel);
     Ok(Acceptance { from, is_new, bound })
 }
 
@@ -92,5 +89,5 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
     };
     fence(Ordering::SeqCst);
     raise_page(host, page)?;
-    Ok((new.next_free(host.now()).max(instant), is_new))
+    Ok((new.time.next_free(host.now()).max(instant), is_new))
 }

@@ -89,20 +89,18 @@ fn raised(
     of_file: Option<Marks>,
     now: i64,
 ) -> (Change, Result<Option<Looked>, Fault>) {
-    let Ledger { me, marked, above, .. } = *ledger;
-    let is_known = ledger.having_read(&page.marks, now).marked == marked
-        && page.marks.above <= above
-        && pool.is_none_or(|pool| pool.having_read(&page.marks, now).ledger().marked == pool.ledger().marked);
+    let is_known = ledger.having_read(&page.marks, now).time.used == ledger.time.used
+        && pool.is_none_or(|pool| pool.having_read(&page.marks, now).time.used == pool.time.used);
     if !is_known || !page.exists && of_file.is_none() {
         return (Change::Keep, Ok(Some(page)));
     }
     let new = &mut page.marks;
     if let Some(of_file) = of_file.filter(|_| !page.exists) {
-        new.unite(&of_file, me.part);
+        new.unite(&of_file, ledger.me.part);
     }
-    new.above = new.above.max(above);
+    new.above = new.above.max(ledger.time.above);
     new.bind(ledger.horizons.bound);
-    for mut mark in pool.map(|pool| pool.ledger().mark()).into_iter().chain([ledger.mark()]) {
+    for mut mark in pool.map(Pool::mark).into_iter().chain([ledger.mark()]) {
         // Another session of this start may have written a later mark.
         if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
             mark.used = mark.used.united(&known.used, now);

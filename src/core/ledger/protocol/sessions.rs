@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::begun;
 use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
+use crate::ledger::part_time::PartTime;
 use crate::ledger::record::note;
 use crate::ledger::slot::FinalProgress;
 
@@ -23,22 +24,19 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
 /// Stores the progress of this session's generators of snos, at exit, while the session still owns its slot. `progress` is None if
 /// the session exits in the middle of making a sno.
 pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>) {
-    let Some(ledger) = host.lock(|state| state.ledger) else { return };
-    let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
+    let Some(PartTime { era, window, .. }) = host.lock(|state| state.ledger.map(|ledger| ledger.time)) else { return };
+    let granted_until = window.map_or(i64::MIN, |open| open.until);
+    let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == era);
     let free_from = match progress {
         Some(_) => of_this_era().map(|last| last.progress.free_from()).max(),
-        None => Some(ledger.window.until),
+        None => Some(granted_until),
     };
     host.slot(|slot| match progress {
-        None => slot.abandon(ledger.era, ledger.window.until),
+        None => slot.abandon(era, granted_until),
         Some(all) => all.iter().for_each(|last| slot.store(last)),
     });
-    let present = of_this_era().map(|last| last.progress.start).max().unwrap_or(i64::MIN);
-    if present <= host.now() {
-        host.shared().last_seen.fetch_max(present, Ordering::AcqRel);
-    }
     host.lock(|state| {
-        if state.ledger.is_some_and(|present| present.era == ledger.era) {
+        if state.ledger.is_some_and(|ledger| ledger.time.era == era) {
             state.free_from = state.free_from.max(free_from);
         }
     });
@@ -57,9 +55,9 @@ fn note_exit<H: Host>(host: &mut H) {
     }
     let Some(boot) = writer.boot() else { return };
     let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
-    let of_lanes = claims::latest(&*writer, ledger.era).map(|start| start.saturating_add(1));
+    let of_lanes = claims::latest(&*writer, ledger.time.era).map(|start| start.saturating_add(1));
     let announced = writer.shared().announced.load(Ordering::SeqCst);
-    if let Some(left) = ledger.exit_note(boot, free_from.max(of_lanes).unwrap_or(i64::MIN).max(announced)) {
+    if let Some(left) = ledger.time.exit_note(boot, free_from.max(of_lanes).unwrap_or(i64::MIN).max(announced)) {
         let _ = note(&writer, Some(left));
     }
 }

@@ -1,15 +1,13 @@
 //! Granting time: to generators that begin, and to generators that have reached the end of the window.
 
-use std::sync::atomic::Ordering;
-
 use super::begun;
 use super::page::{look, raise_page};
 use super::{in_force, put};
 use crate::ledger::host::{Host, Server, Writer};
 use crate::ledger::marks::Marks;
+use crate::ledger::part_time::{FAR, PartTime};
 use crate::ledger::record::store;
 use crate::ledger::slot::Start;
-use crate::ledger::state::FAR;
 use crate::ledger::window::Window;
 
 /// If less than this remains of the granted time, one session asks for more, and the others continue meanwhile. In microseconds.
@@ -20,8 +18,6 @@ const RESERVE: i64 = 1_000_000;
 pub struct Beginning {
     /// The first unused tick, or the progress to resume from.
     pub start: Start,
-    /// The latest reading of the clock that earlier sessions have used.
-    pub last_seen: i64,
     /// The era in which all this is valid.
     pub era: u64,
     /// The time that the generator may use without asking the ledger.
@@ -40,7 +36,11 @@ pub enum Grant {
 /// Returns the window and the era.
 fn window(server: &impl Server) -> (Window, u64) {
     server.shared().window.try_read().unwrap_or_else(|| {
-        server.lock(|state| state.ledger.map_or((Window::NONE, 0), |ledger| (ledger.window, ledger.era)))
+        server.lock(|state| {
+            state
+                .ledger
+                .map_or((Window::NONE, 0), |ledger| (ledger.time.window.unwrap_or(Window::NONE), ledger.time.era))
+        })
     })
 }
 
@@ -54,21 +54,18 @@ fn without_reserve(window: Window) -> Window {
 pub fn begin<H: Host>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
-    if !ledger.is_open() {
+    let PartTime { window: Some(open), era, floor, .. } = ledger.time else {
         let now = host.now();
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
             // The generator will ask again, because the wait may end before the clock reaches that instant. The era differs once a
             // window opens.
             let start = Start { free_from: i64::MIN, resumed: None };
-            return Ok(Beginning { start, last_seen: i64::MIN, era: ledger.era, window: Window::NONE });
+            return Ok(Beginning { start, era: ledger.time.era, window: Window::NONE });
         }
         return begin(host, goes_back);
-    }
-    let start = if goes_back {
-        host.slot(|slot| slot.start(ledger.era, ledger.floor))
-    } else {
-        Start { free_from: ledger.floor, resumed: None }
     };
+    let start =
+        if goes_back { host.slot(|slot| slot.start(era, floor)) } else { Start { free_from: floor, resumed: None } };
     // A generator that resumes may make its next ID without asking for time.
     let is_in_page = if start.resumed.is_some() {
         raise_page(host, page)?;
@@ -76,9 +73,8 @@ pub fn begin<H: Host>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Err
     } else {
         page.exists && ledger.is_in(&page.marks)
     };
-    let last_seen = host.shared().last_seen.load(Ordering::Acquire);
-    let window = if is_in_page { without_reserve(ledger.window) } else { Window::NONE };
-    Ok(Beginning { start, last_seen, era: ledger.era, window })
+    let window = if is_in_page { without_reserve(open) } else { Window::NONE };
+    Ok(Beginning { start, era, window })
 }
 
 /// Grants the time of a tick that contains `now` and ends at `tick_end`. `goes_back` says whether the generator can go back in
@@ -112,16 +108,16 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
 
 fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, W::Error> {
     let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(Grant::After(now)) };
-    let window = without_reserve(ledger.window);
-    if window.holds(now, tick_end) {
+    let open = ledger.time.window;
+    if let Some(window) = open.map(without_reserve).filter(|window| window.holds(now, tick_end)) {
         // Another session has extended the window in the meantime.
-        return Ok(Grant::Window(window, ledger.era));
+        return Ok(Grant::Window(window, ledger.time.era));
     }
-    let granted = if goes_back && ledger.is_open() && now < ledger.window.from {
+    let granted = if goes_back && open.is_some_and(|open| now < open.from) {
         ledger.gone_back(now)
     } else {
         let granted = ledger.granted(now, tick_end);
-        granted.map(|new| (new, without_reserve(new.window)))
+        granted.map(|new| (new, new.time.window.map_or(Window::NONE, without_reserve)))
     };
     let (new, window) = match granted {
         Ok(granted) => granted,
@@ -133,8 +129,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         writer.lock(|state| state.behind = state.behind.max(behind));
         put(writer, new);
     }
-    writer.shared().last_seen.fetch_max(now, Ordering::AcqRel);
-    Ok(Grant::Window(window, new.era))
+    Ok(Grant::Window(window, new.time.era))
 }
 
 /// Returns how many microseconds a session must be ready to wait until `until`, if the time before it is closed because of a start

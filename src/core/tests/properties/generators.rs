@@ -22,7 +22,7 @@ fn lanes(layout: &Layout, (id, count, number): (u32, u32, u32)) -> Option<(Lanes
 
 /// A generator that begins above the tick that contains `now`.
 fn above<S: IdSource>(source: S, lanes: &Lanes, lane: u64, now: i64) -> Generator<S> {
-    Generator::start(source, lanes, lane % lanes.count, Start { free_from: now + 1, resumed: None }, i64::MIN)
+    Generator::start(source, lanes, lane % lanes.count, Start { free_from: now + 1, resumed: None })
 }
 
 thread_local!(static DRAWN: Cell<u64> = const { Cell::new(0) });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flake_core::ledger::state::AHEAD;
+use flake_core::ledger::part_time::AHEAD;
 
 use crate::layouts::SECOND;
 use crate::machine::{Machine, SLOTS};
@@ -31,7 +31,7 @@ impl World {
     /// An instant that no granted time exceeds.
     fn latest(&self) -> i64 {
         let ledger = |machine: &Machine| machine.memory.state.try_lock().ok()?.ledger;
-        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.used.until()).max();
+        let granted = self.machines.iter().filter_map(ledger).map(|ledger| ledger.time.used.until()).max();
         granted.unwrap_or(i64::MIN).max(self.above).saturating_add(self.reach())
     }
 
@@ -174,7 +174,8 @@ impl Play {
     fn is_stuck(&self, at: usize, database: usize, why: &str) {
         let mut world = self.world();
         let used = world.machines[at].memory.state.try_lock().ok().and_then(|state| state.ledger);
-        let used = used.map(|ledger| (ledger.used.until(), ledger.used.gaps().to_vec(), ledger.horizons.bound));
+        let used =
+            used.map(|ledger| (ledger.time.used.until(), ledger.time.used.gaps().to_vec(), ledger.horizons.bound));
         let name = world.name(at);
         world.fail(format!("server {name} makes no IDs in database {database}, {why}; now {}: {used:?}", self.time()));
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::Page;
+use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::record::newest;
-use flake_core::ledger::state::AHEAD;
 
 use crate::disk::File;
 use crate::exemptions::{has_a_page, horizon_without_the_acceptance};

@@ -58,7 +58,7 @@ impl<'a> Server<'a> {
     /// A session with this lane, that may use the tick.
     pub fn session(&self, lane: u64) -> Generator<&'a Layout> {
         let start = Start { free_from: self.start, resumed: None };
-        Generator::start(self.layout, &self.lanes, lane, start, i64::MIN)
+        Generator::start(self.layout, &self.lanes, lane, start)
     }
 
     /// Makes an ID, and returns its number among the node's IDs of the tick, or the answer.
