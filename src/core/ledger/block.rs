@@ -1,23 +1,8 @@
-//! The format of marks in the file and in a page. All numbers are little-endian.
-//!
-//! | at | bytes | content |
-//! |--:|--:|---|
-//! | 0 | 4 | `FLKM` |
-//! | 4 | 2 | the version of the format |
-//! | 6 | 2 | the oldest version of the format whose readers understand it |
-//! | 8 | 8 | XXH3 of all bytes from 16 on |
-//! | 16 | 2 + 2 + 1 + 1 | the number of marks, the number of gaps, whether folded marks follow, whether the file's part follows |
-//! | 24 | 16 | the bound of horizons: recalls, incarnation, instant |
-//! | 40 | 8 | until when folded marks have used time |
-//! | 48 | 64 | the file's part: 23 bytes, then zeros |
-//! | 112 | 8 | the instant that flake_start_above was given |
-//! | 120 | 8 | the number of published horizons |
-//! | 128 | 16 each | published horizons: the instant, the next transaction ID |
-//! | 320 | 192 | space for later versions; this version copies it unchanged |
-//! | 512 | 24 each | marks: part, number of parts, incarnation, start, the end of used time |
-//! | 5312 | 24 each | gaps: index of the mark, whether it is accepted, from, to |
+//! The format of marks in the file and in a page: [`Block`]. All numbers are little-endian.
 
 use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::bound::Bound;
 use super::marks::{Author, MAX_MARKS, MAX_PUBLISHED, Mark, Marks, Published, ROOM};
@@ -25,17 +10,85 @@ use super::note::ExitNote;
 use super::used::{Free, Used};
 
 /// The size of a block in bytes, which fits into a page of PostgreSQL.
-pub const SIZE: usize = 8144;
-const PUBLISHED_AT: usize = 128;
-const ROOM_AT: usize = PUBLISHED_AT + MAX_PUBLISHED * 16;
+pub const SIZE: usize = size_of::<Block>();
 const MAGIC: [u8; 4] = *b"FLKM";
 const VERSION: u16 = 1;
-const MARKS_AT: usize = ROOM_AT + ROOM;
-const MARK: usize = 24;
-const GAPS_AT: usize = MARKS_AT + MAX_MARKS * MARK;
-const MAX_GAPS: usize = (SIZE - GAPS_AT) / 24;
+const MAX_GAPS: usize = 118;
 /// The index of gaps that belong to folded marks.
 const FOLDED: u16 = u16::MAX;
+
+/// The bytes of a block. Unused entries of the lists are zeros.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Block {
+    magic: [u8; 4],
+    version: U16,
+    /// The oldest version of the format whose readers understand it.
+    needs: U16,
+    checksum: U64,
+    body: Body,
+}
+
+/// The bytes that the checksum covers.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Body {
+    marks: U16,
+    gaps: U16,
+    has_folded: u8,
+    has_file: u8,
+    _zeros: [u8; 2],
+    recalls: U32,
+    incarnation: U32,
+    bound: I64,
+    folded_until: I64,
+    file: FileBytes,
+    above: I64,
+    horizons: U64,
+    published: [PublishedBytes; MAX_PUBLISHED],
+    /// Space for later versions, which this version copies unchanged.
+    room: [u8; ROOM],
+    listed: [MarkBytes; MAX_MARKS],
+    gaps_of_marks: [GapBytes; MAX_GAPS],
+}
+
+const _: () = assert!(SIZE == 8144);
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct FileBytes {
+    number: U64,
+    part: [U32; 2],
+    wal_timeline: U32,
+    _zeros: [u8; 44],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct PublishedBytes {
+    horizon: I64,
+    next_xid: U64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct MarkBytes {
+    part: [U32; 2],
+    incarnation: U32,
+    start: U32,
+    until: I64,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct GapBytes {
+    /// The index of the mark.
+    mark: U16,
+    is_accepted: u8,
+    _zeros: [u8; 5],
+    from: I64,
+    to: I64,
+}
 
 /// The part that only the file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,81 +117,52 @@ pub enum Unreadable {
 
 /// Returns the checksum of a block.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    u64_at(bytes, 8)
+    Block::ref_from_prefix(bytes).map_or(0, |(block, _)| block.checksum.get())
 }
 
-fn put<const N: usize>(bytes: &mut [u8], at: usize, field: [u8; N]) {
-    bytes[at..at + N].copy_from_slice(&field);
-}
-
-fn get<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut got = [0; N];
-    got.copy_from_slice(&bytes[at..at + N]);
-    got
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(get(bytes, at))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(get(bytes, at))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(get(bytes, at))
-}
-
-fn i64_at(bytes: &[u8], at: usize) -> i64 {
-    i64::from_le_bytes(get(bytes, at))
+/// Writes elements to the beginning of a list. Returns how many.
+fn fill<T, U>(list: &mut [T], elements: impl IntoIterator<Item = U>, encode: impl Fn(U) -> T) -> usize {
+    list.iter_mut().zip(elements).map(|(place, element)| *place = encode(element)).count()
 }
 
 impl Marks {
     /// Encodes the marks, with the file's part if they are for the file. If not all gaps fit, the earliest ones count as used.
     pub fn encode(&self, file: Option<&FilePart>) -> Vec<u8> {
-        let mut bytes = vec![0; SIZE];
-        put(&mut bytes, 0, MAGIC);
-        put(&mut bytes, 4, VERSION.to_le_bytes());
-        put(&mut bytes, 6, VERSION.to_le_bytes());
-        put(&mut bytes, 16, (self.listed.len() as u16).to_le_bytes());
-        put(&mut bytes, 20, [self.folded.is_some().into()]);
-        put(&mut bytes, 21, [file.is_some().into()]);
-        put(&mut bytes, 24, self.bound.recalls.to_le_bytes());
-        put(&mut bytes, 28, self.bound.incarnation.to_le_bytes());
-        put(&mut bytes, 32, self.bound.instant.to_le_bytes());
-        put(&mut bytes, 40, self.folded.map_or(0, |folded| folded.until()).to_le_bytes());
-        if let Some(file) = file {
-            put(&mut bytes, 48, file.number.to_le_bytes());
-            put(&mut bytes, 56, file.part.0.to_le_bytes());
-            put(&mut bytes, 60, file.part.1.to_le_bytes());
-            put(&mut bytes, 64, file.wal_timeline.to_le_bytes());
+        let mut body = Body::new_zeroed();
+        body.has_folded = self.folded.is_some().into();
+        body.recalls = self.bound.recalls.into();
+        body.incarnation = self.bound.incarnation.into();
+        body.bound = self.bound.instant.into();
+        body.folded_until = self.folded.map_or(0, |folded| folded.until()).into();
+        body.above = self.above.into();
+        body.room = self.room;
+        if let Some(&FilePart { number, part, wal_timeline, .. }) = file {
+            body.has_file = 1;
+            let part = [part.0.into(), part.1.into()];
+            body.file = FileBytes { number: number.into(), part, wal_timeline: wal_timeline.into(), _zeros: [0; 44] };
         }
-        put(&mut bytes, 112, self.above.to_le_bytes());
-        put(&mut bytes, 120, (self.published.len() as u64).to_le_bytes());
-        for (at, one) in (PUBLISHED_AT..).step_by(16).zip(&self.published) {
-            put(&mut bytes, at, one.horizon.to_le_bytes());
-            put(&mut bytes, at + 8, one.next.to_le_bytes());
-        }
-        put(&mut bytes, ROOM_AT, self.room);
-        for (index, Mark { by, used }) in self.listed.iter().enumerate() {
-            let at = MARKS_AT + index * MARK;
-            for (field, number) in [by.part.0, by.part.1, by.incarnation, by.start].into_iter().enumerate() {
-                put(&mut bytes, at + field * 4, number.to_le_bytes());
-            }
-            put(&mut bytes, at + 16, used.until().to_le_bytes());
-        }
-        let gaps = self.gaps_with_room();
-        put(&mut bytes, 18, (gaps.len() as u16).to_le_bytes());
-        for (index, (mark, gap)) in gaps.into_iter().enumerate() {
-            let at = GAPS_AT + index * 24;
-            put(&mut bytes, at, mark.to_le_bytes());
-            put(&mut bytes, at + 2, [gap.accepted.into()]);
-            put(&mut bytes, at + 8, gap.from.to_le_bytes());
-            put(&mut bytes, at + 16, gap.to.to_le_bytes());
-        }
-        let checksum = xxh3_64(&bytes[16..]);
-        put(&mut bytes, 8, checksum.to_le_bytes());
-        bytes
+        let published = fill(&mut body.published, &self.published, |one| PublishedBytes {
+            horizon: one.horizon.into(),
+            next_xid: one.next.into(),
+        });
+        let marks = fill(&mut body.listed, &self.listed, |Mark { by, used }| MarkBytes {
+            part: [by.part.0.into(), by.part.1.into()],
+            incarnation: by.incarnation.into(),
+            start: by.start.into(),
+            until: used.until().into(),
+        });
+        let gaps = fill(&mut body.gaps_of_marks, self.gaps_with_room(), |(mark, gap)| GapBytes {
+            mark: mark.into(),
+            is_accepted: gap.accepted.into(),
+            _zeros: [0; 5],
+            from: gap.from.into(),
+            to: gap.to.into(),
+        });
+        body.horizons = (published as u64).into();
+        (body.marks, body.gaps) = ((marks as u16).into(), (gaps as u16).into());
+        let checksum = xxh3_64(body.as_bytes()).into();
+        let block = Block { magic: MAGIC, version: VERSION.into(), needs: VERSION.into(), checksum, body };
+        block.as_bytes().to_vec()
     }
 
     /// Returns the gaps, each with the index of its mark.
@@ -160,49 +184,52 @@ impl Marks {
     /// # Errors
     /// See [`Unreadable`].
     pub fn decode(bytes: &[u8]) -> Result<(Self, Option<FilePart>), Unreadable> {
-        if bytes.len() < SIZE || bytes[..4] != MAGIC || u64_at(bytes, 8) != xxh3_64(&bytes[16..SIZE]) {
+        let (block, _) = Block::ref_from_prefix(bytes).map_err(|_| Unreadable::Damaged)?;
+        let Block { magic, version, needs, checksum, body } = block;
+        if *magic != MAGIC || checksum.get() != xxh3_64(body.as_bytes()) {
             return Err(Unreadable::Damaged);
         }
-        let needs = u16_at(bytes, 6);
-        if needs > VERSION {
-            return Err(Unreadable::Newer(u16_at(bytes, 4)));
+        if needs.get() > VERSION {
+            return Err(Unreadable::Newer(version.get()));
         }
-        let (listed, gaps) = (usize::from(u16_at(bytes, 16)), usize::from(u16_at(bytes, 18)));
-        let published = u64_at(bytes, 120);
-        if listed > MAX_MARKS || gaps > MAX_GAPS || published > MAX_PUBLISHED as u64 {
-            return Err(Unreadable::Damaged);
-        }
-        let published = (PUBLISHED_AT..).step_by(16).take(published as usize);
-        let published =
-            published.map(|at| Published { horizon: i64_at(bytes, at), next: u64_at(bytes, at + 8) }).collect();
-        let gaps: Vec<(u16, Free)> = (0..gaps)
-            .map(|index| {
-                let at = GAPS_AT + index * 24;
-                let gap =
-                    Free { accepted: bytes[at + 2] != 0, from: i64_at(bytes, at + 8), to: i64_at(bytes, at + 16) };
-                (u16_at(bytes, at), gap)
-            })
-            .collect();
-        let used = |owner: u16, until: i64| {
-            Used::except(until, gaps.iter().filter(|(of, gap)| *of == owner && gap.to <= until).map(|(_, gap)| *gap))
+        let listed = body.listed.get(..body.marks.get().into()).ok_or(Unreadable::Damaged)?;
+        let gaps = body.gaps_of_marks.get(..body.gaps.get().into()).ok_or(Unreadable::Damaged)?;
+        let published = body.published.get(..body.horizons.get() as usize).ok_or(Unreadable::Damaged)?;
+        let used = |mark: u16, until: I64| {
+            let until = until.get();
+            let own = gaps.iter().filter(|gap| gap.mark.get() == mark && gap.to.get() <= until);
+            let gap = |gap: &GapBytes| Free { from: gap.from.get(), to: gap.to.get(), accepted: gap.is_accepted != 0 };
+            Used::except(until, own.map(gap))
         };
-        let listed = (0..listed)
-            .map(|index| {
-                let at = MARKS_AT + index * MARK;
-                let [id, count, incarnation, start] = [0, 4, 8, 12].map(|field| u32_at(bytes, at + field));
-                let used = used(index as u16, i64_at(bytes, at + 16));
-                Mark { by: Author { part: (id, count), incarnation, start }, used }
-            })
-            .collect();
-        let folded = (bytes[20] != 0).then(|| used(FOLDED, i64_at(bytes, 40)));
-        let bound = Bound { recalls: u32_at(bytes, 24), incarnation: u32_at(bytes, 28), instant: i64_at(bytes, 32) };
-        let file = (bytes[21] != 0).then(|| FilePart {
-            number: u64_at(bytes, 48),
-            part: (u32_at(bytes, 56), u32_at(bytes, 60)),
-            wal_timeline: u32_at(bytes, 64),
+        let mark = |(index, mark): (u16, &MarkBytes)| Mark {
+            by: Author {
+                part: (mark.part[0].get(), mark.part[1].get()),
+                incarnation: mark.incarnation.get(),
+                start: mark.start.get(),
+            },
+            used: used(index, mark.until),
+        };
+        let marks = Self {
+            listed: (0..).zip(listed).map(mark).collect(),
+            folded: (body.has_folded != 0).then(|| used(FOLDED, body.folded_until)),
+            above: body.above.get(),
+            bound: Bound {
+                recalls: body.recalls.get(),
+                incarnation: body.incarnation.get(),
+                instant: body.bound.get(),
+            },
+            published: published
+                .iter()
+                .map(|one| Published { horizon: one.horizon.get(), next: one.next_xid.get() })
+                .collect(),
+            room: body.room,
+        };
+        let file = (body.has_file != 0).then(|| FilePart {
+            number: body.file.number.get(),
+            part: (body.file.part[0].get(), body.file.part[1].get()),
+            wal_timeline: body.file.wal_timeline.get(),
             exit_note: None,
         });
-        let above = i64_at(bytes, 112);
-        Ok((Self { listed, folded, above, bound, published, room: get(bytes, ROOM_AT) }, file))
+        Ok((marks, file))
     }
 }
