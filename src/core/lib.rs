@@ -30,9 +30,9 @@ mod words;
 
 pub use error::{DefinitionFault, Error, Fault, TextFault};
 #[doc(hidden)]
-pub use generator::resume::{Outcome, Place, Reason, Resumable};
+pub use generator::resume::{Place, Resumable};
 pub use generator::source::IdSource;
-pub use generator::{Answer, Generator, Remaining};
+pub use generator::{Answer, Generator, Reason, Remaining};
 #[doc(hidden)]
 pub use id::above::Remedy;
 pub use id::text::LONGEST_TEXT;

@@ -1,6 +1,6 @@
 //! flake_lease() grants an application a worker of the pool, so that it can make IDs by itself; flake_leases shows all leases.
 
-use flake_core::ledger::pool::{Answer, Lease};
+use flake_core::ledger::pool::{Decision, Lease};
 use flake_core::{BUILTIN, IdSource, Layout};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
@@ -51,7 +51,7 @@ fn flake_lease(
     layout.ticks().tick_to_generate_in(now, layout.name()).or_raise();
     let (answer, sequences) = ledger::lease(layout, last).or_raise();
     let row = match answer {
-        Answer::Granted { worker, from, to, until } => (
+        Decision::Granted { worker, from, to, until } => (
             Some(worker as i32),
             Some(from as i64),
             Some(to as i64),
@@ -64,10 +64,10 @@ fn flake_lease(
             Some(until),
             0,
         ),
-        Answer::Wait(by) => (None, None, None, None, None, None, None, None, clock::now(), None, by),
-        Answer::Lost => raise(Error::LeaseLost { layout: name(), worker: worker.unwrap_or_default() as u32 }),
-        Answer::Exhausted(until) => raise(Error::NoFreeWorker { layout: name(), until }),
-        Answer::Full => raise(Error::TooManyLeases),
+        Decision::Wait(by) => (None, None, None, None, None, None, None, None, clock::now(), None, by),
+        Decision::Lost => raise(Error::LeaseLost { layout: name(), worker: worker.unwrap_or_default() as u32 }),
+        Decision::Exhausted(until) => raise(Error::NoFreeWorker { layout: name(), until }),
+        Decision::Full => raise(Error::TooManyLeases),
     };
     TableIterator::once(row)
 }

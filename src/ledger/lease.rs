@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::host::{Host, Server, Writer};
-use flake_core::ledger::pool::{Answer, Holder, Lease, Request};
+use flake_core::ledger::pool::{Decision, Holder, Lease, Request};
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Numbers, Part};
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::postgres::{recovery, role, session_name};
 
 /// Leases a worker of a layout, for which it also returns the sequence numbers. To renew a lease, `last` is its worker and its end.
-pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<(Answer, Numbers), Error> {
+pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<(Decision, Numbers), Error> {
     recovery::refuse(c"flake_lease()");
     let mut backend = Backend::with_leases()?;
     let (workers, sequences) = lessees(&mut backend)?.numbers(layout)?;

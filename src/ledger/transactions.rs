@@ -50,9 +50,9 @@ pub fn admit(now: i64) -> Result<(), i64> {
     OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, now)))
 }
 
-/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, returns the
-/// latest one that may have been, as the inner error.
-pub fn cover(backend: &mut Backend, instant: i64) -> Result<Result<(), i64>, Error> {
+/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it does not, and returns
+/// the latest one that may have been.
+pub fn cover(backend: &mut Backend, instant: i64) -> Result<Option<i64>, Error> {
     with_session(|session| session.cover(backend, instant))
 }
 

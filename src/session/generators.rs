@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flake_core::ledger::protocol;
-use flake_core::{Answer, FinalProgress, IdSource, Lanes, Outcome, Place, Reason, Resumable, Slot};
+use flake_core::{Answer, FinalProgress, IdSource, Lanes, Place, Reason, Resumable, Slot};
 
 use super::delays::Delays;
 use super::tick_clock::TickClock;
@@ -25,16 +25,6 @@ pub struct SessionGenerator<S: IdSource> {
     pub delays: Delays,
     backend: Backend,
     clock: TickClock,
-}
-
-/// The outcome of one attempt to make an ID.
-pub enum Attempt<Id> {
-    Made(Id),
-    /// There is no ID for this many microseconds.
-    Pause {
-        remaining: i64,
-        reason: Reason,
-    },
 }
 
 impl<S: IdSource> SessionGenerator<S> {
@@ -110,37 +100,31 @@ impl<S: IdSource> SessionGenerator<S> {
         if may_fill { self.resumable.fill(&self.backend, now, ids, argument) } else { 0 }
     }
 
-    /// Makes an ID, or returns how long to pause before the next attempt. Raises [`Error::ClockBehind`] when the whole wait would
-    /// take too long.
+    /// Makes an ID, or returns None and says in `wait` what for. Raises [`Error::ClockBehind`] when the whole wait would take too long.
     #[cold]
-    pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Attempt<S::Id>, Error> {
+    pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Option<S::Id>, Error> {
         if wait.lasted().is_zero() {
             ledger::watch_clock();
         }
-        let attempt = self.ask(argument).and_then(|outcome| self.judge(outcome, wait));
-        if !matches!(attempt, Ok(Attempt::Pause { .. })) {
+        let answer = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
+        self.delays.report(self.resumable.issued());
+        let attempt = match answer {
+            Err(error) => Err(error),
+            Ok(Answer::Issue(id)) => Ok(Some(id)),
+            Ok(Answer::Exhausted) => Err(self.source().ticks().exhausted(&self.source().name()).into()),
+            Ok(answer) => answer.wait().map_or(Ok(()), |(until, reason)| self.wait(until, reason, wait)).map(|()| None),
+        };
+        if !matches!(attempt, Ok(None)) {
             self.delays.record_wait(wait.lasted());
         }
         attempt
     }
 
-    /// Asks the generator for an ID, and the ledger for time if the generator needs it.
-    fn ask(&mut self, argument: S::Argument) -> Result<Outcome<S::Id>, Error> {
-        let outcome = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
-        self.delays.report(self.resumable.issued());
-        outcome
-    }
-
-    /// Decides whether to pause for an outcome.
-    fn judge(&mut self, outcome: Outcome<S::Id>, wait: &mut Wait) -> Result<Attempt<S::Id>, Error> {
-        let (until, reason) = match outcome {
-            Outcome::Made(id) => return Ok(Attempt::Made(id)),
-            Outcome::Exhausted => return Err(self.source().ticks().exhausted(&self.source().name()).into()),
-            Outcome::After { until, reason } => (until, reason),
-        };
+    /// Starts or continues to wait for an instant, unless that would take too long.
+    fn wait(&mut self, until: i64, reason: Reason, wait: &mut Wait) -> Result<(), Error> {
         self.delays.count(reason, self.resumable.issued());
-        wait.begin();
         let remaining = until - clock::now();
+        wait.begin(remaining, reason);
         let (layout, max_clock_wait) = (self.source().name(), settings::max_clock_wait());
         let left = Duration::from_micros(remaining.max(0).unsigned_abs());
         match reason {
@@ -155,7 +139,7 @@ impl<S: IdSource> SessionGenerator<S> {
             Reason::NextTick if left > max_clock_wait.max(USUAL_TICK) => {
                 Err(Error::LongTick { layout, left, until, max_clock_wait })
             }
-            _ => Ok(Attempt::Pause { remaining, reason }),
+            _ => Ok(()),
         }
     }
 

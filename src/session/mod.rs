@@ -16,7 +16,6 @@ use std::time::Duration;
 use flake_core::ledger::part_time::FAR;
 use flake_core::{IdSource, Reason};
 
-use self::generators::Attempt;
 use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::Error;
@@ -34,11 +33,11 @@ pub fn next_id<S: IdSource>(store: In<S>, source: S, argument: S::Argument) -> R
         let held = ledger::hold_page();
         let attempt = with_generator(store, source, |own| own.attempt(argument, &mut wait))?;
         drop(held);
-        match attempt {
-            Attempt::Made(id) => return Ok(id),
-            // No generator is borrowed during a pause, because the session may exit in it.
-            Attempt::Pause { remaining, reason } => wait.pause(remaining, reason),
+        if let Some(id) = attempt {
+            return Ok(id);
         }
+        // No generator is borrowed during a pause, because the session may exit in it.
+        wait.pause();
     }
 }
 
@@ -69,7 +68,7 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_err(below)
+    ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_or(Ok(()), |announced| Err(below(announced)))
 }
 
 /// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted
@@ -81,9 +80,9 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let mut busy = ledger::making_ids()?;
     let mut has_told = false;
     let mut wait = Wait::default();
-    wait.begin();
     while !busy.is_empty() {
-        wait.pause(POLL.as_micros() as i64, Reason::NextTick);
+        wait.begin(POLL.as_micros() as i64, Reason::NextTick);
+        wait.pause();
         let still = ledger::making_ids()?;
         busy.retain(|one| still.contains(one));
         if !has_told && !busy.is_empty() && wait.lasted() > TELL_AFTER {

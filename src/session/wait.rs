@@ -39,14 +39,17 @@ fn wait_event(reason: Reason) -> u32 {
 #[derive(Default)]
 pub struct Wait {
     since: Option<Instant>,
+    /// For how many microseconds to wait, and why.
+    next: Option<(i64, Reason)>,
     spinning_since: Option<Instant>,
     allowance: Duration,
 }
 
 impl Wait {
-    /// Starts to measure the wait, unless it has started.
-    pub fn begin(&mut self) {
+    /// Starts to measure the wait, unless it has started. The next pause is a part of `remaining` microseconds.
+    pub fn begin(&mut self, remaining: i64, reason: Reason) {
         self.since.get_or_insert_with(Instant::now);
+        self.next = Some((remaining, reason));
     }
 
     /// Returns how long the wait has lasted by the steady clock; zero if it has not started.
@@ -61,10 +64,10 @@ impl Wait {
         self.allowance
     }
 
-    /// Waits for a part of `remaining` microseconds, after which the caller reads the clock again. If the statement is canceled,
-    /// this raises PostgreSQL's error.
-    pub fn pause(&mut self, remaining: i64, reason: Reason) {
+    /// Waits for a while, after which the caller reads the clock again. If the statement is canceled, this raises PostgreSQL's error.
+    pub fn pause(&mut self) {
         check_for_interrupts!();
+        let Some((remaining, reason)) = self.next.take() else { return };
         let remaining = Duration::from_micros(remaining.max(0).unsigned_abs());
         if remaining <= OVERSLEEP {
             let since = *self.spinning_since.get_or_insert_with(Instant::now);

@@ -37,6 +37,29 @@ pub enum Answer<Id = u64> {
     Exhausted,
 }
 
+/// The reason why a session waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The next tick, because the IDs of this one are used up.
+    NextTick,
+    /// The clock, which the last ID is ahead of within its tick.
+    Pace,
+    /// A clock that is behind the last ID.
+    ClockBehind,
+}
+
+impl<Id> Answer<Id> {
+    /// Returns the instant to wait for, and why.
+    pub const fn wait(&self) -> Option<(i64, Reason)> {
+        match *self {
+            Self::Wait { until } => Some((until, Reason::NextTick)),
+            Self::Ahead { until } => Some((until, Reason::Pace)),
+            Self::ClockBehind { until } => Some((until, Reason::ClockBehind)),
+            _ => None,
+        }
+    }
+}
+
 /// How much longer something lasts, in microseconds; 0 if it is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remaining {

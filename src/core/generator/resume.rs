@@ -13,29 +13,6 @@ const SOON: i64 = 50;
 /// The most readings in such a wait, which take longer.
 const READINGS: usize = 5000;
 
-/// The outcome of asking for an ID.
-#[allow(missing_docs, reason = "the outcomes say what their instants are")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome<Id = u64> {
-    /// A new ID.
-    Made(Id),
-    /// There is no ID before this instant.
-    After { until: i64, reason: Reason },
-    /// The clock is past the last tick.
-    Exhausted,
-}
-
-/// The reason why a session waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The next tick, because the IDs of this one are used up.
-    NextTick,
-    /// The clock, which the last ID is ahead of within its tick.
-    Pace,
-    /// A clock that is behind the last ID.
-    ClockBehind,
-}
-
 /// A generator, with what it needs to begin again in a new era.
 pub struct Resumable<S: IdSource> {
     /// The generator.
@@ -106,14 +83,15 @@ impl<S: IdSource> Resumable<S> {
         self.generator.fill(now, &ServerWords::new(server, self.claim, self.era), ids, argument)
     }
 
-    /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it. After `admit`,
-    /// the ID is safe: either its era is still the current one, or a call that ends the era waits for this transaction.
+    /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it, so that the answer
+    /// is never [`Answer::Outside`] or [`Answer::Dropped`]. After `admit`, the ID is safe: either its era is still the current one, or
+    /// a call that ends the era waits for this transaction.
     pub fn next<H: Host>(
         &mut self,
         host: &mut H,
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
         argument: S::Argument,
-    ) -> Result<Outcome<S::Id>, H::Error> {
+    ) -> Result<Answer<S::Id>, H::Error> {
         let mut readings = 0;
         loop {
             let (now, admitted) = admit(host);
@@ -148,13 +126,10 @@ impl<S: IdSource> Resumable<S> {
                     until
                 }
                 Answer::Dropped => continue,
-                Answer::Issue(id) => return Ok(Outcome::Made(id)),
-                Answer::Wait { until } => return Ok(Outcome::After { until, reason: Reason::NextTick }),
-                Answer::Ahead { until } => return Ok(Outcome::After { until, reason: Reason::Pace }),
-                Answer::Exhausted => return Ok(Outcome::Exhausted),
+                answer => return Ok(answer),
             };
             if self.is_of(host.shared().window.era()) {
-                return Ok(Outcome::After { until, reason: Reason::ClockBehind });
+                return Ok(Answer::ClockBehind { until });
             }
         }
     }

@@ -56,19 +56,15 @@ impl SessionTransactions {
         Ok(())
     }
 
-    /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, returns the
-    /// latest one that may have been, as the inner error.
-    pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Result<(), i64>, H::Error> {
+    /// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it
+    /// does not, and returns the latest one that may have been.
+    pub fn cover<H: HorizonHost>(&self, host: &mut H, instant: i64) -> Result<Option<i64>, H::Error> {
         let floor = self.floor(host)?;
         if instant < floor {
-            return Ok(Err(floor));
+            return Ok(Some(floor));
         }
-        let Some(own) = host.own() else { return Ok(Ok(())) };
-        Ok(if own.bound() <= instant {
-            Ok(())
-        } else {
-            own.hold(&host.shared().announced, instant, || host.point("published"))
-        })
+        let Some(own) = host.own().filter(|own| own.bound() > instant) else { return Ok(None) };
+        Ok(own.hold(&host.shared().announced, instant, || host.point("published")).err())
     }
 
     /// Returns an instant that no horizon from before this era exceeds. After a start, only the page may have that horizon, so this

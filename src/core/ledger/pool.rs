@@ -108,9 +108,9 @@ pub struct Request {
     pub by: Holder,
 }
 
-/// The answer to a request.
+/// The decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Decision {
     /// The worker belongs to the lessee in the ticks from `from` to before `to`.
     Granted {
         /// The number in the layout's worker bits.
@@ -200,20 +200,20 @@ impl Pool {
         granted.map(|time| Self { time, ..self }).map_err(|until| until.saturating_sub(now))
     }
 
-    /// Answers a request, and stores the lease. The page of the request's database contains the mark that the pool had `then`.
-    pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, then: &Self) -> Answer {
-        let PartTime { window: Some(window), floor, era, .. } = self.time else { return Answer::Wait(SOON) };
+    /// Decides on a request, and stores the lease. The page of the request's database contains the mark that the pool had `then`.
+    pub fn lease(&self, leases: &mut [Lease], request: &Request, now: i64, then: &Self) -> Decision {
+        let PartTime { window: Some(window), floor, era, .. } = self.time else { return Decision::Wait(SOON) };
         let of_layout = |lease: &Lease| lease.era == era && lease.key == request.key;
         let (worker, since) = match request.last {
             None => match free_worker(leases.iter().filter(|lease| of_layout(lease)), request, now) {
                 Ok(worker) => (worker, now),
-                Err(until) => return Answer::Exhausted(until),
+                Err(until) => return Decision::Exhausted(until),
             },
             Some((worker, until)) => {
                 let is_it = |lease: &&Lease| {
                     of_layout(lease) && (lease.worker, lease.until, lease.database) == (worker, until, request.database)
                 };
-                let Some(lease) = leases.iter().find(is_it) else { return Answer::Lost };
+                let Some(lease) = leases.iter().find(is_it) else { return Decision::Lost };
                 (worker, lease.since)
             }
         };
@@ -225,7 +225,7 @@ impl Pool {
         let longest = if request.last.is_some() { LONGEST } else { FIRST };
         let until = now.saturating_add(longest).min(known).min(window.until);
         let Some((first, end)) = ticks(request.ticks, (from, until), window.skip) else {
-            return Answer::Wait((from.saturating_sub(now) - longest).max(SOON));
+            return Decision::Wait((from.saturating_sub(now) - longest).max(SOON));
         };
         let until = request.ticks.start_of(end);
         // A lease of another era gives way first, then the one that ends first. So if the clock goes back to before that end, every
@@ -233,10 +233,10 @@ impl Pool {
         let is_free = |lease: &Lease| lease.until <= now || lease.era != era;
         let order = |at: &usize| (leases[*at].era == era, leases[*at].until);
         let free = || (0..leases.len()).filter(|&at| is_free(&leases[at])).min_by_key(order);
-        let Some(at) = own.or_else(free) else { return Answer::Full };
+        let Some(at) = own.or_else(free) else { return Decision::Full };
         let Request { key, database, by, .. } = *request;
         leases[at] = Lease { key, worker, database, until, since, era, by };
-        Answer::Granted { worker, from: first, to: end, until }
+        Decision::Granted { worker, from: first, to: end, until }
     }
 }
 

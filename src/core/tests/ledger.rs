@@ -12,8 +12,8 @@ use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::Ledger;
 use flake_core::{
-    Answer, IdSource, Lanes, Layout, Numbers, Outcome, OwnWords, Part, Place, Progress, Resumable, SequenceRule,
-    SlotProgress, SnoSource, Start, Window, built_in,
+    Answer, IdSource, Lanes, Layout, Numbers, OwnWords, Part, Place, Progress, Resumable, SequenceRule, SlotProgress,
+    SnoSource, Start, Window, built_in,
 };
 
 mod alone;
@@ -82,7 +82,7 @@ impl One {
     fn makes<S: Plain<Id: Debug + Hash>>(&self, session: &mut Resumable<S>, now: i64) -> bool {
         self.alone.borrow().at(now);
         let outcome = session.next(&mut *self.alone.borrow_mut(), |_| (now, Ok(())), S::PLAIN);
-        let Ok(Outcome::Made(id)) = outcome else { return false };
+        let Ok(Answer::Issue(id)) = outcome else { return false };
         assert!(self.made.borrow_mut().insert(format!("{id:?}")), "{id:?} a second time, {} us after noon", now - NOON);
         true
     }

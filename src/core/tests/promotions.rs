@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::marks::{Author, Mark};
 use flake_core::ledger::part_time::{AHEAD, FAR};
-use flake_core::ledger::pool::{Answer, Holder, Pool, Request, WAIT};
+use flake_core::ledger::pool::{Decision, Holder, Pool, Request, WAIT};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{Facts, Ledger};
 use flake_core::ledger::used::Used;
-use flake_core::{IdSource, Lanes, Layout, Outcome, Part, Place, Resumable, built_in};
+use flake_core::{Answer, IdSource, Lanes, Layout, Part, Place, Resumable, built_in};
 
 mod alone;
 mod facts;
@@ -80,7 +80,7 @@ fn session(alone: &mut Alone) -> Resumable<&'static Layout> {
 }
 
 /// Asks a session for an ID at an instant. It admits none below an announced horizon.
-fn ask(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Outcome {
+fn ask(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Answer {
     alone.at(now);
     let admit = |host: &mut Alone| {
         let announced = host.shared().announced.load(std::sync::atomic::Ordering::SeqCst);
@@ -91,7 +91,7 @@ fn ask(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Outcome
 
 fn makes(alone: &mut Alone, session: &mut Resumable<&Layout>, now: i64) -> Option<u64> {
     match ask(alone, session, now) {
-        Outcome::Made(id) => Some(id),
+        Answer::Issue(id) => Some(id),
         _ => None,
     }
 }
@@ -190,9 +190,7 @@ fn a_promoted_server_makes_its_first_id_above_announced_horizons() {
         }
         new.at(NOON + SECOND);
         let mut own = session(&mut new);
-        let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND + 1000) else {
-            panic!("an ID is made")
-        };
+        let Some((until, _)) = ask(&mut new, &mut own, NOON + SECOND + 1000).wait() else { panic!("an ID is made") };
         assert_eq!((until, protocol::wait_of_start(&new, until)), (bound, FAR));
         assert_eq!(protocol::wait_of_start(&new, bound + 1), 0);
         assert_eq!(makes(&mut new, &mut own, bound - 1), None);
@@ -216,7 +214,7 @@ fn sessions_wait_for_horizons_that_another_database_knows() {
     let bound = protocol::marks_of(&second).unwrap().bound.instant;
     new.page = second;
     let mut own = session(&mut new);
-    let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND + 2000) else { panic!("an ID is made") };
+    let Some((until, _)) = ask(&mut new, &mut own, NOON + SECOND + 2000).wait() else { panic!("an ID is made") };
     assert_eq!((until, protocol::wait_of_start(&new, until)), (bound, FAR));
 }
 
@@ -231,7 +229,7 @@ fn ids_after_pg_upgrade_are_above_the_last_value() {
     new.at(NOON + SECOND);
     let mut own = session(&mut new);
     assert_eq!(protocol::part(&mut new).unwrap().number(), PART);
-    let Outcome::After { until, .. } = ask(&mut new, &mut own, NOON + SECOND) else { panic!("an ID is made") };
+    let Some((until, _)) = ask(&mut new, &mut own, NOON + SECOND).wait() else { panic!("an ID is made") };
     assert_eq!((until, protocol::wait_of_start(&new, until)), (last_value, FAR));
     assert_eq!(makes(&mut new, &mut own, last_value - 1), None);
     assert!(makes(&mut new, &mut own, last_value).is_some());
@@ -241,7 +239,7 @@ fn ids_after_pg_upgrade_are_above_the_last_value() {
     assert_eq!(marks.used_for(Author { part: (2, 16), ..ME }, None).until(), last_value);
 }
 
-fn lease(alone: &mut Alone) -> Answer {
+fn lease(alone: &mut Alone) -> Decision {
     let part = protocol::part(alone).unwrap();
     let (workers, _) = Part::of_lessees(part.node(), part.turn()).numbers(twitter()).unwrap();
     let by = Holder { role: 1, application: [0; 64] };
@@ -255,8 +253,8 @@ fn first_lease(alone: &mut Alone) -> (u32, i64) {
     let began = alone.now.get();
     for _ in 0..10 {
         match lease(alone) {
-            Answer::Granted { worker, .. } => return (worker, alone.now.get() - began),
-            Answer::Wait(wait) => _ = alone.at(alone.now.get() + wait),
+            Decision::Granted { worker, .. } => return (worker, alone.now.get() - began),
+            Decision::Wait(wait) => _ = alone.at(alone.now.get() + wait),
             answer => panic!("{answer:?}"),
         }
     }

@@ -5,9 +5,7 @@ use std::collections::HashSet;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::{claims, protocol};
 use flake_core::sno::UNIT;
-use flake_core::{
-    IdSource, Lanes, Layout, Node, Outcome, Part, Place, Reason, Resumable, SequenceRule, SnoSource, built_in,
-};
+use flake_core::{Answer, IdSource, Lanes, Layout, Node, Part, Place, Resumable, SequenceRule, SnoSource, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND};
@@ -24,7 +22,7 @@ fn make<S: IdSource>(own: &mut Resumable<S>, alone: &mut Alone, (now, count): (i
     alone.at(now);
     for _ in 0..count {
         let outcome = own.next(alone, |_| (now, Ok(())), argument);
-        assert!(matches!(outcome, Ok(Outcome::Made(_))));
+        assert!(matches!(outcome, Ok(Answer::Issue(_))));
     }
 }
 
@@ -66,7 +64,7 @@ fn an_adopted_rule_is_followed_in_a_new_era() {
     protocol::start_above(&mut alone, NOON + 2 * SECOND).unwrap();
     make(&mut own, &mut alone, (NOON + 5 * SECOND, 1), || 0);
     alone.at(end);
-    assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Outcome::Exhausted));
+    assert_eq!(own.next(&mut alone, |_| (end, Ok(())), || 0), Ok(Answer::Exhausted));
 }
 
 /// Another session has read a later instant, and has taken the next tick's first ID.
@@ -79,7 +77,7 @@ fn behind(alone: &mut Alone) -> Resumable<&'static Layout> {
 }
 
 /// Reads a clock that advances by 10 microseconds each time, from this instant on. Returns how often it was read, too.
-fn next_at(own: &mut Resumable<&Layout>, alone: &mut Alone, from: i64) -> (Outcome, i64) {
+fn next_at(own: &mut Resumable<&Layout>, alone: &mut Alone, from: i64) -> (Answer, i64) {
     let mut readings = 0;
     let admit = |host: &mut Alone| {
         let now = from + 10 * readings;
@@ -95,10 +93,10 @@ fn a_clock_that_is_hardly_behind_is_waited_for_at_once() {
     let mut alone = Alone::new();
     let mut own = behind(&mut alone);
     let until = NOON + SECOND + 1000;
-    let after = Outcome::After { until, reason: Reason::ClockBehind };
+    let after = Answer::ClockBehind { until };
     assert_eq!(next_at(&mut own, &mut alone, until - 50), (after, 1));
     let (outcome, readings) = next_at(&mut own, &mut alone, until - 49);
-    assert!(matches!(outcome, Outcome::Made(_)), "{outcome:?}");
+    assert!(matches!(outcome, Answer::Issue(_)), "{outcome:?}");
     assert_eq!(readings, 6);
 }
 
@@ -114,7 +112,7 @@ fn a_clock_that_stands_is_not_waited_for_without_end() {
         (now, Ok(()))
     };
     let outcome = own.next(&mut alone, admit, || 0);
-    assert!(matches!(outcome, Ok(Outcome::After { reason: Reason::ClockBehind, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Ok(Answer::ClockBehind { .. })), "{outcome:?}");
     assert_eq!(readings, 5000);
 }
 
@@ -127,7 +125,7 @@ fn a_new_session_knows_the_latest_tick_of_its_layout() {
     let mut new = begin(&mut alone, built_in("twitter").unwrap());
     let until = NOON + SECOND + 1000;
     let outcome = new.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0);
-    assert!(matches!(outcome, Ok(Outcome::After { .. })), "{outcome:?}");
+    assert!(outcome.as_ref().is_ok_and(|answer| answer.wait().is_some()), "{outcome:?}");
     make(&mut new, &mut alone, (until, 1), || 0);
 }
 
@@ -160,7 +158,7 @@ fn the_first_layout_of_the_same_bits_gives_the_rule() {
         begin(&mut alone, first);
         let mut own = begin(&mut alone, second);
         alone.at(NOON + SECOND);
-        let Ok(Outcome::Made(id)) = own.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0) else { panic!() };
+        let Ok(Answer::Issue(id)) = own.next(&mut alone, |_| (NOON + SECOND, Ok(())), || 0) else { panic!() };
         let lanes = own.generator.lanes();
         let begins_with_the_lane = (id & 0x3f_ffff) % lanes.ids_per_step == 0;
         assert_eq!(begins_with_the_lane, first.rule == SequenceRule::Reset, "{id}: {lanes:?}");
@@ -196,7 +194,7 @@ fn partitions_of_callers_share_words() {
     alone.at(now);
     for _ in 0..50 {
         for session in &mut sessions {
-            let Ok(Outcome::Made(sno)) = session.next(&mut alone, |_| (now, Ok(())), 0) else { panic!("no sno") };
+            let Ok(Answer::Issue(sno)) = session.next(&mut alone, |_| (now, Ok(())), 0) else { panic!("no sno") };
             assert!(numbers.insert(sno.parts().sequence), "another partition has this number: {:?}", sno.parts());
         }
     }
@@ -209,7 +207,7 @@ fn partitions_of_callers_share_words() {
         for behind in [now, later - UNIT, later - 1] {
             alone.at(behind);
             let outcome = session.next(&mut alone, |_| (behind, Ok(())), 0);
-            assert!(matches!(outcome, Ok(Outcome::After { .. })), "{outcome:?}");
+            assert!(outcome.as_ref().is_ok_and(|answer| answer.wait().is_some()), "{outcome:?}");
         }
         make(&mut session, &mut alone, (later, 1), 0);
     }

@@ -11,7 +11,7 @@ use std::mem::{replace, take};
 use flake_core::ledger::host::{Page, Server};
 use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol;
-use flake_core::{IdSource, Layout, Node, Outcome, Place, Resumable, Slot, Sno, SnoSource, TURNS, built_in};
+use flake_core::{Answer, IdSource, Layout, Node, Place, Resumable, Slot, Sno, SnoSource, TURNS, built_in};
 
 mod alone;
 use alone::{Alone, NOON, SECOND, SLOTS};
@@ -254,18 +254,14 @@ impl Cluster {
         });
         loop {
             let answer = generator.next(&mut self.primary, |host| (host.now(), Ok(())), argument).unwrap();
-            match answer {
-                Outcome::Made(id) => {
-                    *own = Some(generator);
-                    return id;
-                }
-                Outcome::After { until, .. } => {
-                    let left = until - self.primary.now();
-                    assert!(left < 600 * SECOND, "{left} microseconds to wait after {:?}", self.since);
-                    self.pass(left.max(1));
-                }
-                Outcome::Exhausted => unreachable!(),
+            if let Answer::Issue(id) = answer {
+                *own = Some(generator);
+                return id;
             }
+            let Some((until, _)) = answer.wait() else { panic!("neither an ID nor a wait") };
+            let left = until - self.primary.now();
+            assert!(left < 600 * SECOND, "{left} microseconds to wait after {:?}", self.since);
+            self.pass(left.max(1));
         }
     }
 

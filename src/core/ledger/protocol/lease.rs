@@ -1,27 +1,40 @@
 //! How a session leases a worker of the pool, in the order that [`pool`](crate::ledger::pool) needs: the time is in the file, then
 //! in the page of the session's database, then a lease ends in it.
 
-use super::page::{Looked, look, raise_page};
+use super::page::{look, raise_page};
 use super::{begun, in_force};
 use crate::ledger::host::{Host, Server, State, Writer};
 use crate::ledger::marks::Marks;
-use crate::ledger::pool::{Answer, Lease, Pool, Request};
+use crate::ledger::pool::{Decision, Lease, Pool, Request};
 use crate::ledger::record::{newest, store};
 
 /// Leases a worker of the pool.
 ///
 /// # Errors
 /// The server's errors. If a renewal raises one, its lease may have been renewed in memory all the same.
-pub fn lease<H: Host>(host: &mut H, request: &Request) -> Result<Answer, H::Error> {
+pub fn lease<H: Host>(host: &mut H, request: &Request) -> Result<Decision, H::Error> {
     let page = look(host)?;
     begin(host, &page.marks)?;
-    let then = match extend(host, page)? {
-        Ok(then) => then,
-        Err(wait) => return Ok(Answer::Wait(wait)),
+    let (then, is_in_page) = {
+        let writer = host.writer();
+        let in_force = |state: &mut State| Some((state.ledger?, state.pool?));
+        let Some((server, pool)) = writer.lock(in_force) else { return Ok(Decision::Lost) };
+        let new = match pool.extended(writer.now(), writer.steady()) {
+            Ok(new) => new,
+            Err(wait) => return Ok(Decision::Wait(wait)),
+        };
+        if new != pool {
+            store(&writer, &server, Some(&new), &page.marks)?;
+            writer.lock(|state| state.pool = Some(new));
+        }
+        (new, new.is_in(&page.marks, writer.now()))
     };
+    if !is_in_page {
+        raise_page(host, page)?;
+    }
     let writer = host.writer();
     let now = writer.now();
-    let Some(pool) = writer.lock(|state| state.pool) else { return Ok(Answer::Lost) };
+    let Some(pool) = writer.lock(|state| state.pool) else { return Ok(Decision::Lost) };
     Ok(writer.leases(|leases| pool.lease(leases, request, now, &then)))
 }
 
@@ -44,27 +57,4 @@ fn begin<H: Host>(host: &mut H, page: &Marks) -> Result<(), H::Error> {
     writer.leases(|leases| leases.fill(Lease::NONE));
     writer.lock(|state| state.pool = Some(pool));
     Ok(())
-}
-
-/// Grants time to the pool, in the file and then in the page of this session's database. Returns the pool whose mark the page has; the
-/// inner error is how many microseconds to wait.
-fn extend<H: Host>(host: &mut H, page: Looked) -> Result<Result<Pool, i64>, H::Error> {
-    let (new, is_in_page) = {
-        let writer = host.writer();
-        let in_force = |state: &mut State| Some((state.ledger?, state.pool?));
-        let Some((server, pool)) = writer.lock(in_force) else { return Ok(Err(0)) };
-        let new = match pool.extended(writer.now(), writer.steady()) {
-            Ok(new) => new,
-            Err(wait) => return Ok(Err(wait)),
-        };
-        if new != pool {
-            store(&writer, &server, Some(&new), &page.marks)?;
-            writer.lock(|state| state.pool = Some(new));
-        }
-        (new, new.is_in(&page.marks, writer.now()))
-    };
-    if !is_in_page {
-        raise_page(host, page)?;
-    }
-    Ok(Ok(new))
 }

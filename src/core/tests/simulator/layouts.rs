@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use flake_core::ledger::host::Host;
 use flake_core::ledger::protocol;
 use flake_core::{
-    Field, FinalProgress, IdSource, Lanes, Layout, Numbers, Outcome, Part, Place, Resumable, Role, SequenceRule, Slot,
+    Answer, Field, FinalProgress, IdSource, Lanes, Layout, Numbers, Part, Place, Resumable, Role, SequenceRule, Slot,
     Sno, SnoSource, TURNS,
 };
 
@@ -139,12 +139,16 @@ impl Own {
         host: &mut H,
         kind: usize,
         admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),
-    ) -> Result<Outcome<Id>, Trouble> {
-        fn of<I>(outcome: Outcome<I>, id: impl FnOnce(I) -> Id) -> Outcome<Id> {
-            match outcome {
-                Outcome::Made(made) => Outcome::Made(id(made)),
-                Outcome::After { until, reason } => Outcome::After { until, reason },
-                Outcome::Exhausted => Outcome::Exhausted,
+    ) -> Result<Answer<Id>, Trouble> {
+        fn of<I>(answer: Answer<I>, id: impl FnOnce(I) -> Id) -> Answer<Id> {
+            match answer {
+                Answer::Issue(made) => Answer::Issue(id(made)),
+                Answer::Wait { until } => Answer::Wait { until },
+                Answer::Ahead { until } => Answer::Ahead { until },
+                Answer::ClockBehind { until } => Answer::ClockBehind { until },
+                Answer::Outside { tick_end } => Answer::Outside { tick_end },
+                Answer::Dropped => Answer::Dropped,
+                Answer::Exhausted => Answer::Exhausted,
             }
         }
         match self {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use flake_core::Part;
-use flake_core::ledger::pool::{Answer, Holder, Request};
+use flake_core::ledger::pool::{Decision, Holder, Request};
 use flake_core::ledger::protocol;
 
 use crate::layouts::{self, Id, SECOND};
@@ -27,7 +27,7 @@ impl Play {
         kind: usize,
         renews: Option<usize>,
         stop: Option<u16>,
-    ) -> Option<Answer> {
+    ) -> Option<Decision> {
         let (last, promises) = {
             let world = self.world();
             let machine = &world.machines[at];
@@ -54,7 +54,7 @@ impl Play {
             };
             let granted = protocol::lease(host, &request)?;
             answer.set(Some(granted));
-            if let Answer::Granted { worker, from, to, until } = granted {
+            if let Decision::Granted { worker, from, to, until } = granted {
                 let mut world = self.world();
                 world.lessees.push(Lessee { kind, worker, until });
                 let machine = &world.machines[host.at];
@@ -95,7 +95,7 @@ impl Play {
         let (name, kind) = (world.name(at), layouts::name(kind));
         let what = if last.is_some() { "renews a lease" } else { "leases a worker" };
         let granted = match answer.get() {
-            Some(Answer::Granted { worker, until, .. }) => format!("worker {worker} until {}", time(until)),
+            Some(Decision::Granted { worker, until, .. }) => format!("worker {worker} until {}", time(until)),
             other => format!("{other:?}"),
         };
         tell!(world, "server {name}: session {slot} {what} of {kind}: {result:?}, {granted}");
@@ -114,9 +114,9 @@ impl Play {
         let until = self.time() + 200 * SECOND;
         loop {
             match self.lease((at, 0), 1, None, None) {
-                Some(Answer::Granted { .. }) => return,
-                Some(Answer::Wait(by)) => self.pass(by),
-                Some(Answer::Exhausted(_)) => self.pass(SECOND),
+                Some(Decision::Granted { .. }) => return,
+                Some(Decision::Wait(by)) => self.pass(by),
+                Some(Decision::Exhausted(_)) => self.pass(SECOND),
                 _ => return,
             }
             let mut world = self.world();

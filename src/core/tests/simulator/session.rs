@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use flake_core::horizon::transactions::SessionTransactions;
 use flake_core::ledger::protocol;
-use flake_core::{FinalProgress, Node, Outcome, Slot};
+use flake_core::{Answer, FinalProgress, Node, Slot};
 
 use crate::host::{Dead, Hosted, Terminated, Trouble};
 use crate::layouts::{self, Id, KINDS, Own, SECOND, SNO};
@@ -184,18 +184,21 @@ impl Play {
         let (made, until) = (Cell::new(0), Cell::new(i64::MIN));
         let result = self.act((at, slot), stop, |host, session| {
             while made.get() < count {
-                match self.make_one(host, session, kind)? {
-                    Outcome::Made(_) => made.set(made.get() + 1),
-                    Outcome::Exhausted => break,
-                    Outcome::After { until: instant, .. } => {
-                        use flake_core::ledger::host::Server;
-                        let left = instant.saturating_sub(host.now());
-                        until.set(instant);
-                        if !waits || left > PATIENCE {
-                            break;
-                        }
-                        self.pass(left.max(0));
+                let answer = self.make_one(host, session, kind)?;
+                if let Some((instant, _)) = answer.wait() {
+                    use flake_core::ledger::host::Server;
+                    let left = instant.saturating_sub(host.now());
+                    until.set(instant);
+                    if !waits || left > PATIENCE {
+                        break;
                     }
+                    self.pass(left.max(0));
+                    continue;
+                }
+                match answer {
+                    Answer::Issue(_) => made.set(made.get() + 1),
+                    Answer::Exhausted => break,
+                    _ => panic!("the ledger was not asked"),
                 }
             }
             Ok(())
@@ -217,7 +220,7 @@ impl Play {
         host: &mut Hosted,
         session: &mut Session,
         kind: usize,
-    ) -> Result<Outcome<Id>, Trouble> {
+    ) -> Result<Answer<Id>, Trouble> {
         self.join(host, session)?;
         session.is_making = kind >= SNO;
         let slot = Slot::new(host.slot as u32, SLOTS as u32).unwrap();
@@ -238,7 +241,7 @@ impl Play {
         });
         session.own[kind] = Some(own);
         session.is_making = false;
-        if let Ok(Outcome::Made(id)) = outcome {
+        if let Ok(Answer::Issue(id)) = outcome {
             let mut world = self.world();
             let machine = &world.machines[host.at];
             let promise = machine.promises.iter().find(|promise| {
