@@ -315,31 +315,6 @@ COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs all sessions of this server together can make in a second; NULL if they make none';
 
-CREATE FUNCTION flake_generators(
-    OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT steps bigint,
-    OUT ids_per_step bigint, OUT last_tick timestamptz, OUT issued bigint, OUT overflow_waits bigint, OUT clock_steps bigint, OUT waited interval
-) RETURNS SETOF record
-    VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_generators';
-COMMENT ON FUNCTION flake_generators() IS 'the rows of the view flake_generators';
-
-CREATE VIEW flake_generators AS
-    SELECT layout, workers, sequences, ids_per_tick, steps, ids_per_step, last_tick, issued, overflow_waits, clock_steps,
-           waited
-    FROM flake_generators();
-COMMENT ON VIEW flake_generators IS 'the generators of this session, one for each layout whose IDs it has made';
-COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
-COMMENT ON COLUMN flake_generators.workers IS 'worker numbers that all sessions of this server use';
-COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that they use';
-COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick while it is alone';
-COMMENT ON COLUMN flake_generators.steps IS 'how many equal steps of time a tick is divided into';
-COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many IDs of each step belong to a lane';
-COMMENT ON COLUMN flake_generators.last_tick IS 'start of the tick of the last ID';
-COMMENT ON COLUMN flake_generators.issued IS 'IDs made since the session began';
-COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often the session had used up a tick''s IDs and waited for the next tick';
-COMMENT ON COLUMN flake_generators.clock_steps IS 'how often the clock was behind the last ID';
-COMMENT ON COLUMN flake_generators.waited IS 'how long the session waited for either reason';
-
 -- The whole server -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_stats(
@@ -510,12 +485,12 @@ GRANT EXECUTE ON FUNCTION
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
     flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, integer, bigint), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

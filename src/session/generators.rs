@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use flake_core::ledger::protocol;
-use flake_core::{Answer, FinalProgress, IdSource, Lanes, Outcome, Place, Reason, Resumable, Slot};
+use flake_core::{Answer, FinalProgress, IdSource, Outcome, Place, Reason, Resumable, Slot};
 
-use super::delays::Delays;
+use super::delays::{self, Delays};
 use super::tick_clock::TickClock;
 use super::transaction;
 use super::wait::Wait;
@@ -21,8 +21,8 @@ const USUAL_TICK: Duration = Duration::from_secs(1);
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
-    pub resumable: Resumable<S>,
-    pub delays: Delays,
+    resumable: Resumable<S>,
+    delays: Delays,
     backend: Backend,
     clock: TickClock,
 }
@@ -57,11 +57,6 @@ impl<S: IdSource> SessionGenerator<S> {
     #[inline]
     pub const fn source(&self) -> &S {
         &self.resumable.generator.source
-    }
-
-    /// The lanes that it takes from.
-    pub const fn lanes(&self) -> &Lanes {
-        self.resumable.generator.lanes()
     }
 
     /// Continues under the name that the source has now, and reads the clock again.
@@ -119,7 +114,7 @@ impl<S: IdSource> SessionGenerator<S> {
         }
         let attempt = self.ask(argument).and_then(|outcome| self.judge(outcome, wait));
         if !matches!(attempt, Ok(Attempt::Pause { .. })) {
-            self.delays.record_wait(wait.lasted());
+            delays::record(wait.lasted());
         }
         attempt
     }

@@ -1,7 +1,7 @@
 //! This session: its generators, how it waits, and what it stores when it exits.
 
-pub mod delays;
-pub mod generators;
+mod delays;
+mod generators;
 pub mod layout_source;
 mod shelf;
 pub mod stores;

@@ -154,7 +154,6 @@ PROPERTIES = [
     ("replace(split_part(flake_explain({sno}), E'\\n', 3), ' ', '') ~ '^[01]{80}$'", ""),
     # The rows of the views.
     ("(SELECT count(*) FROM flake_layouts()) >= 40", "", 0.2),
-    ("(SELECT count(*) FROM flake_generators()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_stats()) = 1", "", 1),
     ("(SELECT count(*) FROM flake_open_transactions()) >= 0", "", 1),
     ("(SELECT count(*) FROM flake_leases()) >= 0", "", 1),
