@@ -128,61 +128,61 @@ COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'returns the largest ID of t
 
 -- IDs of a span of time --------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';
-COMMENT ON FUNCTION flake_first(tstzrange, text) IS
-    'returns the smallest ID whose tick overlaps the span; the largest bigint if there is none';
-
-CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last';
-COMMENT ON FUNCTION flake_last(tstzrange, text) IS
-    'returns the largest ID whose tick overlaps the span; the smallest bigint if there is none';
-
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
--- Plans of filters by time ------------------------------------------------------------------------------------
+-- For the planner -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
-COMMENT ON FUNCTION flake_since(timestamptz, text) IS
-    'returns the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';
+COMMENT ON FUNCTION flake_plan_first(tstzrange, text) IS
+    'for the planner: the smallest ID whose tick overlaps the span; the largest bigint if there is none';
 
-CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
-COMMENT ON FUNCTION flake_after(timestamptz, text) IS
-    'returns the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';
+COMMENT ON FUNCTION flake_plan_last(tstzrange, text) IS
+    'for the planner: the largest ID whose tick overlaps the span; the smallest bigint if there is none';
 
-CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
-COMMENT ON FUNCTION flake_until(timestamptz, text) IS
-    'returns the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_since';
+COMMENT ON FUNCTION flake_plan_since(timestamptz, text) IS
+    'for the planner: the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
 
-CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
-COMMENT ON FUNCTION flake_before(timestamptz, text) IS
-    'returns the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_after';
+COMMENT ON FUNCTION flake_plan_after(timestamptz, text) IS
+    'for the planner: the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
 
-CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
+CREATE FUNCTION flake_plan_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_until';
+COMMENT ON FUNCTION flake_plan_until(timestamptz, text) IS
+    'for the planner: the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
+
+CREATE FUNCTION flake_plan_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_before';
+COMMENT ON FUNCTION flake_plan_before(timestamptz, text) IS
+    'for the planner: the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
+
+CREATE FUNCTION flake_plan_instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant';
-COMMENT ON FUNCTION flake_instant(timestamp) IS
-    'returns the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant';
+COMMENT ON FUNCTION flake_plan_instant(timestamp) IS
+    'for the planner: the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
 
-CREATE FUNCTION flake_instant(at date) RETURNS timestamptz
+CREATE FUNCTION flake_plan_instant(at date) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant_of_date';
-COMMENT ON FUNCTION flake_instant(date) IS
-    'returns the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant_of_date';
+COMMENT ON FUNCTION flake_plan_instant(date) IS
+    'for the planner: the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
@@ -477,10 +477,10 @@ GRANT EXECUTE ON FUNCTION
     flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
-    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
-    flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_since(timestamptz, text),
-    flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
-    flake_instant(date),
+    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan_first(tstzrange, text),
+    flake_plan_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_plan_since(timestamptz, text),
+    flake_plan_after(timestamptz, text), flake_plan_until(timestamptz, text), flake_plan_before(timestamptz, text), flake_plan_instant(timestamp),
+    flake_plan_instant(date),
     flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),

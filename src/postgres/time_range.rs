@@ -13,7 +13,7 @@ use super::same_schema::{in_schema_of, may_call};
 use super::time_filter::{EQUAL, Filter, Relation};
 
 /// The function in the same schema that converts a local time to an instant.
-const INSTANT: &CStr = c"flake_instant";
+const INSTANT: &CStr = c"flake_plan_instant";
 
 const LESS: u32 = pg_sys::BTLessStrategyNumber;
 const LESS_EQUAL: u32 = pg_sys::BTLessEqualStrategyNumber;

@@ -17,7 +17,7 @@ unsafe extern "C-unwind" {
 /// All ten-byte values are snos, so no value below or above a range must be kept out.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
-    ends: [c"sno_before", c"sno_until", c"sno_since", c"sno_after"],
+    ends: [c"sno_plan_before", c"sno_plan_until", c"sno_plan_since", c"sno_plan_after"],
     solid: |_| Some(Solid { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
 };
 
@@ -35,4 +35,4 @@ macro_rules! ends {
     )+ } };
 }
 
-ends!(sno_since: since, sno_after: after, sno_until: until, sno_before: before);
+ends!(sno_plan_since: since, sno_plan_after: after, sno_plan_until: until, sno_plan_before: before);

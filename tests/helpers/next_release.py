@@ -50,10 +50,10 @@ CHANGES = {
         "ALTER FUNCTION flake_cover(sno) SUPPORT sno_during_support;",
     ),
     "C symbol": (
-        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last';",
-        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';",
-        """CREATE OR REPLACE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-               IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';""",
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';",
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';",
+        """CREATE OR REPLACE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+               IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';""",
     ),
     "column of a view": (
         """    SELECT o.pid, p.gid, o.since
