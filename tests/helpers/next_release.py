@@ -81,7 +81,7 @@ CHANGES = {
         "CREATE OPERATOR @< (FUNCTION = sno_during, LEFTARG = sno, RIGHTARG = tstzrange);",
     ),
 }  # fmt: skip
-# CONTRIBUTING.md says that every upgrade begins and ends with these.
+# contributing/objects.md says that every upgrade begins and ends with these.
 BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
 END = "\nSELECT flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 
