@@ -1,7 +1,7 @@
 //! The ends of the ranges that replace filters by time.
 #![allow(unsafe_code, reason = "the call site keeps the layout")]
 
-use flake_core::Solid;
+use flake_core::ContiguousIds;
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
@@ -20,11 +20,11 @@ unsafe extern "C-unwind" {
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: flake_during_support as Function,
     ends: [c"flake_plan_before", c"flake_plan_until", c"flake_plan_since", c"flake_plan_after"],
-    solid,
+    contiguous,
 };
 
-fn solid(layout: Option<Text<'_>>) -> Option<Solid> {
-    known(layout?.bytes())?.solid()
+fn contiguous(layout: Option<Text<'_>>) -> Option<ContiguousIds> {
+    known(layout?.bytes())?.contiguous_ids()
 }
 
 macro_rules! ends {

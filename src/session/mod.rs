@@ -1,9 +1,9 @@
 //! This session: its generators, how it waits, and what it stores when it exits.
 
 mod delays;
+mod generator_map;
 mod generators;
 pub mod layout_source;
-mod shelf;
 pub mod stores;
 mod tick_clock;
 mod transaction;

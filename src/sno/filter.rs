@@ -1,7 +1,7 @@
 //! The ends of the ranges that replace filters by the time of snos.
 #![allow(unsafe_code, reason = "returns a value by reference")]
 
-use flake_core::{Sno, Solid};
+use flake_core::{ContiguousIds, Sno};
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
@@ -18,7 +18,7 @@ unsafe extern "C-unwind" {
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
     ends: [c"sno_plan_before", c"sno_plan_until", c"sno_plan_since", c"sno_plan_after"],
-    solid: |_| Some(Solid { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
+    contiguous: |_| Some(ContiguousIds { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
 };
 
 macro_rules! ends {
