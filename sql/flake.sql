@@ -332,7 +332,7 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory, or another version''s';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory is another version''s';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS

@@ -63,13 +63,13 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }
-    let mut backend = join()?;
+    let mut own = join()?;
     let ahead = tick.start.saturating_sub(clock::now());
     if ahead > FAR {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_err(below)
+    ledger::cover(&mut own, tick.end.saturating_sub(1))?.map_err(below)
 }
 
 /// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted
@@ -78,13 +78,13 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
     // This session's own transaction continues, and could otherwise use an earlier reading of the clock.
     forget_readings();
-    let mut busy = ledger::making_ids()?;
+    let mut busy = ledger::making_ids();
     let mut has_told = false;
     let mut wait = Wait::default();
     wait.begin();
     while !busy.is_empty() {
         wait.pause(POLL.as_micros() as i64, Reason::NextTick);
-        let still = ledger::making_ids()?;
+        let still = ledger::making_ids();
         busy.retain(|one| still.contains(one));
         if !has_told && !busy.is_empty() && wait.lasted() > TELL_AFTER {
             has_told = true;

@@ -14,7 +14,7 @@ use super::generator_map::GeneratorMap;
 use super::generators::SessionGenerator;
 use super::layout_source::LayoutSource;
 use crate::error::{Error, OrRaise};
-use crate::ledger::{self, Backend};
+use crate::ledger::{self, Member};
 use crate::postgres::recovery;
 use crate::postgres::transaction;
 
@@ -105,17 +105,17 @@ pub fn forget_readings() {
 }
 
 /// Makes this session a user of the ledger. When it exits, its generators of snos leave their progress to the slot's next owner.
-pub fn join() -> Result<Backend, Error> {
+pub fn join() -> Result<Member, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         // The words of their lanes say how far the generators of layouts got; here they only report their counts.
         LAYOUTS.with(Store::final_progress);
         ledger::leave(SNOS.with(Store::final_progress).as_deref());
     }
-    let backend = ledger::join()?;
+    let own = ledger::join()?;
     if !LEAVES_AT_EXIT.replace(true) {
         // SAFETY: the callback lives as long as the library, which PostgreSQL never unloads.
         unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
     }
-    Ok(backend)
+    Ok(own)
 }

@@ -3,7 +3,7 @@
 use super::source::IdSource;
 use super::{Answer, Generator};
 use crate::ledger::claims::{self, Claim, Counted, ServerWords};
-use crate::ledger::host::{Host, Server};
+use crate::ledger::host::{Server, SlotOwner};
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::{FinalProgress, Lanes};
 
@@ -67,7 +67,7 @@ impl Place {
 
 impl<S: IdSource> Resumable<S> {
     /// Begins above used time.
-    pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
+    pub fn begin<H: SlotOwner>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
         let Beginning { start, last_seen, era, window } = protocol::begin(host, source.goes_back())?;
         let Place { lanes, lane, claim } = *place;
         // If the clock has stepped back, it may be behind another session's last ID.
@@ -79,7 +79,7 @@ impl<S: IdSource> Resumable<S> {
     }
 
     /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
-    fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+    fn begin_anew<H: SlotOwner>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let issued_before = self.issued();
         let place = Place { lanes: *self.generator.lanes(), lane: self.lane, claim: self.claim };
         let new = Self::begin(host, self.generator.source, &place)?;
@@ -106,7 +106,7 @@ impl<S: IdSource> Resumable<S> {
 
     /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it. After `admit`,
     /// the ID is safe: either its era is still the current one, or a call that ends the era waits for this transaction.
-    pub fn next<H: Host>(
+    pub fn next<H: SlotOwner>(
         &mut self,
         host: &mut H,
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),

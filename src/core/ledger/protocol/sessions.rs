@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::begun;
 use crate::ledger::claims;
-use crate::ledger::host::{Host, Server};
+use crate::ledger::host::{Host, Server, SlotOwner};
 use crate::ledger::record::note;
 use crate::ledger::slot::FinalProgress;
 
@@ -22,7 +22,7 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
 
 /// Stores the progress of this session's generators of snos, at exit, while the session still owns its slot. `progress` is None if
 /// the session exits in the middle of making a sno.
-pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>) {
+pub fn leave<H: SlotOwner>(host: &mut H, progress: Option<&[FinalProgress]>) {
     let Some(ledger) = host.lock(|state| state.ledger) else { return };
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == ledger.era);
     let free_from = match progress {
