@@ -77,7 +77,7 @@ def waiting(connect):
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
         db.execute("SELECT flake_next('si')")
-        ids, = db.execute("SELECT ids_per_tick FROM flake_generators").fetchone()
+        ids, = db.execute("SELECT (ids_per_second / 1000)::int FROM flake_layouts WHERE name = 'si'").fetchone()
         count = ids * TICKS
         before, begin = cpu(), time.perf_counter()
         db.execute(f"SELECT count(f) FROM (SELECT flake_next('si') f FROM generate_series(1, {count}) OFFSET 0) s")

@@ -63,7 +63,5 @@ SELECT flake_create_layout('mine', '{"like": "twitter", "epoch": "2024-01-01T00:
 
 SELECT flake_to_text(flake_next('mine'), 'mine') AS mine;
 
-SELECT layout, workers, ids_per_tick, issued FROM flake_generators;
-
 \set ECHO none
 \echo

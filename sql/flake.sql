@@ -128,61 +128,61 @@ COMMENT ON FUNCTION flake_max(timestamptz, text) IS 'returns the largest ID of t
 
 -- IDs of a span of time --------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';
-COMMENT ON FUNCTION flake_first(tstzrange, text) IS
-    'returns the smallest ID whose tick overlaps the span; the largest bigint if there is none';
-
-CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last';
-COMMENT ON FUNCTION flake_last(tstzrange, text) IS
-    'returns the largest ID whose tick overlaps the span; the smallest bigint if there is none';
-
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT flake_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_during';
 COMMENT ON FUNCTION flake_during(bigint, tstzrange, text) IS
     'returns whether the ID''s tick overlaps the span; it is planned as a range of IDs, which indexes and partitions serve';
 
--- Plans of filters by time ------------------------------------------------------------------------------------
+-- For the planner -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_since';
-COMMENT ON FUNCTION flake_since(timestamptz, text) IS
-    'returns the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';
+COMMENT ON FUNCTION flake_plan_first(tstzrange, text) IS
+    'for the planner: the smallest ID whose tick overlaps the span; the largest bigint if there is none';
 
-CREATE FUNCTION flake_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_after';
-COMMENT ON FUNCTION flake_after(timestamptz, text) IS
-    'returns the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';
+COMMENT ON FUNCTION flake_plan_last(tstzrange, text) IS
+    'for the planner: the largest ID whose tick overlaps the span; the smallest bigint if there is none';
 
-CREATE FUNCTION flake_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_since(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_until';
-COMMENT ON FUNCTION flake_until(timestamptz, text) IS
-    'returns the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_since';
+COMMENT ON FUNCTION flake_plan_since(timestamptz, text) IS
+    'for the planner: the smallest ID whose tick begins at the instant or after it, as flake_timestamp(id) >= at is planned; NULL if there is none';
 
-CREATE FUNCTION flake_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_after(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_before';
-COMMENT ON FUNCTION flake_before(timestamptz, text) IS
-    'returns the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_after';
+COMMENT ON FUNCTION flake_plan_after(timestamptz, text) IS
+    'for the planner: the smallest ID whose tick begins after the instant, as flake_timestamp(id) > at is planned; NULL if there is none';
 
-CREATE FUNCTION flake_instant(at timestamp) RETURNS timestamptz
+CREATE FUNCTION flake_plan_until(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_until';
+COMMENT ON FUNCTION flake_plan_until(timestamptz, text) IS
+    'for the planner: the largest ID whose tick begins at the instant or before it, as flake_timestamp(id) <= at is planned; NULL if there is none';
+
+CREATE FUNCTION flake_plan_before(at timestamptz, layout text DEFAULT 'twitter') RETURNS bigint
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_before';
+COMMENT ON FUNCTION flake_plan_before(timestamptz, text) IS
+    'for the planner: the largest ID whose tick begins before the instant, as flake_timestamp(id) < at is planned; NULL if there is none';
+
+CREATE FUNCTION flake_plan_instant(at timestamp) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant';
-COMMENT ON FUNCTION flake_instant(timestamp) IS
-    'returns the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant';
+COMMENT ON FUNCTION flake_plan_instant(timestamp) IS
+    'for the planner: the instant of a time in the session''s time zone, as comparisons do; an infinite one where a cast raises an error';
 
-CREATE FUNCTION flake_instant(at date) RETURNS timestamptz
+CREATE FUNCTION flake_plan_instant(at date) RETURNS timestamptz
     STABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_instant_of_date';
-COMMENT ON FUNCTION flake_instant(date) IS
-    'returns the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_instant_of_date';
+COMMENT ON FUNCTION flake_plan_instant(date) IS
+    'for the planner: the instant at which a day begins in the session''s time zone; an infinite one where a cast raises an error';
 
 -- Custom layouts ---------------------------------------------------------------------------------------------------------
 
@@ -315,31 +315,6 @@ COMMENT ON COLUMN flake_layouts.source IS 'where the layout comes from';
 COMMENT ON COLUMN flake_layouts.ids_per_second IS
     'how many IDs all sessions of this server together can make in a second; NULL if they make none';
 
-CREATE FUNCTION flake_generators(
-    OUT layout text, OUT workers int8range, OUT sequences int8range, OUT ids_per_tick bigint, OUT steps bigint,
-    OUT ids_per_step bigint, OUT last_tick timestamptz, OUT issued bigint, OUT overflow_waits bigint, OUT clock_steps bigint, OUT waited interval
-) RETURNS SETOF record
-    VOLATILE STRICT PARALLEL RESTRICTED ROWS 1
-    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_generators';
-COMMENT ON FUNCTION flake_generators() IS 'the rows of the view flake_generators';
-
-CREATE VIEW flake_generators AS
-    SELECT layout, workers, sequences, ids_per_tick, steps, ids_per_step, last_tick, issued, overflow_waits, clock_steps,
-           waited
-    FROM flake_generators();
-COMMENT ON VIEW flake_generators IS 'the generators of this session, one for each layout whose IDs it has made';
-COMMENT ON COLUMN flake_generators.layout IS 'layout of the IDs';
-COMMENT ON COLUMN flake_generators.workers IS 'worker numbers that all sessions of this server use';
-COMMENT ON COLUMN flake_generators.sequences IS 'sequence numbers of each of these workers that they use';
-COMMENT ON COLUMN flake_generators.ids_per_tick IS 'how many IDs this session can make in a tick while it is alone';
-COMMENT ON COLUMN flake_generators.steps IS 'how many equal steps of time a tick is divided into';
-COMMENT ON COLUMN flake_generators.ids_per_step IS 'how many IDs of each step belong to a lane';
-COMMENT ON COLUMN flake_generators.last_tick IS 'start of the tick of the last ID';
-COMMENT ON COLUMN flake_generators.issued IS 'IDs made since the session began';
-COMMENT ON COLUMN flake_generators.overflow_waits IS 'how often the session had used up a tick''s IDs and waited for the next tick';
-COMMENT ON COLUMN flake_generators.clock_steps IS 'how often the clock was behind the last ID';
-COMMENT ON COLUMN flake_generators.waited IS 'how long the session waited for either reason';
-
 -- The whole server -------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION flake_stats(
@@ -357,7 +332,7 @@ CREATE VIEW flake_stats AS
     FROM flake_stats();
 COMMENT ON VIEW flake_stats IS 'the IDs of all sessions and databases since the server started; for members of pg_monitor';
 COMMENT ON COLUMN flake_stats.ledger IS
-    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if this session found no shared memory, or another version''s';
+    '"open" from the first ID or CREATE EXTENSION on, "unused" before that; "none" if the shared memory is another version''s';
 COMMENT ON COLUMN flake_stats.node_id IS 'the flake.node_id in force';
 COMMENT ON COLUMN flake_stats.node_count IS 'the flake.node_count in force';
 COMMENT ON COLUMN flake_stats.sessions IS
@@ -502,20 +477,20 @@ GRANT EXECUTE ON FUNCTION
     flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
-    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_first(tstzrange, text),
-    flake_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_since(timestamptz, text),
-    flake_after(timestamptz, text), flake_until(timestamptz, text), flake_before(timestamptz, text), flake_instant(timestamp),
-    flake_instant(date),
+    flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan_first(tstzrange, text),
+    flake_plan_last(tstzrange, text), flake_during_support(internal), flake_during(bigint, tstzrange, text), flake_plan_since(timestamptz, text),
+    flake_plan_after(timestamptz, text), flake_plan_until(timestamptz, text), flake_plan_before(timestamptz, text), flake_plan_instant(timestamp),
+    flake_plan_instant(date),
     flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
     flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
-    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_generators(), flake_stats(),
+    flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, integer, bigint), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_generators, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

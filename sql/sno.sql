@@ -304,47 +304,47 @@ CREATE FUNCTION sno_max(at timestamptz) RETURNS sno
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_max';
 COMMENT ON FUNCTION sno_max(timestamptz) IS 'returns the largest sno of the unit that holds the instant';
 
-CREATE FUNCTION sno_first(span tstzrange) RETURNS sno
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_first';
-COMMENT ON FUNCTION sno_first(tstzrange) IS 'returns the smallest sno whose unit overlaps the span; the largest of all if there is none';
-
-CREATE FUNCTION sno_last(span tstzrange) RETURNS sno
-    IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_last';
-COMMENT ON FUNCTION sno_last(tstzrange) IS 'returns the largest sno whose unit overlaps the span; the smallest of all if there is none';
-
 CREATE FUNCTION sno_during(id sno, span tstzrange) RETURNS boolean
     IMMUTABLE STRICT PARALLEL SAFE SUPPORT sno_during_support
     LANGUAGE c AS 'MODULE_PATHNAME', 'sno_during';
 COMMENT ON FUNCTION sno_during(sno, tstzrange) IS
     'returns whether the sno''s unit overlaps the span; it is planned as a range of snos, which indexes and partitions serve';
 
--- Plans of filters by the time of snos --------------------------------------------------------------------------
+-- For the planner -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION sno_since(at timestamptz) RETURNS sno
+CREATE FUNCTION sno_plan_first(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_since';
-COMMENT ON FUNCTION sno_since(timestamptz) IS
-    'returns the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_first';
+COMMENT ON FUNCTION sno_plan_first(tstzrange) IS 'for the planner: the smallest sno whose unit overlaps the span; the largest of all if there is none';
 
-CREATE FUNCTION sno_after(at timestamptz) RETURNS sno
+CREATE FUNCTION sno_plan_last(span tstzrange) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_after';
-COMMENT ON FUNCTION sno_after(timestamptz) IS
-    'returns the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_last';
+COMMENT ON FUNCTION sno_plan_last(tstzrange) IS 'for the planner: the largest sno whose unit overlaps the span; the smallest of all if there is none';
 
-CREATE FUNCTION sno_until(at timestamptz) RETURNS sno
+CREATE FUNCTION sno_plan_since(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_until';
-COMMENT ON FUNCTION sno_until(timestamptz) IS
-    'returns the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_since';
+COMMENT ON FUNCTION sno_plan_since(timestamptz) IS
+    'for the planner: the smallest sno whose unit begins at the instant or after it, as sno_timestamp(id) >= at is planned; NULL if there is none';
 
-CREATE FUNCTION sno_before(at timestamptz) RETURNS sno
+CREATE FUNCTION sno_plan_after(at timestamptz) RETURNS sno
     IMMUTABLE STRICT PARALLEL SAFE
-    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_before';
-COMMENT ON FUNCTION sno_before(timestamptz) IS
-    'returns the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_after';
+COMMENT ON FUNCTION sno_plan_after(timestamptz) IS
+    'for the planner: the smallest sno whose unit begins after the instant, as sno_timestamp(id) > at is planned; NULL if there is none';
+
+CREATE FUNCTION sno_plan_until(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_until';
+COMMENT ON FUNCTION sno_plan_until(timestamptz) IS
+    'for the planner: the largest sno whose unit begins at the instant or before it, as sno_timestamp(id) <= at is planned; NULL if there is none';
+
+CREATE FUNCTION sno_plan_before(at timestamptz) RETURNS sno
+    IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'sno_plan_before';
+COMMENT ON FUNCTION sno_plan_before(timestamptz) IS
+    'for the planner: the largest sno whose unit begins before the instant, as sno_timestamp(id) < at is planned; NULL if there is none';
 
 CREATE FUNCTION flake_start_above(id sno, force boolean DEFAULT false) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
@@ -370,9 +370,9 @@ GRANT EXECUTE ON FUNCTION
     sno_encode(bytea), sno_decode(text), sno_next(integer), sno_next(integer, integer),
     sno_make(timestamptz, integer, integer, integer, boolean), flake_decode(sno), flake_explain(sno), flake_node(sno),
     sno_timestamp(sno), sno_metabyte(sno), sno_partition(sno), sno_sequence(sno), sno_tick_tock(sno),
-    sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_first(tstzrange),
-    sno_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), sno_since(timestamptz),
-    sno_after(timestamptz), sno_until(timestamptz), sno_before(timestamptz), flake_start_above(sno, boolean), flake_cover(sno),
+    sno_with_metabyte(sno, integer), sno_min(timestamptz), sno_max(timestamptz), sno_plan_first(tstzrange),
+    sno_plan_last(tstzrange), sno_during_support(internal), sno_during(sno, tstzrange), sno_plan_since(timestamptz),
+    sno_plan_after(timestamptz), sno_plan_until(timestamptz), sno_plan_before(timestamptz), flake_start_above(sno, boolean), flake_cover(sno),
     min(sno), max(sno)
     TO PUBLIC;
 GRANT USAGE ON TYPE sno, sno_parts TO PUBLIC;

@@ -35,13 +35,12 @@ pgrx::pg_module_magic!(name = c"flake", version = VERSION);
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     // If a client has set an invalid value before, this raises a WARNING, after which PostgreSQL would process cancellations.
-    postgres::interrupts::hold(|| {
-        postgres::backtrace::disable();
-        settings::define();
-        layouts::custom::subscribe();
-        seal::keyring::subscribe();
-        ledger::preload();
-        session::stores::subscribe();
-        postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
-    });
+    let _held = postgres::interrupts::Held::new();
+    postgres::backtrace::disable();
+    settings::define();
+    layouts::custom::subscribe();
+    seal::keyring::subscribe();
+    ledger::preload();
+    session::stores::subscribe();
+    postgres::relation_hook::subscribe([functions::filter::TIME_FUNCTION, sno::filter::TIME_FUNCTION]);
 }

@@ -1,4 +1,4 @@
--- Reads IDs on servers that cannot install flake: flake_timestamp, flake_decode, flake_min, flake_max, flake_first, flake_last and
+-- Reads IDs on servers that cannot install flake: flake_timestamp, flake_decode, flake_min, flake_max and
 -- flake_during, as the extension has them, for the built-in layouts. `psql -f reader.sql` creates them in the first schema of the
 -- search_path. Nothing here makes IDs: without flake's memory and marks, nothing would keep the IDs of two sessions apart.
 
@@ -208,13 +208,13 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION flake_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_first(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE sql AS 'SELECT first FROM flake_reader_span(span, layout)';
-CREATE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+CREATE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
     IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT LANGUAGE sql AS 'SELECT last FROM flake_reader_span(span, layout)';
 
 -- Not STRICT and without settings, so that the planner puts the condition in its place, which can use an index.
 CREATE FUNCTION flake_during(id bigint, span tstzrange, layout text DEFAULT 'twitter') RETURNS boolean
-    IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN id >= flake_first(span, layout) AND id <= flake_last(span, layout);
+    IMMUTABLE PARALLEL SAFE LANGUAGE sql RETURN id >= flake_plan_first(span, layout) AND id <= flake_plan_last(span, layout);
 
 COMMIT;

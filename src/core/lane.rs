@@ -97,15 +97,6 @@ impl Lanes {
         self.steps * self.ids_per_step
     }
 
-    /// How many IDs of a tick of this many microseconds a session that is alone can make.
-    pub const fn ids_per_session(&self, tick_length: i64) -> u64 {
-        match self.most_of_session(tick_length) {
-            Some(most) => most,
-            None if self.are_shared => self.size() * self.count,
-            None => self.size(),
-        }
-    }
-
     /// How many IDs the lanes have in a second with ticks of this many microseconds: all of them if they are shared, or else one.
     pub const fn ids_per_second(&self, tick_length: i64) -> u128 {
         let lanes = if self.are_shared { self.count } else { 1 };

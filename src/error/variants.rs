@@ -49,10 +49,11 @@ errors! {
         "Wait, raise flake.max_clock_wait, or use a layout with a shorter tick.";
 
     // Configuration.
-    #[error("could not find shared memory for IDs: {reason}")]
-    NoControlBlock { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    #[error("could not get shared memory: {reason}")]
+    NoSharedMemory { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs otherwise.",
-        "Add flake to shared_preload_libraries, which reserves the memory, and restart the server.";
+        "Check max_connections and the limits of dynamic shared memory, such as the size of /dev/shm. If the server's main segment has no \
+         room, add flake to shared_preload_libraries, which reserves some, and restart the server. The next call tries again.";
     #[error("number of this node is not known")]
     NodeUnknown => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "This session cannot see flake.node_id and flake.node_count of the server: the client, the role or the database has set one \
@@ -113,11 +114,6 @@ errors! {
     NoQuerySnapshot => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         "A horizon belongs to the snapshot by which a query reads.",
         "Ask in the query that reads the rows.";
-    #[error("could not find shared memory for this session: {reason}")]
-    NoSlotMemory { reason: String } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "Sessions record their progress there, and which of their IDs are not committed yet.",
-        "Add flake to shared_preload_libraries, or check max_connections and the limits of dynamic shared memory, such as the \
-         size of /dev/shm. The next call tries again.";
     /// A horizon up to this instant may have been returned.
     #[error("ID may be below a horizon")]
     BelowHorizon { id: String, announced: i64 } => ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

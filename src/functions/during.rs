@@ -17,12 +17,12 @@ use crate::postgres::ranges;
 const NO_IDS: (i64, i64) = (i64::MAX, i64::MIN);
 
 #[pg_extern(sql = "")]
-fn flake_first(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
+fn flake_plan_first(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
     ids_during(&span, layout).0
 }
 
 #[pg_extern(sql = "")]
-fn flake_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
+fn flake_plan_last(span: Range<TimestampWithTimeZone>, layout: &[u8]) -> i64 {
     ids_during(&span, layout).1
 }
 
@@ -35,7 +35,7 @@ fn flake_during(id: i64, span: Range<TimestampWithTimeZone>, layout: &[u8]) -> b
 
 entry_point!(flake_during_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is for flake_during(key, span, layout), and the functions of the ends are declared with (span, layout).
-    unsafe { range_condition::answer(request, &Ends { first: c"flake_first", last: c"flake_last", accept: has_range }) }
+    unsafe { range_condition::answer(request, &Ends { first: c"flake_plan_first", last: c"flake_plan_last", accept: has_range }) }
 });
 
 /// Returns whether a layout has a range of IDs for a span that may be known.
@@ -61,4 +61,4 @@ fn ids_during(span: &Range<TimestampWithTimeZone>, layout: &[u8]) -> (i64, i64) 
     layout.ids_during(from, to).or_raise().unwrap_or(NO_IDS)
 }
 
-c_symbol!(flake_first, flake_last, flake_during);
+c_symbol!(flake_plan_first, flake_plan_last, flake_during);

@@ -1,7 +1,7 @@
 //! The ends of the ranges that replace filters by time.
 #![allow(unsafe_code, reason = "the call site keeps the layout")]
 
-use flake_core::Solid;
+use flake_core::ContiguousIds;
 use pgrx::prelude::*;
 
 use crate::error::OrRaise;
@@ -19,12 +19,12 @@ unsafe extern "C-unwind" {
 /// flake_timestamp has the same support function as flake_during, because libraries of sessions from before an upgrade have it too.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: flake_during_support as Function,
-    ends: [c"flake_before", c"flake_until", c"flake_since", c"flake_after"],
-    solid,
+    ends: [c"flake_plan_before", c"flake_plan_until", c"flake_plan_since", c"flake_plan_after"],
+    contiguous,
 };
 
-fn solid(layout: Option<Text<'_>>) -> Option<Solid> {
-    known(layout?.bytes())?.solid()
+fn contiguous(layout: Option<Text<'_>>) -> Option<ContiguousIds> {
+    known(layout?.bytes())?.contiguous_ids()
 }
 
 macro_rules! ends {
@@ -41,7 +41,7 @@ macro_rules! ends {
     )+ } };
 }
 
-ends!(flake_since: since, flake_after: after, flake_until: until, flake_before: before);
+ends!(flake_plan_since: since, flake_plan_after: after, flake_plan_until: until, flake_plan_before: before);
 
-entry_point!(flake_instant(at: i64), |call| pg_sys::Datum::from(of_timestamp(at)));
-entry_point!(flake_instant_of_date(date: i32), |call| pg_sys::Datum::from(of_date(date)));
+entry_point!(flake_plan_instant(at: i64), |call| pg_sys::Datum::from(of_timestamp(at)));
+entry_point!(flake_plan_instant_of_date(date: i32), |call| pg_sys::Datum::from(of_date(date)));

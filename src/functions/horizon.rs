@@ -35,7 +35,7 @@ fn flake_open_transactions() -> TableIterator<
     'static,
     (name!(pid, Option<i32>), name!(xid, Option<pg_sys::TransactionId>), name!(since, Option<TimestampWithTimeZone>)),
 > {
-    let open = ledger::open_transactions().or_raise();
+    let open = ledger::open_transactions();
     let row = |one: ledger::OpenTransaction| {
         let since = one.role.is_none_or(role::sees_activity_of).then(|| from_instant(one.bound));
         (one.pid, one.xid.map(Into::into), since)

@@ -86,7 +86,7 @@ fn flake_leases() -> TableIterator<
         name!(since, TimestampWithTimeZone),
     ),
 > {
-    let leases = ledger::leases(clock::now()).or_raise();
+    let leases = ledger::leases(clock::now());
     let custom = custom::all().filter_map(|(_, layout)| layout.ok());
     let layouts: Vec<&'static Layout> = custom.chain(BUILTIN).collect();
     let row = move |lease: Lease| {

@@ -8,7 +8,6 @@ mod custom_layouts;
 mod decode;
 mod during;
 pub mod filter;
-mod generators_view;
 mod horizon;
 mod keys;
 mod layout_uses;

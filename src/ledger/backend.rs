@@ -7,71 +7,60 @@ use std::sync::atomic::Ordering;
 use flake_core::horizon::SlotTransactions;
 use flake_core::horizon::host::{HorizonHost, PreparedUse};
 use flake_core::horizon::prepared::{Prepared, Transactions};
-use flake_core::ledger::host::{Change, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::{Lease, MOST_LEASES};
 use flake_core::{Node, SlotProgress};
 
-use super::attach::attach;
-use super::control::Control;
 use super::mark::{file, page};
+use super::memory::{Memory, SlotMemory, attach};
 use super::node::node;
-use super::segment::{self, Segment};
 use super::turn;
 use crate::clock;
 use crate::error::Error;
-use crate::postgres::lwlock::Guard;
+use crate::postgres::lock::Guard;
 use crate::postgres::report;
 use crate::postgres::timestamptz::Timestamptz;
 use crate::postgres::{prepared, recovery, slot, transaction};
 
 /// This process.
 #[derive(Clone, Copy)]
-pub struct Backend {
-    control: &'static Control,
-    segment: Segment,
+pub struct Backend<S = ()> {
+    memory: &'static Memory,
     node: Node,
-    slot: Option<&'static segment::SlotMemory>,
-    leases: Option<*mut Lease>,
+    slot: S,
 }
 
+/// This process as the owner of its slot, which only a session has that makes IDs or asks for horizons.
+pub type Member = Backend<&'static SlotMemory>;
+
 impl Backend {
-    /// Finds the ledger and the memory of this process's slot.
-    pub fn with_slot() -> Result<Self, Error> {
-        let mut backend = Self::new()?;
-        backend.slot = Some(&backend.segment.slots[slot::numbers().0 as usize]);
-        Ok(backend)
-    }
-
-    /// Finds the ledger, for a caller that makes no IDs.
+    /// Finds the ledger.
     pub fn new() -> Result<Self, Error> {
-        let control = attach()?;
-        // Also a session that only begins an era needs the words, which it resets.
-        let segment = segment::segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
-        Ok(Self { control, segment, node: node()?, slot: None, leases: None })
+        Ok(Self { memory: attach()?, node: node()?, slot: () })
     }
 
-    /// Finds the ledger and the leases.
-    pub fn with_leases() -> Result<Self, Error> {
-        let mut backend = Self::new()?;
-        let leases = segment::leases(backend.control);
-        backend.leases = Some(leases.map_err(|reason| Error::NoSlotMemory { reason })?);
-        Ok(backend)
+    /// Finds the memory of this process's slot.
+    pub fn member(self) -> Member {
+        let Self { memory, node, .. } = self;
+        Backend { memory, node, slot: &memory.slots[slot::numbers().0 as usize] }
     }
+}
 
+impl<S: Copy> Backend<S> {
     /// The current era.
     #[inline]
     pub fn era(&self) -> u64 {
-        self.control.shared.window.era()
+        self.memory.control.shared.window.era()
     }
 
-    pub const fn control(&self) -> &'static Control {
-        self.control
+    fn right(&self, leases: Guard<'static, [Lease; MOST_LEASES]>) -> FileWriter {
+        FileWriter { leases, backend: Backend { memory: self.memory, node: self.node, slot: () } }
     }
 }
 
-impl Server for Backend {
+impl<S> Server for Backend<S> {
     fn now(&self) -> i64 {
         clock::now()
     }
@@ -81,7 +70,7 @@ impl Server for Backend {
     }
 
     fn boot(&self) -> Option<u64> {
-        let known = &self.control().system.boot;
+        let known = &self.memory.control.system.boot;
         match known.load(Ordering::Relaxed) {
             0 => file::boot().inspect(|&boot| known.store(boot, Ordering::Relaxed)),
             boot => Some(boot),
@@ -93,15 +82,15 @@ impl Server for Backend {
     }
 
     fn shared(&self) -> &Shared {
-        &self.control.shared
+        &self.memory.control.shared
     }
 
     fn lines(&self) -> &[Line] {
-        self.segment.lines
+        self.memory.lines
     }
 
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.control.with_lock(|guarded| act(&mut guarded.state))
+        self.memory.control.with_state(act)
     }
 
     fn point(&self, name: &'static str) {
@@ -109,17 +98,19 @@ impl Server for Backend {
     }
 }
 
-impl Host for Backend {
+impl<S: Copy> Host for Backend<S> {
     type Error = Error;
-    type Writer<'a> = FileWriter<'a>;
+    type Writer<'a>
+        = FileWriter
+    where
+        S: 'a;
 
     fn node(&self) -> Node {
         self.node
     }
 
-    fn wal_timeline(&self) -> (u32, u32) {
-        let timeline = recovery::wal_timeline();
-        (timeline, flake_core::turn(turn::history(timeline).unwrap_or_else(|| vec![timeline])))
+    fn timeline(&self) -> Timeline {
+        turn::timeline()
     }
 
     fn page(&mut self) -> Result<Page, Error> {
@@ -130,31 +121,20 @@ impl Host for Backend {
         page::change(change)
     }
 
-    fn writer(&mut self) -> FileWriter<'_> {
-        FileWriter { _guard: self.control.file_lock.take(), backend: self }
+    fn writer(&mut self) -> FileWriter {
+        self.right(self.memory.control.leases.lock())
     }
 
-    fn try_writer(&mut self) -> Option<FileWriter<'_>> {
-        Some(FileWriter { _guard: self.control.file_lock.try_take()?, backend: self })
-    }
-
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        let Some(slot) = self.slot else { return act(&mut SlotProgress::default()) };
-        // The lock makes the progress visible to the slot's next owner, who takes it too.
-        self.control.with_lock(|_| {
-            // SAFETY: only the owner of the slot uses its progress, and this process owns the slot as long as it lives.
-            act(unsafe { &mut *slot.progress.get() })
-        })
+    fn try_writer(&mut self) -> Option<FileWriter> {
+        Some(self.right(self.memory.control.leases.try_lock()?))
     }
 
     fn next_xid(&self) -> u64 {
         transaction::next_xid()
     }
 
-    fn has_new_turn(&mut self, timeline: u32) {
-        if turn::history(timeline).is_none() {
-            turn::warn(timeline);
-        }
+    fn history_is_unknown(&mut self, timeline: u32) {
+        turn::warn(timeline);
     }
 
     fn is_behind(&mut self, until: i64) {
@@ -169,17 +149,27 @@ impl Host for Backend {
     }
 }
 
-impl HorizonHost for Backend {
+impl SlotOwner for Member {
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        // The lock makes the progress visible to the slot's next owner, who takes it too.
+        self.memory.control.with_state(|_| {
+            // SAFETY: only the owner of the slot uses its progress, and this process owns the slot as long as it lives.
+            act(unsafe { &mut *self.slot.progress.get() })
+        })
+    }
+}
+
+impl HorizonHost for Member {
     fn database(&self) -> u32 {
         recovery::database()
     }
 
-    fn own(&self) -> Option<&SlotTransactions> {
-        self.slot.map(|slot| &slot.transactions)
+    fn own(&self) -> &SlotTransactions {
+        &self.slot.transactions
     }
 
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {
-        self.segment.slots.iter().map(|slot| &slot.transactions)
+        self.memory.slots.iter().map(|slot| &slot.transactions)
     }
 
     fn nap(&self) {
@@ -191,11 +181,11 @@ impl HorizonHost for Backend {
     }
 
     fn prepared_use(&self) -> &PreparedUse {
-        &self.control().prepared
+        &self.memory.control.prepared
     }
 
     fn prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
-        self.segment.with_prepared(self.control, act)
+        self.memory.with_prepared(act)
     }
 
     fn known(&self) -> impl Transactions {
@@ -224,28 +214,24 @@ impl HorizonHost for Backend {
 }
 
 /// The right to write the file. Until it is dropped, nothing that is called raises an error of PostgreSQL.
-pub struct FileWriter<'a> {
-    _guard: Guard<'a>,
-    backend: &'a Backend,
+pub struct FileWriter {
+    leases: Guard<'static, [Lease; MOST_LEASES]>,
+    backend: Backend,
 }
 
-impl Deref for FileWriter<'_> {
+impl Deref for FileWriter {
     type Target = Backend;
 
     fn deref(&self) -> &Backend {
-        self.backend
+        &self.backend
     }
 }
 
-impl Writer for FileWriter<'_> {
+impl Writer for FileWriter {
     type Error = Error;
 
-    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
-        match self.backend.leases {
-            // SAFETY: the segment has this many, and this session has the right to change them.
-            Some(leases) => act(unsafe { std::slice::from_raw_parts_mut(leases, MOST_LEASES) }),
-            None => act(&mut []),
-        }
+    fn leases(&mut self) -> &mut [Lease] {
+        &mut self.leases[..]
     }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Error> {

@@ -1,25 +1,20 @@
-//! The control block: the shared memory of all sessions, except for the words of lanes and the memory of each slot, and the locks
-//! that guard it.
-#![allow(unsafe_code, reason = "memory that locks guard")]
+//! The control block: what all sessions share, except for the words of lanes and the memory of each slot.
 
-use std::cell::UnsafeCell;
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
+use flake_core::ledger::pool::{Lease, MOST_LEASES};
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
 use crate::clock;
-use crate::postgres::lwlock::LwLock;
+use crate::postgres::lock::Lock;
 
-/// The size of the control block. PostgreSQL finds the block by name and size, so every version of the library has the same.
-pub const CONTROL_SIZE: usize = 4096;
-/// The version of the form of shared memory: of [`Control`], of the segment, and of everything in them.
+/// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
 pub const VERSION: u32 = 1;
 
-/// The beginning of the control block. All versions of the library begin with the same two numbers.
+/// The beginning of the segment. All versions of the library begin with the same two numbers.
 #[repr(C)]
 pub struct Header {
     pub version: u32,
@@ -30,34 +25,26 @@ pub struct Header {
 }
 
 /// The control block.
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Control {
     pub header: Header,
-    /// Guards the state in memory. A session holds it briefly, and never while it reads or writes a file.
-    lock: LwLock,
-    /// Guards the file flake.mark, and with `lock` the ledger. A session holds it while it writes the file.
-    pub(super) file_lock: LwLock,
-    /// The handle of the dynamic segment with the words of lanes and the memory of each slot.
-    pub segment: AtomicU32,
-    /// The handle of the dynamic segment with the leases.
-    pub leases: AtomicU32,
-    /// Whether all that is in the main segment instead.
-    pub is_preloaded: AtomicBool,
+    /// The state in memory. A session locks it briefly, and never while it reads or writes a file.
+    pub guarded: Lock<Guarded>,
     /// Memory that sessions use without a lock.
     pub shared: Shared,
-    guarded: UnsafeCell<Guarded>,
     pub counters: Counters,
-    /// Guards the prepared transactions.
-    pub(super) prepared_lock: LwLock,
+    /// Guards the entries of prepared transactions.
+    pub prepared_lock: Lock<()>,
     /// Counts of the prepared transactions, which sessions read without a lock.
     pub prepared: PreparedUse,
     pub pages: Pages,
     pub system: System,
+    /// The leases. The lock is also the right to write the file flake.mark, and with the other lock to replace the ledger. A session
+    /// holds it while it writes the file.
+    pub leases: Lock<[Lease; MOST_LEASES]>,
 }
 
-const _: () = assert!(size_of::<Control>() <= CONTROL_SIZE);
-
-/// The state that `lock` guards.
+/// The state that a lock guards.
 #[derive(Default)]
 pub struct Guarded {
     pub state: State,
@@ -86,9 +73,6 @@ pub struct System {
     pub looked_at: AtomicI64,
 }
 
-// SAFETY: the cell is used only under its lock.
-unsafe impl Sync for Control {}
-
 impl Header {
     /// Returns the node's number and the number of nodes in force, once they are pinned.
     pub fn node(&self) -> Option<Node> {
@@ -104,43 +88,26 @@ impl Header {
     }
 }
 
-/// The name of each lock in wait events.
-const LEDGER: &CStr = c"FlakeLedger";
-const MARK: &CStr = c"FlakeMark";
-const HORIZON: &CStr = c"FlakeHorizon";
-
 impl Control {
-    pub fn new() -> Self {
+    /// May raise an error.
+    pub fn new(started_at: Option<i64>) -> Self {
+        let state = State { started_at, ..State::default() };
         Self {
             header: Header { version: VERSION, division: DIVISION, node: AtomicU64::new(0) },
-            lock: LwLock::new(LEDGER),
-            file_lock: LwLock::new(MARK),
-            segment: AtomicU32::new(0),
-            leases: AtomicU32::new(0),
-            is_preloaded: AtomicBool::new(false),
+            guarded: Lock::new(c"FlakeLedger", Guarded { state, clock_offset: None }),
             shared: Shared::default(),
-            guarded: UnsafeCell::default(),
             counters: Counters::default(),
-            prepared_lock: LwLock::new(HORIZON),
+            prepared_lock: Lock::new(c"FlakeHorizon", ()),
             prepared: PreparedUse::default(),
             pages: Pages::default(),
             system: System::default(),
+            leases: Lock::new(c"FlakeMark", [Lease::NONE; MOST_LEASES]),
         }
     }
 
-    /// Registers the names of the locks in this session.
-    pub fn register_locks(&self) {
-        self.lock.register(LEDGER);
-        self.file_lock.register(MARK);
-        self.prepared_lock.register(HORIZON);
-    }
-
-    /// Calls `act` under the lock. `act` must not raise an error of PostgreSQL and must be quick. The wait for the lock can be
-    /// canceled, unless the session has the right to write or is exiting.
-    pub fn with_lock<R>(&self, act: impl FnOnce(&mut Guarded) -> R) -> R {
-        let _guard = self.lock.take();
-        // SAFETY: this session holds the lock, so no other one uses the cell.
-        act(unsafe { &mut *self.guarded.get() })
+    /// Calls `act` under the lock of the ledger. `act` must not raise an error of PostgreSQL and must be quick.
+    pub fn with_state<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.guarded.lock().state)
     }
 }
 

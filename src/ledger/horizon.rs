@@ -1,18 +1,16 @@
 //! Horizons of this session's queries, and the transactions that hold horizons.
 
-use std::sync::atomic::Ordering;
-
 use flake_core::horizon::ask::ask;
 use flake_core::horizon::published;
 use pgrx::check_for_interrupts;
 
-use super::backend::Backend;
+use super::backend::Member;
 use super::mark::page;
-use super::segment::segment;
-use super::transactions::with_session;
+use super::memory::memory;
+use super::session::with_session;
 use crate::error::Error;
 use crate::postgres::snapshot::{Latest, QuerySnapshot, of_query};
-use crate::postgres::{prepared, recovery, slot, transaction};
+use crate::postgres::{recovery, slot, transaction};
 
 /// Returns the snapshot of the query that asks for a horizon.
 pub fn snapshot() -> Result<QuerySnapshot, Error> {
@@ -26,10 +24,10 @@ pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
 }
 
 /// Publishes the current horizon for standbys, and returns it.
-pub fn publish(mut backend: Backend) -> Result<i64, Error> {
+pub fn publish(mut own: Member) -> Result<i64, Error> {
     loop {
         let _latest = Latest::take();
-        if let Some(horizon) = with_session(|session| published::publish(&mut backend, session, &snapshot()?))? {
+        if let Some(horizon) = with_session(|session| published::publish(&mut own, session, &snapshot()?))? {
             return Ok(horizon);
         }
         check_for_interrupts!();
@@ -37,13 +35,8 @@ pub fn publish(mut backend: Backend) -> Result<i64, Error> {
 }
 
 /// Returns a horizon: neither this query nor a later one can find a new ID below it.
-pub fn horizon(mut backend: Backend, snapshot: &QuerySnapshot) -> Result<i64, Error> {
-    with_session(|session| ask(&mut backend, session, snapshot))
-}
-
-/// Returns whether horizons up to an instant may have been returned.
-pub fn is_announced(instant: i64) -> bool {
-    super::attach::control().is_some_and(|control| instant <= control.shared.announced.load(Ordering::Acquire))
+pub fn horizon(mut own: Member, snapshot: &QuerySnapshot) -> Result<i64, Error> {
+    with_session(|session| ask(&mut own, session, snapshot))
 }
 
 /// An open transaction that holds the horizons of this database.
@@ -59,41 +52,32 @@ pub struct OpenTransaction {
 }
 
 /// Returns the open transactions that hold the horizons of this database.
-pub fn open_transactions() -> Result<Vec<OpenTransaction>, Error> {
-    let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
-    // Before the first ID, no transaction holds any.
-    if control.shared.sessions.load(Ordering::Acquire) == 0 && prepared::most() == 0 {
-        return Ok(Vec::new());
-    }
-    let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
+pub fn open_transactions() -> Vec<OpenTransaction> {
+    let Some(memory) = memory() else { return Vec::new() };
     let database = recovery::database();
     let mut open = Vec::new();
-    for (number, slot) in (0..).zip(segment.slots) {
+    for (number, slot) in (0..).zip(memory.slots) {
         let bound = slot.transactions.bound();
         let (pid, role) = transaction::process_of(number);
         if bound != i64::MAX && slot.transactions.database() == database && pid != 0 {
             open.push(OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
-    let prepared = segment.with_prepared(control, |all| all.to_vec());
+    let prepared = memory.with_prepared(|all| all.to_vec());
     for one in prepared.into_iter().filter(|one| one.database == database) {
         if let Some(xid) = one.xid() {
             open.push(OpenTransaction { pid: None, xid: Some(xid as u32), role: None, bound: one.bound });
         }
     }
-    Ok(open)
+    open
 }
 
 /// Returns the processes of other sessions that have made IDs in their current transaction, and the instant of its first ID. Such a
 /// session may still use time that it was granted before.
-pub fn making_ids() -> Result<Vec<(i32, i64)>, Error> {
-    let Some(control) = super::attach::control() else { return Ok(Vec::new()) };
-    if control.shared.sessions.load(Ordering::Acquire) == 0 {
-        return Ok(Vec::new());
-    }
-    let segment = segment(control).map_err(|reason| Error::NoSlotMemory { reason })?;
+pub fn making_ids() -> Vec<(i32, i64)> {
+    let Some(memory) = memory() else { return Vec::new() };
     let own = slot::numbers().0;
-    let others = (0..).zip(segment.slots).filter(|(number, _)| *number != own);
+    let others = (0..).zip(memory.slots).filter(|(number, _)| *number != own);
     let busy = others.map(|(number, slot)| (transaction::process_of(number).0, slot.transactions.bound()));
-    Ok(busy.filter(|&(pid, bound)| pid != 0 && bound != i64::MAX).collect())
+    busy.filter(|&(pid, bound)| pid != 0 && bound != i64::MAX).collect()
 }

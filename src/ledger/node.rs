@@ -2,8 +2,8 @@
 
 use flake_core::{Node, Part};
 
-use super::attach::{attach, attached};
 use super::control::Header;
+use super::memory::{attach, attached};
 use crate::error::Error;
 use crate::postgres::report;
 use crate::settings;
@@ -11,7 +11,7 @@ use crate::settings;
 /// Returns the node in force. Sessions with different settings could make the same IDs. So the first session that sees the server's
 /// configuration pins the node until the next start, and every session uses the pinned one.
 pub fn node() -> Result<Node, Error> {
-    pinned(&attach()?.header, settings::node()).map_or_else(configured, Ok)
+    pinned(&attach()?.control.header, settings::node()).map_or_else(configured, Ok)
 }
 
 /// Returns the node of the server's configuration, without pinning it.
@@ -23,18 +23,18 @@ fn configured() -> Result<Node, Error> {
 /// Returns the node in force if this session has found it already. Raises no error.
 #[inline]
 pub fn node_in_force() -> Option<Node> {
-    attached().and_then(|control| control.header.node())
+    attached().and_then(|memory| memory.control.header.node())
 }
 
 /// Returns the node in force without pinning it, for a caller that only reads. Before the first ID this is the configured node.
 pub fn node_to_read() -> Result<Node, Error> {
-    attach()?.header.node().map_or_else(configured, Ok)
+    attach()?.control.header.node().map_or_else(configured, Ok)
 }
 
 /// Returns the part of this server's sessions, for a caller that only reads. Before the first ID, the turn is 0: the parts of all turns
 /// have as many IDs.
 pub fn part_to_read() -> Result<Part, Error> {
-    match attach()?.with_lock(|guarded| guarded.state.ledger) {
+    match attach()?.control.with_state(|state| state.ledger) {
         Some(ledger) => Ok(ledger.part()),
         None => Ok(Part::of_sessions(node_to_read()?, 0)),
     }

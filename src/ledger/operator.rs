@@ -1,4 +1,4 @@
-//! flake_accept_clock and flake_start_above: their checks, warnings and log messages.
+//! flake_accept_clock, flake_start_above and flake_record_mark: their checks, warnings and log messages.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use flake_core::ledger::part_time::FAR;
 use flake_core::ledger::protocol::{self, Acceptance};
 
 use super::backend::Backend;
+use super::memory::attach;
+use super::node::node;
 use crate::clock;
 use crate::error::{Error, superuser_only};
 use crate::postgres::timestamptz::Timestamptz;
@@ -59,4 +61,21 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
         ));
     }
     Ok(from)
+}
+
+/// Writes this server's mark into the page of a database in which the extension has just been created.
+pub fn record_mark() -> Result<(), Error> {
+    superuser_only("flake_record_mark")?;
+    // A ledger that begins on a standby would have no timeline, and no turn.
+    recovery::refuse(c"flake_record_mark()");
+    // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
+    match attach() {
+        Err(Error::OtherVersion { .. }) => return Ok(()),
+        attached => attached?,
+    };
+    // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.
+    if node().is_err() {
+        return Ok(());
+    }
+    protocol::record_mark(&mut Backend::new()?)
 }

@@ -1,42 +1,46 @@
-//! Hints on where the page of a database is: the OID of its sequence, and the buffer. A search of the catalog would cost more than
-//! everything else that a new session does for its first ID. A hint can be wrong, so the caller checks what it finds.
+//! Hints on where the page of a database is. A search of the catalog would cost more than everything else that a new session does for
+//! its first ID. A hint can be wrong, so the caller checks what it finds.
 
+use std::array::from_fn;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// How many databases have a place. A database without one displaces another.
-const PLACES: usize = 64;
+/// How many databases have a hint. A database without one displaces another.
+const HINTS: usize = 64;
 
-/// Each place has the OID of a database, the OID of its sequence, and a buffer.
+/// The hints of some databases.
 #[repr(C)]
-pub struct Pages {
-    sequences: [AtomicU64; PLACES],
-    buffers: [AtomicI32; PLACES],
+pub struct Pages([Hint; HINTS]);
+
+/// Where the page of a database is.
+#[repr(C)]
+#[derive(Default)]
+pub struct Hint {
+    /// The OID of the database in the upper half, and the OID of its sequence in the lower half.
+    sequence: AtomicU64,
+    /// The buffer that last held the page, or any other one.
+    pub buffer: AtomicI32,
 }
 
 impl Default for Pages {
     fn default() -> Self {
-        Self { sequences: [const { AtomicU64::new(0) }; PLACES], buffers: [const { AtomicI32::new(0) }; PLACES] }
+        Self(from_fn(|_| Hint::default()))
     }
 }
 
 impl Pages {
-    fn place(&self, database: u32) -> &AtomicU64 {
-        &self.sequences[database as usize % PLACES]
+    pub fn of(&self, database: u32) -> &Hint {
+        &self.0[database as usize % HINTS]
     }
+}
 
+impl Hint {
     /// Returns the OID of a database's sequence; 0 if it is unknown.
-    pub fn of(&self, database: u32) -> u32 {
-        let known = self.place(database).load(Ordering::Relaxed);
+    pub fn sequence(&self, database: u32) -> u32 {
+        let known = self.sequence.load(Ordering::Relaxed);
         if (known >> 32) as u32 == database { known as u32 } else { 0 }
     }
 
-    /// Returns the buffer that last held a database's page, or any other one.
-    pub fn buffer(&self, database: u32) -> &AtomicI32 {
-        &self.buffers[database as usize % PLACES]
-    }
-
-    /// Records the OID of a database's sequence.
     pub fn note(&self, database: u32, sequence: u32) {
-        self.place(database).store(u64::from(database) << 32 | u64::from(sequence), Ordering::Relaxed);
+        self.sequence.store(u64::from(database) << 32 | u64::from(sequence), Ordering::Relaxed);
     }
 }

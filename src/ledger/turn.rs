@@ -1,17 +1,22 @@
 //! The turn of this server: which part of its node's IDs its sessions make, by the history of the WAL's timeline.
 
-use super::attach::control;
+use flake_core::ledger::host::Timeline;
+
+use super::memory::memory;
 use crate::postgres::{recovery, report};
 
-/// Returns a timeline, with those before it in its history, the first one first; None if the file that lists them is missing or cannot
-/// be read, such as after `pg_resetwal`.
-pub fn history(timeline: u32) -> Option<Vec<u32>> {
+/// Returns the timeline of the WAL. Its history is not known if the file that lists the timelines before it is missing or cannot be
+/// read, such as after `pg_resetwal`.
+pub fn timeline() -> Timeline {
+    let number = recovery::wal_timeline();
     // The first timeline has no file.
-    if timeline <= 1 {
-        Some(vec![timeline])
+    let history = if number <= 1 {
+        Some(vec![number])
     } else {
-        flake_core::history(&recovery::timeline_history(timeline)?, timeline)
-    }
+        recovery::timeline_history(number).and_then(|text| flake_core::history(&text, number))
+    };
+    let is_known = history.is_some();
+    Timeline { number, turn: flake_core::turn(history.unwrap_or_else(|| vec![number])), is_known }
 }
 
 /// Warns that the turn comes from the number of the timeline alone.
@@ -26,23 +31,8 @@ pub fn warn(timeline: u32) {
     );
 }
 
-/// The turn of this server, as an operator looks at it.
-pub struct Turn {
-    /// The timeline of the WAL.
-    pub timeline: u32,
-    /// Whether the history of the timeline is known.
-    pub is_known: bool,
-    /// The turn in force, once the ledger has begun.
-    pub in_force: Option<u32>,
-}
-
-/// Returns the turn; None on a standby, which has none before its promotion.
-pub fn turn() -> Option<Turn> {
-    let timeline = recovery::wal_timeline();
-    let in_force = control().and_then(|control| control.with_lock(|guarded| guarded.state.ledger));
-    (timeline > 0).then(|| Turn {
-        timeline,
-        is_known: history(timeline).is_some(),
-        in_force: in_force.map(|ledger| ledger.part().turn()),
-    })
+/// Returns the timeline, and the turn in force once the ledger has begun; None on a standby, which has none before its promotion.
+pub fn turn() -> Option<(Timeline, Option<u32>)> {
+    let ledger = memory().and_then(|memory| memory.control.with_state(|state| state.ledger));
+    Some((timeline(), ledger.map(|ledger| ledger.part().turn()))).filter(|(timeline, _)| timeline.number > 0)
 }

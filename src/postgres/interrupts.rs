@@ -1,19 +1,27 @@
-//! Cancellations and terminations, which PostgreSQL processes at certain points.
-#![allow(unsafe_code, reason = "PostgreSQL's counter and latch")]
+//! Cancellations and terminations, which PostgreSQL processes at certain points, and how waits are shown.
+#![allow(unsafe_code, reason = "PostgreSQL's counter, latch and wait events")]
 
-use core::ffi::c_long;
+use core::ffi::{CStr, c_long};
 
 use pgrx::{check_for_interrupts, pg_sys};
 
-/// Postpones cancellations until `act` has ended. Otherwise PostgreSQL's error would jump over Rust's frames and leave work half
-/// done. PostgreSQL processes them at the next point.
-pub fn hold<T>(act: impl FnOnce() -> T) -> T {
-    // SAFETY: a counter of this process, which PostgreSQL resets to 0 if an error leaves `act`.
-    unsafe { pg_sys::InterruptHoldoffCount += 1 };
-    let done = act();
-    // SAFETY: as above.
-    unsafe { pg_sys::InterruptHoldoffCount -= 1 };
-    done
+/// Postpones cancellations until it is dropped. PostgreSQL processes them at the next point.
+pub struct Held(());
+
+impl Held {
+    pub fn new() -> Self {
+        // SAFETY: a counter of this process.
+        unsafe { pg_sys::InterruptHoldoffCount += 1 };
+        Self(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // PostgreSQL resets the counter to 0 when it raises an error.
+        // SAFETY: a counter of this process.
+        unsafe { pg_sys::InterruptHoldoffCount = pg_sys::InterruptHoldoffCount.saturating_sub(1) };
+    }
 }
 
 /// Sleeps for some milliseconds, or until the session's latch is set. It can be canceled. pg_stat_activity shows `event`.
@@ -28,4 +36,18 @@ pub fn sleep(milliseconds: c_long, event: u32) {
         }
     }
     check_for_interrupts!();
+}
+
+/// Returns the number of a wait event, which is the same in all sessions. Before version 17, pg_stat_activity shows "Extension"
+/// for all of them.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub fn wait_event(_name: &CStr) -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
+}
+
+/// Returns the number of a wait event, which is the same in all sessions. May raise an error.
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+pub fn wait_event(name: &CStr) -> u32 {
+    // SAFETY: it copies the name.
+    unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) }
 }

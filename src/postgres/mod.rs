@@ -12,7 +12,7 @@ pub mod interrupts;
 pub mod interval;
 pub mod json;
 pub mod local_settings;
-pub mod lwlock;
+pub mod lock;
 pub mod node_tree;
 pub mod nodes;
 pub mod prepared;

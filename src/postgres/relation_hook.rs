@@ -113,7 +113,7 @@ unsafe fn replace_filters(relation: &Relation<'_>) {
                 (*cell).ptr_value = range[0].cast();
                 range[1..].iter().for_each(|&more| append(quals, more));
                 // If no key is in the range, or the range includes the guards, there is nothing to add.
-                if !is_a(range[0], pg_sys::NodeTag::T_Const) && !filter.solid.turns_negative {
+                if !is_a(range[0], pg_sys::NodeTag::T_Const) && !filter.contiguous.turns_negative {
                     replaced.push(filter);
                 }
             }

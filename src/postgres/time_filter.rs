@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 
-use flake_core::Solid;
+use flake_core::ContiguousIds;
 use pgrx::{PgList, is_a, pg_sys};
 
 use super::call::{Argument, Function, Text};
@@ -21,7 +21,7 @@ pub struct TimeFunction {
     pub ends: [&'static CStr; 4],
     /// Returns the keys that have a time, given the function's second argument if it has one, or None if a range of them is not a
     /// range of time.
-    pub solid: fn(Option<Text<'_>>) -> Option<Solid>,
+    pub contiguous: fn(Option<Text<'_>>) -> Option<ContiguousIds>,
 }
 
 /// A relation that the planner has looked up, with the conditions of its query.
@@ -43,7 +43,7 @@ pub struct Filter<'a> {
     pub key: *mut pg_sys::Var,
     /// The arguments of the call after the key, which are constants.
     pub more: Vec<*mut pg_sys::Node>,
-    pub solid: Solid,
+    pub contiguous: ContiguousIds,
     /// How the time is compared with the instant, as a B-tree strategy.
     pub strategy: u32,
     pub instant: *mut pg_sys::Node,
@@ -144,10 +144,10 @@ impl<'a> Relation<'a> {
                 (is_a(argument, pg_sys::NodeTag::T_Const) && !(*constant).constisnull).then(|| (*constant).constvalue)
             });
             let constants = constants.collect::<Option<Vec<_>>>()?;
-            let solid = (function.solid)(constants.first().map(|&constant| Text::from_datum(constant)))?;
+            let contiguous = (function.contiguous)(constants.first().map(|&constant| Text::from_datum(constant)))?;
             let key = bare(arguments.get_ptr(0)?).cast();
             let TimeOf { call, condition } = time;
-            Some(Filter { function, call, condition, key, more, solid, strategy, instant, instant_type })
+            Some(Filter { function, call, condition, key, more, contiguous, strategy, instant, instant_type })
         }
     }
 
@@ -189,7 +189,7 @@ impl<'a> Relation<'a> {
         // SAFETY: the nodes belong to the query.
         unsafe {
             let others = pg_sys::pull_varnos(self.root, filter.instant);
-            let is_written_twice = filter.strategy == EQUAL || filter.solid.turns_negative;
+            let is_written_twice = filter.strategy == EQUAL || filter.contiguous.turns_negative;
             // The children of an inheritance parent have constraints of their own, which the planner checks.
             let is_parent = self.has_children && self.rel.part_scheme.is_null();
             !is_parent

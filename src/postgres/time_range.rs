@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::ptr;
 
-use flake_core::Solid;
+use flake_core::ContiguousIds;
 use pgrx::{is_a, pg_sys};
 
 use super::nodes::{and, call, compared, copy, int8, or, relabeled};
@@ -13,7 +13,7 @@ use super::same_schema::{in_schema_of, may_call};
 use super::time_filter::{EQUAL, Filter, Relation};
 
 /// The function in the same schema that converts a local time to an instant.
-const INSTANT: &CStr = c"flake_instant";
+const INSTANT: &CStr = c"flake_plan_instant";
 
 const LESS: u32 = pg_sys::BTLessStrategyNumber;
 const LESS_EQUAL: u32 = pg_sys::BTLessEqualStrategyNumber;
@@ -41,7 +41,7 @@ impl Filter<'_> {
             for &(end, strategy) in ends {
                 range.push(compared(self.key(), strategy, self.end(relation, end)?)?);
             }
-            if self.solid.turns_negative {
+            if self.contiguous.turns_negative {
                 range.extend(self.guards(relation));
                 let negative = [compared(self.key(), LESS, int8(0))?, copy(qual)];
                 range = vec![or(&[and(&range), and(&negative)])];
@@ -59,7 +59,7 @@ impl Filter<'_> {
     pub unsafe fn guards(&self, relation: &Relation<'_>) -> Vec<*mut pg_sys::Node> {
         // SAFETY: the key is a bigint if there is something to exclude.
         unsafe {
-            let Solid { lowest, highest, .. } = self.solid;
+            let ContiguousIds { lowest, highest, .. } = self.contiguous;
             let instant = pg_sys::estimate_expression_value(relation.root, self.instant);
             let is_known = is_a(instant, pg_sys::NodeTag::T_Const);
             let key = || if is_known { self.key() } else { relabeled(copy(self.key).cast(), pg_sys::INT8OID, 0) };

@@ -1,4 +1,4 @@
-//! Counts the waits of a generator, by their reasons.
+//! Counts IDs and waits for the view flake_stats.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,12 +7,9 @@ use flake_core::Reason;
 
 use crate::ledger::{self, Counters};
 
-/// How often a generator had to wait, and why.
+/// How much of a generator the server's counters include.
 #[derive(Default)]
 pub struct Delays {
-    pub overflow_waits: u64,
-    pub clock_steps: u64,
-    pub waited: Duration,
     /// The last delay, and how many IDs the generator had made by then.
     last: Option<(Reason, u64)>,
     /// How many IDs the ledger's counters include.
@@ -30,12 +27,8 @@ impl Delays {
             // Before its first ID, a generator waits for its first tick and has used up nothing.
             Reason::NextTick if issued == 0 => {}
             Reason::Pace => {}
-            Reason::NextTick => {
-                self.overflow_waits += 1;
-                add(|counters| &counters.overflow_waits, 1);
-            }
+            Reason::NextTick => add(|counters| &counters.overflow_waits, 1),
             Reason::ClockBehind => {
-                self.clock_steps += 1;
                 add(|counters| &counters.clock_waits, 1);
                 ledger::watch_clock();
             }
@@ -47,16 +40,12 @@ impl Delays {
         let new = issued - std::mem::replace(&mut self.reported, issued);
         add(|counters| &counters.issued, new);
     }
+}
 
-    /// Adds a wait that has ended.
-    pub fn record_wait(&mut self, waited: Duration) {
-        if waited.is_zero() {
-            return;
-        }
-        self.waited += waited;
-        if let Some(counters) = ledger::counters() {
-            counters.longest_wait.fetch_max(waited.as_micros() as u64, Ordering::Relaxed);
-        }
+/// Records a wait that has ended.
+pub fn record(waited: Duration) {
+    if let Some(counters) = ledger::counters() {
+        counters.longest_wait.fetch_max(waited.as_micros() as u64, Ordering::Relaxed);
     }
 }
 

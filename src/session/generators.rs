@@ -1,17 +1,19 @@
 //! A generator of this session: when it asks the ledger, and how long the session waits for an answer.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use flake_core::ledger::host::Server;
 use flake_core::ledger::protocol;
-use flake_core::{Answer, FinalProgress, IdSource, Lanes, Place, Reason, Resumable, Slot};
+use flake_core::{Answer, FinalProgress, IdSource, Place, Reason, Resumable, Slot};
 
-use super::delays::Delays;
+use super::delays::{self, Delays};
 use super::tick_clock::TickClock;
 use super::transaction;
 use super::wait::Wait;
 use crate::clock;
 use crate::error::Error;
-use crate::ledger::{self, Backend};
+use crate::ledger::{self, Member};
 use crate::postgres::slot;
 use crate::postgres::transaction::is_in_worker;
 use crate::settings;
@@ -21,37 +23,32 @@ const USUAL_TICK: Duration = Duration::from_secs(1);
 
 /// A generator of this session.
 pub struct SessionGenerator<S: IdSource> {
-    pub resumable: Resumable<S>,
-    pub delays: Delays,
-    backend: Backend,
+    resumable: Resumable<S>,
+    delays: Delays,
+    own: Member,
     clock: TickClock,
 }
 
 impl<S: IdSource> SessionGenerator<S> {
     /// Creates a generator. `join` makes the session a user of the ledger.
-    pub fn new(source: S, join: impl FnOnce() -> Result<Backend, Error>) -> Result<Self, Error> {
+    pub fn new(source: S, join: impl FnOnce() -> Result<Member, Error>) -> Result<Self, Error> {
         if is_in_worker() {
             return Err(Error::InWorker);
         }
         check(source)?;
-        let mut backend = join()?;
+        let mut own = join()?;
         let (slot, slots) = slot::numbers();
-        let lanes = source.lanes(protocol::part(&mut backend)?, slots)?;
-        let place = Place::find(&backend, &source, lanes, lanes.of(Slot::new(slot, slots)?));
+        let lanes = source.lanes(protocol::part(&mut own)?, slots)?;
+        let place = Place::find(&own, &source, lanes, lanes.of(Slot::new(slot, slots)?));
         let place = place.ok_or_else(|| Error::TooManyLayouts { layout: source.name() })?;
-        let resumable = Resumable::begin(&mut backend, source, &place)?;
-        Ok(Self { resumable, backend, delays: Delays::default(), clock: TickClock::default() })
+        let resumable = Resumable::begin(&mut own, source, &place)?;
+        Ok(Self { resumable, own, delays: Delays::default(), clock: TickClock::default() })
     }
 
     /// The source of its IDs.
     #[inline]
     pub const fn source(&self) -> &S {
         &self.resumable.generator.source
-    }
-
-    /// The lanes that it takes from.
-    pub const fn lanes(&self) -> &Lanes {
-        self.resumable.generator.lanes()
     }
 
     /// Continues under the name that the source has now, and reads the clock again.
@@ -85,10 +82,10 @@ impl<S: IdSource> SessionGenerator<S> {
     fn by_the_clock(&mut self, argument: S::Argument) -> Option<S::Id> {
         let now = self.clock.read();
         // If this fails, the caller asks again where errors can be raised. The era is checked after the ID is admitted.
-        if !ledger::admits(now) || !self.resumable.is_of(self.backend.era()) {
+        if !ledger::admits(now) || !self.resumable.is_of(self.own.era()) {
             return None;
         }
-        let answer = self.resumable.at(&self.backend, now, argument);
+        let answer = self.resumable.at(&self.own, now, argument);
         self.clock.keep(self.resumable.generator.remaining(now));
         if let Answer::Issue(id) = answer { Some(id) } else { None }
     }
@@ -96,8 +93,8 @@ impl<S: IdSource> SessionGenerator<S> {
     /// Makes as many IDs as it can without asking the ledger. Returns how many.
     pub fn fill(&mut self, ids: &mut [S::Id], argument: S::Argument) -> usize {
         let now = clock::now();
-        let may_fill = ledger::admits(now) && self.resumable.is_of(self.backend.era());
-        if may_fill { self.resumable.fill(&self.backend, now, ids, argument) } else { 0 }
+        let may_fill = ledger::admits(now) && self.resumable.is_of(self.own.era());
+        if may_fill { self.resumable.fill(&self.own, now, ids, argument) } else { 0 }
     }
 
     /// Makes an ID, or returns None and says in `wait` what for. Raises [`Error::ClockBehind`] when the whole wait would take too long.
@@ -106,7 +103,7 @@ impl<S: IdSource> SessionGenerator<S> {
         if wait.lasted().is_zero() {
             ledger::watch_clock();
         }
-        let answer = self.resumable.next(&mut self.backend, |_| transaction::admit(), argument);
+        let answer = self.resumable.next(&mut self.own, |_| transaction::admit(), argument);
         self.delays.report(self.resumable.issued());
         let attempt = match answer {
             Err(error) => Err(error),
@@ -115,9 +112,14 @@ impl<S: IdSource> SessionGenerator<S> {
             Ok(answer) => answer.wait().map_or(Ok(()), |(until, reason)| self.wait(until, reason, wait)).map(|()| None),
         };
         if !matches!(attempt, Ok(None)) {
-            self.delays.record_wait(wait.lasted());
+            delays::record(wait.lasted());
         }
         attempt
+    }
+
+    /// Returns how long to be ready to wait until `until`, if a start or a promotion has closed the time before it.
+    fn wait_of_start(&self, until: i64) -> Duration {
+        Duration::from_micros(protocol::wait_of_start(&self.own, until).unsigned_abs())
     }
 
     /// Starts or continues to wait for an instant, unless that would take too long.
@@ -129,9 +131,9 @@ impl<S: IdSource> SessionGenerator<S> {
         let left = Duration::from_micros(remaining.max(0).unsigned_abs());
         match reason {
             Reason::ClockBehind
-                if wait.lasted().max(left) > max_clock_wait.max(wait.allow(ledger::wait_of_start(until))) =>
+                if wait.lasted().max(left) > max_clock_wait.max(wait.allow(self.wait_of_start(until))) =>
             {
-                match ledger::is_announced(until) {
+                match until <= self.own.shared().announced.load(Ordering::Acquire) {
                     true => Err(Error::ClockBehindHorizon { behind: left, until, max_clock_wait }),
                     false => Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait }),
                 }

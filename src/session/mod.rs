@@ -1,9 +1,9 @@
 //! This session: its generators, how it waits, and what it stores when it exits.
 
-pub mod delays;
-pub mod generators;
+mod delays;
+mod generator_map;
+mod generators;
 pub mod layout_source;
-mod shelf;
 pub mod stores;
 mod tick_clock;
 mod transaction;
@@ -62,13 +62,13 @@ pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     if is_in_worker() {
         return Err(Error::CoverInWorker);
     }
-    let mut backend = join()?;
+    let mut own = join()?;
     let ahead = tick.start.saturating_sub(clock::now());
     if ahead > FAR {
         return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
     }
     let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(&mut backend, tick.end.saturating_sub(1))?.map_or(Ok(()), |announced| Err(below(announced)))
+    ledger::cover(&mut own, tick.end.saturating_sub(1))?.map_or(Ok(()), |announced| Err(below(announced)))
 }
 
 /// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted
@@ -77,13 +77,13 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let from = ledger::start_above(instant, force)?;
     // This session's own transaction continues, and could otherwise use an earlier reading of the clock.
     forget_readings();
-    let mut busy = ledger::making_ids()?;
+    let mut busy = ledger::making_ids();
     let mut has_told = false;
     let mut wait = Wait::default();
     while !busy.is_empty() {
         wait.begin(POLL.as_micros() as i64, Reason::NextTick);
         wait.pause();
-        let still = ledger::making_ids()?;
+        let still = ledger::making_ids();
         busy.retain(|one| still.contains(one));
         if !has_told && !busy.is_empty() && wait.lasted() > TELL_AFTER {
             has_told = true;

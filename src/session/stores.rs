@@ -10,11 +10,11 @@ use std::thread::LocalKey;
 use flake_core::{FinalProgress, IdSource, SnoSource};
 use pgrx::{pg_guard, pg_sys};
 
+use super::generator_map::GeneratorMap;
 use super::generators::SessionGenerator;
 use super::layout_source::LayoutSource;
-use super::shelf::Shelf;
 use crate::error::{Error, OrRaise};
-use crate::ledger::{self, Backend};
+use crate::ledger::{self, Member};
 use crate::postgres::recovery;
 use crate::postgres::transaction;
 
@@ -23,7 +23,7 @@ use crate::postgres::transaction;
 pub struct Store<S: IdSource> {
     /// The SQL function that makes IDs, for error messages.
     function: &'static CStr,
-    generators: ManuallyDrop<RefCell<Shelf<SessionGenerator<S>>>>,
+    generators: ManuallyDrop<RefCell<GeneratorMap<SessionGenerator<S>>>>,
 }
 
 /// Where a store is.
@@ -37,13 +37,13 @@ thread_local! {
 
 impl<S: IdSource> Store<S> {
     const fn new(function: &'static CStr) -> Self {
-        Self { function, generators: ManuallyDrop::new(RefCell::new(Shelf::new())) }
+        Self { function, generators: ManuallyDrop::new(RefCell::new(GeneratorMap::new())) }
     }
 
-    /// Makes the generators at hand read the clock before their next ID. The others read it anyway when they are brought to hand.
+    /// Makes the hot generators read the clock before their next ID. The others read it anyway when they become hot.
     fn forget_readings(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
-            generators.at_hand().for_each(SessionGenerator::forget_reading);
+            generators.hot_mut().for_each(SessionGenerator::forget_reading);
         }
     }
 
@@ -59,19 +59,19 @@ pub fn with_generator<S: IdSource, R>(store: In<S>, source: S, act: impl FnOnce(
     store.with(|Store { function, generators }| {
         recovery::refuse(function);
         let key = source.key();
-        if !generators.borrow().has(key) {
+        if !generators.borrow().contains(key) {
             // No generator is borrowed here, because the session may exit while it waits for a lock.
             let new = SessionGenerator::new(source, join).or_raise();
-            generators.borrow_mut().add(key, new);
+            generators.borrow_mut().insert(key, new);
         }
         let mut generators = generators.borrow_mut();
-        let Some(own) = generators.bring_to_hand(key) else { unreachable!("it has just been created") };
+        let Some(own) = generators.heat(key) else { unreachable!("it has just been created") };
         own.go_on_for(source).or_raise();
         act(own)
     })
 }
 
-/// Calls `act` with the generator of the wanted source, if it is at hand and not in use.
+/// Calls `act` with the generator of the wanted source, if it is hot and not in use.
 #[inline]
 pub fn find<S: IdSource, R>(
     store: In<S>,
@@ -80,7 +80,7 @@ pub fn find<S: IdSource, R>(
 ) -> Option<R> {
     store.with(|store| {
         let mut generators = store.generators.try_borrow_mut().ok()?;
-        act(generators.at_hand().find(|own| is_wanted(own.source()))?)
+        act(generators.hot_mut().find(|own| is_wanted(own.source()))?)
     })
 }
 
@@ -105,17 +105,17 @@ pub fn forget_readings() {
 }
 
 /// Makes this session a user of the ledger. When it exits, its generators of snos leave their progress to the slot's next owner.
-pub fn join() -> Result<Backend, Error> {
+pub fn join() -> Result<Member, Error> {
     #[pg_guard]
     unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
         // The words of their lanes say how far the generators of layouts got; here they only report their counts.
         LAYOUTS.with(Store::final_progress);
         ledger::leave(SNOS.with(Store::final_progress).as_deref());
     }
-    let backend = ledger::join()?;
+    let own = ledger::join()?;
     if !LEAVES_AT_EXIT.replace(true) {
         // SAFETY: the callback lives as long as the library, which PostgreSQL never unloads.
         unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
     }
-    Ok(backend)
+    Ok(own)
 }

@@ -1,9 +1,10 @@
 //! Waits for the clock: a session sleeps while the end is far, spins when it is near, and can be interrupted at any time.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flake_core::Reason;
-use pgrx::{check_for_interrupts, pg_sys};
+use pgrx::check_for_interrupts;
 
 use crate::postgres::interrupts;
 
@@ -17,22 +18,13 @@ const OVERSLEEP: Duration = Duration::from_micros(25);
 const MAX_SPIN: Duration = Duration::from_millis(1);
 
 /// Returns the wait event that pg_stat_activity shows.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-fn wait_event(_reason: Reason) -> u32 {
-    pg_sys::PG_WAIT_EXTENSION
-}
-
-/// Returns the wait event that pg_stat_activity shows.
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-#[allow(unsafe_code, reason = "registers a name")]
 fn wait_event(reason: Reason) -> u32 {
-    static NUMBERS: [std::sync::OnceLock<u32>; 2] = [const { std::sync::OnceLock::new() }; 2];
+    static NUMBERS: [OnceLock<u32>; 2] = [const { OnceLock::new() }; 2];
     let (number, name) = match reason {
         Reason::NextTick | Reason::Pace => (&NUMBERS[0], c"FlakeNextTick"),
         Reason::ClockBehind => (&NUMBERS[1], c"FlakeClockBehind"),
     };
-    // SAFETY: it copies the name; the same name has the same number in all sessions.
-    *number.get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) })
+    *number.get_or_init(|| interrupts::wait_event(name))
 }
 
 /// A wait for one ID, in several pauses.

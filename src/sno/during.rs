@@ -11,12 +11,12 @@ use crate::postgres::range_condition::{self, Ends};
 use crate::postgres::ranges;
 
 #[pg_extern(sql = "")]
-fn sno_first(span: Range<TimestampWithTimeZone>) -> SnoDatum {
+fn sno_plan_first(span: Range<TimestampWithTimeZone>) -> SnoDatum {
     SnoDatum(snos_during(&span).0)
 }
 
 #[pg_extern(sql = "")]
-fn sno_last(span: Range<TimestampWithTimeZone>) -> SnoDatum {
+fn sno_plan_last(span: Range<TimestampWithTimeZone>) -> SnoDatum {
     SnoDatum(snos_during(&span).1)
 }
 
@@ -29,7 +29,7 @@ fn sno_during(sno: SnoDatum, span: Range<TimestampWithTimeZone>) -> bool {
 
 entry_point!(sno_during_support(request: *mut pg_sys::Node), |call| {
     // SAFETY: the request is for sno_during(key, span), and the functions of the ends are declared with (span).
-    unsafe { range_condition::answer(request, &Ends { first: c"sno_first", last: c"sno_last", accept: |_, _| true }) }
+    unsafe { range_condition::answer(request, &Ends { first: c"sno_plan_first", last: c"sno_plan_last", accept: |_, _| true }) }
 });
 
 /// Returns the smallest and the largest sno of a span, or two snos with none between them.
@@ -38,4 +38,4 @@ fn snos_during(span: &Range<TimestampWithTimeZone>) -> (Sno, Sno) {
     found.unwrap_or((Sno::from_bytes([u8::MAX; 10]), Sno::ZERO))
 }
 
-c_symbol!(sno_first, sno_last, sno_during);
+c_symbol!(sno_plan_first, sno_plan_last, sno_during);

@@ -1,7 +1,7 @@
 //! The ends of the ranges that replace filters by the time of snos.
 #![allow(unsafe_code, reason = "returns a value by reference")]
 
-use flake_core::{Sno, Solid};
+use flake_core::{ContiguousIds, Sno};
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
@@ -17,8 +17,8 @@ unsafe extern "C-unwind" {
 /// All ten-byte values are snos, so no value below or above a range must be kept out.
 pub const TIME_FUNCTION: TimeFunction = TimeFunction {
     support: sno_during_support as Function,
-    ends: [c"sno_before", c"sno_until", c"sno_since", c"sno_after"],
-    solid: |_| Some(Solid { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
+    ends: [c"sno_plan_before", c"sno_plan_until", c"sno_plan_since", c"sno_plan_after"],
+    contiguous: |_| Some(ContiguousIds { lowest: i64::MIN, highest: i64::MAX, turns_negative: false }),
 };
 
 macro_rules! ends {
@@ -35,4 +35,4 @@ macro_rules! ends {
     )+ } };
 }
 
-ends!(sno_since: since, sno_after: after, sno_until: until, sno_before: before);
+ends!(sno_plan_since: since, sno_plan_after: after, sno_plan_until: until, sno_plan_before: before);

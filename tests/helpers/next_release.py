@@ -50,10 +50,10 @@ CHANGES = {
         "ALTER FUNCTION flake_cover(sno) SUPPORT sno_during_support;",
     ),
     "C symbol": (
-        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_last';",
-        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';",
-        """CREATE OR REPLACE FUNCTION flake_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
-               IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_first';""",
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_last';",
+        "LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';",
+        """CREATE OR REPLACE FUNCTION flake_plan_last(span tstzrange, layout text DEFAULT 'twitter') RETURNS bigint
+               IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'flake_plan_first';""",
     ),
     "column of a view": (
         """    SELECT o.pid, p.gid, o.since
@@ -81,7 +81,7 @@ CHANGES = {
         "CREATE OPERATOR @< (FUNCTION = sno_during, LEFTARG = sno, RIGHTARG = tstzrange);",
     ),
 }  # fmt: skip
-# CONTRIBUTING.md says that every upgrade begins and ends with these.
+# contributing/objects.md says that every upgrade begins and ends with these.
 BEGINNING = re.search(r"^SELECT .*?;\nSELECT .*?;\n", (ROOT / "sql/flake.sql").read_text(), re.M | re.S)[0]
 END = "\nSELECT flake_record_mark();\n" + re.search(r"^SELECT .*;\n\Z", (ROOT / "sql/sno.sql").read_text(), re.M | re.S)[0]
 

@@ -7,7 +7,7 @@ MORE = """
                          at timestamptz GENERATED ALWAYS AS (sno_timestamp(id)) STORED);
     CREATE INDEX ON things USING hash (id);
     CREATE INDEX ON things USING brin (id);
-    CREATE VIEW layouts AS SELECT l.name, l.tick FROM flake_layouts l JOIN flake_generators g ON g.layout = l.name;
+    CREATE VIEW layouts AS SELECT name, tick FROM flake_layouts;
     CREATE VIEW still_open AS SELECT * FROM flake_open_transactions;
     CREATE MATERIALIZED VIEW parts AS SELECT (flake_decode(id, 'mine')).* FROM aaa;
     CREATE TABLE whole (parts flake_parts, other sno_parts);

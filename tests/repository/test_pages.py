@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import mutants
 
-GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "contributing").glob("*.md"))]
 LINKED = re.compile(r"\]\(((?:\.\./)+examples/[^)]*\.\w+)\)")
 
 
@@ -42,7 +42,7 @@ def test_files_that_are_named_exist(page):
     ]  # fmt: skip
     assert missing == []
     if page in GUIDES:
-        assert len(paths) >= 10
+        assert len(paths) >= 5
         targets = set(re.findall(r"`make ([a-z-]+)`", text))
         for target in targets:
             subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
@@ -71,11 +71,8 @@ def test_slips_and_the_tests_that_notice_them_exist():
     assert list(mutants.faults()) == []
 
 
-def test_the_picture_of_lanes_has_the_numbers_of_its_page():
-    page, picture = (ROOT / "docs/explanation" / name for name in ("how-it-works.md", "drawings/lanes.svg"))
-    row = re.search(r"^ twitter +\|(.*)$", page.read_text(), re.M).group(1)
-    shown, steps, ids_per_step, _ = (int(number) for number in row.split("|"))
+def test_the_picture_of_lanes_has_the_numbers_of_the_core():
+    picture, test = (ROOT / path for path in ("docs/explanation/drawings/lanes.svg", "src/core/tests/lanes.rs"))
     said = re.search(r">(\d+) steps × (\d+) lanes × (\d+) IDs = ([\d,]+) IDs in each millisecond<", picture.read_text())
-    numbers = [int(number.replace(",", "")) for number in said.groups()]
-    assert numbers == [steps, shown // steps // ids_per_step, ids_per_step, shown]
-    assert f"lanes 0 to {numbers[1] - 1}<" in picture.read_text()
+    steps, lanes, ids, all_ids = (int(number.replace(",", "")) for number in said.groups())
+    assert f'division("twitter", 8), ({lanes}, {steps}, {ids}, {all_ids:_})' in test.read_text()

@@ -74,7 +74,7 @@ def test_a_batch_waits_for_tick_after_tick(servers):
         def nearly_all_are_used():
             ids, different, ticks, in_a_tick = db.execute("""
                 SELECT count(*), count(DISTINCT id), count(DISTINCT flake_timestamp(id)),
-                       (SELECT ids_per_tick FROM flake_generators)
+                       (SELECT ids_per_second / 1000 FROM flake_layouts WHERE name = 'twitter')
                 FROM flake_batch('twitter', 300000) id""").fetchone()
             assert (ids, different) == (300_000, 300_000)
             assert 500 < in_a_tick <= 512 and ids / in_a_tick <= ticks

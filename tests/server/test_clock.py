@@ -46,16 +46,17 @@ def test_a_small_step_back_is_waited_out(advanced):
         after = ids_after(advanced, db, 3600)
         assert len({*before, *after}) == 2000
         assert max(before) < min(after)
-        steps, waited = db.execute("SELECT clock_steps, waited FROM flake_generators").fetchone()
-        assert steps == 1
-        assert waited.total_seconds() > 0
+        waits, longest = db.execute("SELECT clock_waits, longest_wait FROM flake_stats").fetchone()
+        assert waits == 1
+        assert longest.total_seconds() > 0
 
 
 @pytest.mark.parametrize("layout", ["twitter", "base64id"])
 def test_a_large_step_back_is_an_error_until_the_clock_is_back(faked, layout):
     faked.set_clock("+0")
+    waits = "SELECT clock_waits FROM flake_stats"
     with faked.connect() as db:
-        before = ids(db, 100, layout)
+        before, waits_before = ids(db, 100, layout), faked.value(waits)
         faked.set_clock("-3600")
         for _ in range(2):
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) as error:
@@ -66,7 +67,7 @@ def test_a_large_step_back_is_an_error_until_the_clock_is_back(faked, layout):
                         message.message_detail)
         assert re.match("IDs can be made again once the clock has reached 20", message.message_hint)
         assert db.execute("SELECT 1").fetchone() == (1,)
-        assert db.execute("SELECT clock_steps FROM flake_generators").fetchone() == (1,)
+        assert faked.value(waits) == waits_before + 1
         faked.set_clock("+0")
         after = ids(db, 100, layout)
         assert len({*before, *after}) == 200
@@ -88,6 +89,7 @@ def test_how_long_is_waited_is_set_by_the_user(advanced):
 
 # A clock that stands still, how many of the tick's 73 steps are open there, and how many ticks are used up. A session that has
 # made many IDs is at most 256 microseconds ahead of the clock.
+COUNTS = "SELECT ARRAY[issued, overflow_waits] FROM flake_stats"
 STANDS = [("2031-01-01 00:00:00", 19, 0), ("2031-01-01 00:00:00.000999", 1, 1)]
 
 
@@ -98,6 +100,7 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced, instant, open_s
     faked.set_clock("+0")
     with faked.connect() as db:
         ids(db, 1, "si")
+        assert faked.value(COUNTS) == [1, 0]
         faked.set_clock(instant)
         used = []
 
@@ -112,8 +115,8 @@ def test_waits_can_be_cancelled_and_do_not_burn_a_core(advanced, instant, open_s
             ids(db, 40_000, "si")
         (began, before), (ended, after) = used
         assert after - before < (ended - began) / 2
-        issued, *generator = db.execute("SELECT issued, ids_per_tick, steps, overflow_waits FROM flake_generators").fetchone()
-        assert generator == [73 * 14, 73, used_up]
+        issued, waits = faked.value(COUNTS)
+        assert waits == used_up
         # The session begins with its own lane, and leaves out the other one if that has the lower place in the first step.
         assert issued - 1 in (open_steps * 14, open_steps * 14 - 7)
 
@@ -123,10 +126,11 @@ def test_only_ticks_that_were_used_up_count_as_such(server):
     with server.connect() as db:
         db.execute("""SELECT flake_create_layout('few', '{"epoch": "2024-01-01T00:00:00Z", "tick": "1ms", "fields": [
             {"name": "timestamp", "bits": 41, "role": "timestamp"}, {"name": "sequence", "bits": 7, "role": "sequence"}]}')""")
+        before = server.value(COUNTS)[1]
         ticks, = db.execute("""
             SELECT 1 + extract(epoch FROM max(at) - min(at)) * 1000
             FROM (SELECT flake_timestamp(flake_next('few'), 'few') AS at FROM generate_series(1, 3000)) s""").fetchone()
-        waits, = db.execute("SELECT overflow_waits FROM flake_generators WHERE layout = 'few'").fetchone()
+        waits = server.value(COUNTS)[1] - before
         db.execute("SELECT flake_drop_layout('few')")
     assert 0 < waits <= ticks
 

@@ -38,7 +38,6 @@ def made_by(server):
         for kind, call in SNOS.items():
             ids = db.execute(f"SELECT {call}::text FROM generate_series(1, 100) n").fetchall()
             calls[kind] = [f"flake_node('{id}'::sno)" for id, in ids]
-        assert db.execute("SELECT count(*), min(issued) FROM flake_generators").fetchone() == (len(calls), 100)
         return calls, db.execute("SELECT node_id FROM flake_stats").fetchone()[0]
 
 

@@ -14,7 +14,8 @@ from waiting import wait_until
 NODE_1_OF_2 = ["flake.node_id=1", "flake.node_count=2"]
 # The settings in force. Workers of a session's IDs could belong to another number by chance.
 NODE = "SELECT node_id, node_count FROM flake_stats"
-WORKERS = "SELECT (flake_decode(flake_next('twitter'))).worker / 512 AS node"
+WORKER = "SELECT (flake_decode(flake_next('twitter'))).worker"
+WORKERS = f"{WORKER} / 512 AS node"
 
 SHADOWS = {
     "the same number": {"options": "-c flake.node_id=1"},
@@ -52,7 +53,7 @@ def test_a_session_that_cannot_see_the_number_makes_ids_after_one_that_can(serve
         refused(db)
         assert server.value(WORKERS) == 1
         assert db.execute(WORKERS).fetchone() == (1,)
-        assert db.execute("SELECT lower(workers), upper(workers) FROM flake_generators").fetchone() == (576, 640)
+        assert db.execute(WORKER).fetchone()[0] in range(576, 640)
     assert server.sql(NODE) == [(1, 2)]
     with server.connect(**{"user": "nobody"} | shadow) as db:
         assert db.execute(WORKERS).fetchone() == (1,)

@@ -11,13 +11,15 @@ FILTERS = {
 }  # fmt: skip
 # Filters with the functions that make their ranges.
 ENDS = {
-    "flake_since": "flake_timestamp(id) >= {}", "flake_after": "flake_timestamp(id) > {}",
-    "flake_until": "flake_timestamp(id) <= {}", "flake_before": "flake_timestamp(id) < {}",
-    "flake_first": "flake_during(id, tstzrange({}, 'infinity'))",
-    "flake_last": "flake_during(id, tstzrange('-infinity', {}))", "flake_instant": "flake_timestamp(id) >= {}::timestamp",
-    "sno_since": "sno_timestamp(sno) >= {}", "sno_after": "sno_timestamp(sno) > {}", "sno_until": "sno_timestamp(sno) <= {}",
-    "sno_before": "sno_timestamp(sno) < {}", "sno_first": "sno_during(sno, tstzrange({}, 'infinity'))",
-    "sno_last": "sno_during(sno, tstzrange('-infinity', {}))",
+    "flake_plan_since": "flake_timestamp(id) >= {}", "flake_plan_after": "flake_timestamp(id) > {}",
+    "flake_plan_until": "flake_timestamp(id) <= {}", "flake_plan_before": "flake_timestamp(id) < {}",
+    "flake_plan_first": "flake_during(id, tstzrange({}, 'infinity'))",
+    "flake_plan_last": "flake_during(id, tstzrange('-infinity', {}))",
+    "flake_plan_instant": "flake_timestamp(id) >= {}::timestamp",
+    "sno_plan_since": "sno_timestamp(sno) >= {}", "sno_plan_after": "sno_timestamp(sno) > {}",
+    "sno_plan_until": "sno_timestamp(sno) <= {}", "sno_plan_before": "sno_timestamp(sno) < {}",
+    "sno_plan_first": "sno_during(sno, tstzrange({}, 'infinity'))",
+    "sno_plan_last": "sno_during(sno, tstzrange('-infinity', {}))",
 }  # fmt: skip
 instants = pytest.mark.parametrize("instant", ["'2026-02-01Z'::timestamptz", "('2026-02-01Z'::timestamptz + (now() - now()))"],
                                    ids=["constant", "stable"])  # fmt: skip
@@ -124,7 +126,7 @@ def test_a_kept_plan_notices_a_replaced_end(db, name, instant):
     assert keep(db, ENDS[name].format(instant))[0] > 0
     least, most = ("sno '2222222222222222'", "sno 'xxxxxxxxxxxxxxxx'") if name.startswith("sno") else (0, 2**63 - 1)
     values = {"instant": "timestamptz 'infinity'", "until": least, "before": least, "last": least}
-    value = values.get(name.partition("_")[2], most)
+    value = values.get(name.rpartition("_")[2], most)
     for _, signature in functions(db, name):
         db.execute(f"CREATE OR REPLACE FUNCTION {signature} IMMUTABLE LANGUAGE sql AS $$ SELECT {value} $$")
     assert db.execute("EXECUTE kept").fetchone() == (0,)

@@ -180,29 +180,3 @@ def test_a_generated_column_is_published(own_servers):
     publisher.sql("INSERT INTO t SELECT FROM generate_series(1, 10)")
     wait_until(lambda: subscriber.value("SELECT count(*) FROM t") == 10)
     assert subscriber.sql("SELECT * FROM t ORDER BY id") == publisher.sql("SELECT * FROM t ORDER BY id")
-
-
-USES_UP = """
-#include "postgres.h"
-#include "fmgr.h"
-#include "storage/lwlock.h"
-PG_MODULE_MAGIC;
-PG_FUNCTION_INFO_V1(use_up);
-Datum use_up(PG_FUNCTION_ARGS) { for (;;) LWLockNewTrancheId("another"); }
-"""
-
-
-def test_no_tranche_is_left_for_its_locks(own_servers):
-    """Another extension has used up all 256 tranches. Each session gets an error, because the first one leaves the memory
-    empty."""
-    server = own_servers(extension=False)
-    library = server.compile("use_up", USES_UP)
-    server.sql(f"CREATE FUNCTION use_up() RETURNS void LANGUAGE c AS '{library}'")
-    with pytest.raises(psycopg.Error, match="tranches"):
-        server.sql("SELECT use_up()")
-    for _ in range(3):
-        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="tranches"):
-            server.sql("CREATE EXTENSION flake")
-    server.restart()
-    server.sql("CREATE EXTENSION flake")
-    server.sql("SELECT flake_next('twitter')")

@@ -30,7 +30,7 @@ CALLS = """
     SELECT flake_decode(1)                                                yes yes yes yes yes yes
     SELECT sno_min(now()) < sno_max(now())                                yes yes yes yes yes yes
     SELECT count(*) FROM flake_layouts                                    yes yes yes yes yes yes
-    SELECT count(*) FROM flake_generators                                 yes yes yes yes yes yes
+    SELECT count(*) FROM flake_layouts()                                  yes yes yes yes yes yes
     SELECT count(*) FROM flake_check()                                    yes yes yes yes yes yes
     SELECT last_value FROM flake_mark                                     yes yes yes yes yes yes
     SELECT last_value FROM flake_mark_until                               yes yes yes yes yes yes

@@ -79,7 +79,7 @@ def test_it_has_the_same_ranges(both):
         instants += drawn
         for call, arguments in [
             *((f"flake_{end}(%s::timestamptz, %s)", instants) for end in ("min", "max")),
-            *((f"flake_{end}(%s::tstzrange, %s)", spans) for end in ("first", "last")),
+            *((f"flake_{end}(%s::tstzrange, %s)", spans) for end in ("plan_first", "plan_last")),
         ]:
             for argument in arguments:
                 one, other = (answer(db, call, argument, name) for db in both)

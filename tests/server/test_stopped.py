@@ -1,19 +1,25 @@
-"""A session that is stopped while it changes the ledger: other sessions wait for it, and their waits can be canceled."""
+"""A session that is stopped or slow while it changes the ledger: other sessions wait for it, and their waits can be canceled."""
 
 import contextlib
 import datetime
+import pathlib
+import re
 import time
 
 import psycopg
 import pytest
 
+from clients import Made
+from standing_clock import at, make, server_at_0, sessions
+from test_durability import SLOW, preload
 from waiting import Background, is_busy, wait_until
 
 # Holds the ledger's lock with an odd version, as a writer does that was stopped between its two increments.
 STOP = """
 #include "postgres.h"
 #include "fmgr.h"
-#include "storage/lwlock.h"
+#include "storage/condition_variable.h"
+#include "storage/dsm.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 #include <fcntl.h>
@@ -23,24 +29,24 @@ PG_FUNCTION_INFO_V1(stop_writer);
 Datum stop_writer(PG_FUNCTION_ARGS)
 {
     bool found;
-    char *control = ShmemInitStruct("flake", 4096, &found);
-    LWLock *lock = (LWLock *) (control + 32);   /* behind the header */
+    dsm_handle *handle = ShmemInitStruct("flake", sizeof(*handle), &found);
+    char *control = dsm_segment_address(dsm_attach(*handle));
+    uint32 *lock = (uint32 *) (control + 16);   /* behind the header: the lock's state, its wait event, its condition variable */
     int64 until = PG_GETARG_INT64(0), *version = NULL;
-    if (!found)
-        elog(ERROR, "no control block");
     /* The seqlock: version, from, until, skip, era. */
     for (int64 *word = (int64 *) control; word < (int64 *) (control + 4096) - 4; word++)
         if (word[2] == until && word[0] > 0 && word[0] < 1000000 && word[0] % 2 == 0 && word[3] == PG_INT64_MAX)
             version = word;
     if (version == NULL)
         elog(ERROR, "no seqlock");
-    LWLockAcquire(lock, LW_EXCLUSIVE);
+    while (!__sync_bool_compare_and_swap(lock, 0, 1));
     (*version)++;
     close(creat(text_to_cstring(PG_GETARG_TEXT_PP(1)), 0600));
     for (int n = 0; n < 6000 && access(text_to_cstring(PG_GETARG_TEXT_PP(1)), F_OK) == 0; n++)
         pg_usleep(10000L);
     (*version)++;
-    LWLockRelease(lock);
+    if (__atomic_exchange_n(lock, 0, __ATOMIC_SEQ_CST) == 2)
+        ConditionVariableBroadcast((ConditionVariable *) (lock + 2));
     PG_RETURN_VOID();
 }
 """
@@ -91,3 +97,47 @@ def test_waits_for_a_stopped_writer_can_be_canceled(stopped, call):
         db.execute("SET statement_timeout = 0")
         made = db.execute(f"SELECT count(DISTINCT id) FROM (SELECT {call} FROM generate_series(1, 1000)) s(id)").fetchone()
         assert made == (1000,)
+
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = %s AND pid = ANY (%s)"
+
+
+def sleeps_of(db):
+    """How often a session's process has gone to sleep."""
+    status = pathlib.Path(f"/proc/{db.info.backend_pid}/status").read_text()
+    return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", status)[1])
+
+
+def test_waits_for_a_slow_writer_have_a_name_and_end_with_it(own_servers):
+    """A session writes the file, and its disk is slow. The others sleep until then. One is canceled, and one is terminated,
+    which must not keep the rest asleep."""
+    server, made = server_at_0(own_servers), Made()
+    preload(server, "slow", SLOW)
+    name = "FlakeMark" if server.value("SHOW server_version_num") >= "170000" else "Extension"
+    with sessions(server) as dbs, server.connect() as looking:
+        writer, canceled, ended, *others = dbs
+        for db in dbs:
+            make(db, made)
+        server.set_clock(at(10))
+        server.write("slow")
+
+        def fails(db, error):
+            pytest.raises(error, db.execute, "SELECT flake_next('twitter')")
+
+        def until_all_wait(pids):
+            wait_until(lambda: looking.execute(WAITS, (name, pids)).fetchone() == (len(pids),))
+
+        failing = [(canceled, psycopg.errors.QueryCanceled), (ended, psycopg.OperationalError)]
+        with Background(lambda: make(writer, made)) as background:
+            wait_until((server.dir / "data" / "flushing").exists)
+            for run, *arguments in [*((fails, *one) for one in failing), *((make, db, made) for db in others)]:
+                background.add(run, *arguments)
+                background.threads[-1].start()
+            until_all_wait([db.info.backend_pid for db in dbs if db is not writer])
+            before = [sleeps_of(db) for db in others]
+            time.sleep(0.5)
+            assert [sleeps_of(db) for db in others] == before
+            looking.execute("SELECT pg_cancel_backend(%s)", (canceled.info.backend_pid,))
+            looking.execute("SELECT pg_terminate_backend(%s)", (ended.info.backend_pid,))
+            until_all_wait([db.info.backend_pid for db in others])
+            (server.dir / "data" / "slow").unlink()

@@ -5,7 +5,7 @@ use crate::layout::bits::{Bits, Scattered};
 
 /// One of the two numbers that tell the IDs of a tick apart, worker or sequence, with the node's part of its range.
 #[derive(Debug, Clone, Copy)]
-struct Dial {
+struct Digit {
     bits: Scattered,
     numbers: Numbers,
 }
@@ -14,8 +14,8 @@ struct Dial {
 /// significant of the two varies faster.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
-    fast: Dial,
-    slow: Dial,
+    fast: Digit,
+    slow: Digit,
 }
 
 /// Consecutive numbers whose IDs lie `stride` apart.
@@ -30,8 +30,8 @@ pub(crate) struct Run {
 
 impl Path {
     pub(crate) fn new(worker: Scattered, workers: Numbers, sequence: Bits, sequences: Numbers) -> Self {
-        let worker = Dial { bits: worker, numbers: workers };
-        let sequence = Dial { bits: Scattered::one(sequence), numbers: sequences };
+        let worker = Digit { bits: worker, numbers: workers };
+        let sequence = Digit { bits: Scattered::one(sequence), numbers: sequences };
         let worker_is_finer = worker.bits.finest().shift < sequence.bits.finest().shift;
         // If one of the two has a single value, the other one varies.
         let worker_is_fast = if worker.numbers.count == 1 || sequence.numbers.count == 1 {

@@ -3,7 +3,7 @@
 use super::source::IdSource;
 use super::{Answer, Generator};
 use crate::ledger::claims::{self, Claim, Counted, ServerWords};
-use crate::ledger::host::{Host, Server};
+use crate::ledger::host::{Server, SlotOwner};
 use crate::ledger::protocol::{self, Beginning, Grant};
 use crate::ledger::slot::Start;
 use crate::{FinalProgress, Lanes};
@@ -45,7 +45,7 @@ impl Place {
 
 impl<S: IdSource> Resumable<S> {
     /// Begins above used time.
-    pub fn begin<H: Host>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
+    pub fn begin<H: SlotOwner>(host: &mut H, source: S, place: &Place) -> Result<Self, H::Error> {
         let Beginning { start, era, window } = protocol::begin(host, source.goes_back())?;
         let Place { lanes, lane, claim } = *place;
         // If the clock has stepped back, it may be behind another session's last ID.
@@ -58,7 +58,7 @@ impl<S: IdSource> Resumable<S> {
     }
 
     /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
-    fn begin_anew<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+    fn begin_anew<H: SlotOwner>(&mut self, host: &mut H) -> Result<(), H::Error> {
         let issued_before = self.issued();
         let place = Place { lanes: *self.generator.lanes(), lane: self.lane, claim: self.claim };
         let new = Self::begin(host, self.generator.source, &place)?;
@@ -86,7 +86,7 @@ impl<S: IdSource> Resumable<S> {
     /// Makes an ID at an instant that `admit` returns, and asks the ledger for more time if the generator needs it, so that the answer
     /// is never [`Answer::Outside`] or [`Answer::Dropped`]. After `admit`, the ID is safe: either its era is still the current one, or
     /// a call that ends the era waits for this transaction.
-    pub fn next<H: Host>(
+    pub fn next<H: SlotOwner>(
         &mut self,
         host: &mut H,
         mut admit: impl FnMut(&mut H) -> (i64, Result<(), i64>),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use super::prepared::{Prepared, Transactions};
 use super::{SlotTransactions, Snapshot};
-use crate::ledger::host::Host;
+use crate::ledger::host::SlotOwner;
 
 /// Why there is no horizon now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,11 +37,11 @@ pub trait QuerySnapshot {
 }
 
 /// A session that makes IDs, asks for horizons, or both.
-pub trait HorizonHost: Host<Error: From<Refusal>> {
+pub trait HorizonHost: SlotOwner<Error: From<Refusal>> {
     /// The number of the session's database, which is not 0.
     fn database(&self) -> u32;
     /// The transactions of this session's slot.
-    fn own(&self) -> Option<&SlotTransactions>;
+    fn own(&self) -> &SlotTransactions;
     /// The transactions of all slots.
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions>;
     /// Waits for a session that was stopped in the middle of a change. The wait can be canceled.

@@ -31,9 +31,7 @@ impl SessionTransactions {
 
     /// Makes the session's transactions hold horizons from now on.
     pub fn take_part<H: HorizonHost>(&self, host: &H) {
-        if let Some(own) = host.own() {
-            own.begin(host.database());
-        }
+        host.own().begin(host.database());
     }
 
     /// Returns whether the current transaction may make IDs of ticks that end after `now`, a fresh reading of the clock.
@@ -50,8 +48,7 @@ impl SessionTransactions {
         if self.has_admitted(now) {
             return Ok(());
         }
-        let Some(own) = host.own() else { return Ok(()) };
-        own.admit(&host.shared().announced, now, || host.point("published"))?;
+        host.own().admit(&host.shared().announced, now, || host.point("published"))?;
         self.admitted.set(now);
         Ok(())
     }
@@ -63,7 +60,10 @@ impl SessionTransactions {
         if instant < floor {
             return Ok(Some(floor));
         }
-        let Some(own) = host.own().filter(|own| own.bound() > instant) else { return Ok(None) };
+        let own = host.own();
+        if own.bound() <= instant {
+            return Ok(None);
+        }
         Ok(own.hold(&host.shared().announced, instant, || host.point("published")).err())
     }
 
@@ -92,7 +92,7 @@ impl SessionTransactions {
 
     /// Makes the current transaction, which is about to be prepared, hold horizons until any session commits it or rolls it back.
     pub fn prepare<H: HorizonHost>(&self, host: &H, xid: Option<u64>) {
-        let bound = host.own().map_or(NONE, |own| own.bound());
+        let bound = host.own().bound();
         let Some(xid) = xid.filter(|_| bound != NONE) else { return };
         // If no transaction can be prepared, there are no entries.
         if host.most_prepared() > 0 {
@@ -105,9 +105,7 @@ impl SessionTransactions {
     /// Returns whether it had made IDs.
     #[inline]
     pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {
-        if let Some(own) = host.own() {
-            own.end(committed, || host.point("kept"));
-        }
+        host.own().end(committed, || host.point("kept"));
         self.last.set((0, i64::MIN));
         self.admitted.replace(NONE) != NONE
     }

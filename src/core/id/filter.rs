@@ -5,7 +5,7 @@ use crate::{Error, Layout};
 /// IDs without a hole: each number from the lowest to the highest is a possible ID, and the order of the numbers is the order of
 /// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Solid {
+pub struct ContiguousIds {
     /// The first ID of the first tick.
     pub lowest: i64,
     /// The last ID of the last tick up to which bigints sort by time.
@@ -16,10 +16,10 @@ pub struct Solid {
 
 impl Layout {
     /// Returns the layout's IDs if a range of them is a range of time, so that no reserved bit lies between bits that vary.
-    pub fn solid(&self) -> Option<Solid> {
+    pub fn contiguous_ids(&self) -> Option<ContiguousIds> {
         let last = self.last_ordered_tick()?;
         let below_time = (1 << self.geometry.timestamp.shift) - 1;
-        (self.geometry.fixed_mask & below_time == 0).then(|| Solid {
+        (self.geometry.fixed_mask & below_time == 0).then(|| ContiguousIds {
             lowest: self.smallest_of(0) as i64,
             highest: self.largest_of(last) as i64,
             turns_negative: last < self.last_tick(),

@@ -7,4 +7,4 @@ mod filter;
 pub(crate) mod text;
 
 pub use self::codec::Parts;
-pub use self::filter::Solid;
+pub use self::filter::ContiguousIds;

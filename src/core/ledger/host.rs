@@ -116,6 +116,17 @@ pub enum Change {
     Write(Vec<u8>, i64),
 }
 
+/// The timeline of a server's WAL.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeline {
+    /// Its number.
+    pub number: u32,
+    /// The turn by its history; by its number alone if the history is not known.
+    pub turn: u32,
+    /// Whether its history is known.
+    pub is_known: bool,
+}
+
 /// Services of the server that raise no error. Code that holds a lock calls only these, and the services of a [`Writer`].
 pub trait Server {
     /// The clock: microseconds since 1970.
@@ -140,8 +151,8 @@ pub trait Server {
 pub trait Writer: Deref<Target: Server> {
     /// An error of the file's reads and writes.
     type Error: From<Fault>;
-    /// Runs an action on the leases in shared memory.
-    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R;
+    /// The leases in shared memory.
+    fn leases(&mut self) -> &mut [Lease];
     /// Reads the file; None if it does not exist.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
     /// Writes one half of the file and flushes it. Returns false if the file does not exist.
@@ -163,8 +174,8 @@ pub trait Host: Server {
 
     /// The node in force.
     fn node(&self) -> Node;
-    /// The timeline of the WAL that the server writes, and the turn by its history.
-    fn wal_timeline(&self) -> (u32, u32);
+    /// The timeline of the WAL that the server writes.
+    fn timeline(&self) -> Timeline;
     /// Reads the page of this session's database, and waits until what it read is on disk.
     fn page(&mut self) -> Result<Page, Self::Error>;
     /// Locks the page, calls `change` with its content, applies the change, and waits until it is on disk. Returns the closure's
@@ -174,12 +185,16 @@ pub trait Host: Server {
     fn writer(&mut self) -> Self::Writer<'_>;
     /// Takes the right to change the ledger if no session holds it.
     fn try_writer(&mut self) -> Option<Self::Writer<'_>>;
-    /// Runs an action on the progress that this session's slot keeps.
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
     /// A transaction ID that has not been assigned yet.
     fn next_xid(&self) -> u64;
-    /// The ledger has begun with the turn that the timeline's history gives. May be interrupted.
-    fn has_new_turn(&mut self, _timeline: u32) {}
+    /// The ledger has begun on a timeline whose history is not known. May be interrupted.
+    fn history_is_unknown(&mut self, _timeline: u32) {}
     /// Tells the user that IDs can lie below IDs of an earlier primary, which made some up to an instant. May be interrupted.
     fn is_behind(&mut self, _until: i64) {}
+}
+
+/// A session that owns its slot: it makes IDs, asks for horizons, or both.
+pub trait SlotOwner: Host {
+    /// Runs an action on the progress that the slot keeps.
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R;
 }

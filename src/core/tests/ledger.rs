@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::atomic::Ordering;
 
 use flake_core::ledger::claims::Claim;
-use flake_core::ledger::host::{Host, Server};
+use flake_core::ledger::host::{Server, SlotOwner};
 use flake_core::ledger::part_time::AHEAD;
 use flake_core::ledger::protocol;
 use flake_core::ledger::state::Ledger;

@@ -100,21 +100,22 @@ fn the_first_and_last_ids_around_an_instant_are_right() {
 /// A range must not contain a number for which the filter raises an error.
 #[test]
 fn layouts_whose_ids_have_no_hole_are_known() {
-    let solid = |name: &str| built_in(name).unwrap().solid().map(|s| (s.lowest, s.highest, s.turns_negative));
-    assert_eq!(solid("twitter"), Some((0, i64::MAX, false)));
-    assert_eq!(solid("si"), Some((0, (1 << 53) - 1, false)));
-    assert_eq!(solid("base64id"), Some((0, (1 << 60) - 1, false)));
-    assert_eq!(solid("discord"), Some((0, i64::MAX, true)));
-    assert_eq!(solid("uniqueid"), None);
-    assert_eq!(solid("seata"), None);
+    let contiguous =
+        |name: &str| built_in(name).unwrap().contiguous_ids().map(|s| (s.lowest, s.highest, s.turns_negative));
+    assert_eq!(contiguous("twitter"), Some((0, i64::MAX, false)));
+    assert_eq!(contiguous("si"), Some((0, (1 << 53) - 1, false)));
+    assert_eq!(contiguous("base64id"), Some((0, (1 << 60) - 1, false)));
+    assert_eq!(contiguous("discord"), Some((0, i64::MAX, true)));
+    assert_eq!(contiguous("uniqueid"), None);
+    assert_eq!(contiguous("seata"), None);
     let reserved = |bits: [u8; 3], value: u64| {
         let roles = [Role::Reserved { value }, Role::Timestamp { reversed: Reversal::Never }, Role::Sequence];
         let fields = roles.into_iter().zip(bits).map(|(role, bits)| Field { name: "".into(), bits, role }).collect();
         Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap()
     };
-    let above = reserved([2, 40, 10], 1).solid().unwrap();
+    let above = reserved([2, 40, 10], 1).contiguous_ids().unwrap();
     assert_eq!((above.lowest, above.highest, above.turns_negative), (1 << 50, (1 << 51) - 1, false));
     let mut fields = reserved([2, 40, 10], 1).fields().to_vec();
     fields.swap(0, 1);
-    assert_eq!(Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap().solid(), None);
+    assert_eq!(Layout::new("custom", 0, 1_000, fields, SequenceRule::Reset).unwrap().contiguous_ids(), None);
 }

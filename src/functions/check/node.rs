@@ -1,13 +1,13 @@
 //! Checks of the node's number.
 
 use flake_core::Node;
+use flake_core::ledger::host::Timeline;
 use pgrx::prelude::*;
 use pgrx::spi::SpiError;
 
 use super::finding::Finding;
 use crate::error::Error;
 use crate::ledger;
-use crate::ledger::Turn;
 
 /// A node's number, and the number of nodes.
 pub type Pair = (u32, u32);
@@ -54,7 +54,7 @@ fn others() -> Vec<String> {
 
 /// Says which turn the server has, and whether the history of its WAL's timeline, from which the turn follows, is known.
 pub fn turn() -> Finding {
-    let Some(Turn { timeline, is_known, in_force }) = ledger::turn() else {
+    let Some((Timeline { number: timeline, is_known, .. }, in_force)) = ledger::turn() else {
         return Finding::fine("A standby makes no IDs, and has a turn from its promotion on.");
     };
     if !is_known {

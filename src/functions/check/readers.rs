@@ -25,7 +25,7 @@ const MOST_NAMED: usize = 10;
 const READERS: &[&str] =
     &["flake_decode", "flake_timestamp", "flake_explain", "flake_node", "flake_cover", "flake_during"];
 /// Functions that return bounds to compare IDs with.
-const BOUNDS: &[&str] = &["flake_min", "flake_max", "flake_first", "flake_last"];
+const BOUNDS: &[&str] = &["flake_min", "flake_max"];
 
 /// The name and type of column $2 of table $1.
 const COLUMN: &CStr = c"

@@ -7,7 +7,8 @@ use std::ffi::CStr;
 use flake_core::ledger::host::{Change, Page};
 use flake_core::ledger::protocol::marks_of;
 
-use super::super::attach::attach;
+use super::super::memory::{attach, memory};
+use super::super::pages::Hint;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::sequence_page::{SequencePage, flush};
@@ -27,14 +28,19 @@ thread_local! {
 }
 
 fn find() -> Option<SequencePage> {
-    let pages = attach().ok().map(|control| &control.pages);
-    let known = pages.map_or(0, |pages| pages.of(recovery::database()));
+    let database = recovery::database();
+    let hint = memory().map(|memory| memory.control.pages.of(database));
+    let known = hint.map_or(0, |hint| hint.sequence(database));
     let page = SequencePage::open(known, EXTENSION, SEQUENCE)?;
     let oid = page.oid().to_u32();
-    if let Some(pages) = pages.filter(|_| oid != known) {
-        pages.note(recovery::database(), oid);
+    if let Some(hint) = hint.filter(|_| oid != known) {
+        hint.note(database, oid);
     }
     Some(page)
+}
+
+fn hint() -> Result<&'static Hint, Error> {
+    Ok(attach()?.control.pages.of(recovery::database()))
 }
 
 fn open() -> Result<SequencePage, Error> {
@@ -52,7 +58,7 @@ pub fn hold() -> impl Sized {
 /// stands for it.
 pub fn read() -> Result<Page, Error> {
     let page = open()?;
-    if let Some((bytes, lsn)) = page.read(attach()?.pages.buffer(recovery::database())) {
+    if let Some((bytes, lsn)) = page.read(&hint()?.buffer) {
         // Another session may have written the page and not flushed the WAL yet.
         if !recovery::is_in_progress() {
             flush(lsn);
@@ -79,7 +85,7 @@ fn last_value(page: &SequencePage) -> Option<i64> {
 /// Returns the end of all time in this database's marks, and the instant that pg_upgrade would keep; None if there is no page.
 pub fn reach() -> Result<Option<(i64, Option<i64>)>, Error> {
     let page = open()?;
-    let Some((bytes, _)) = page.read(attach()?.pages.buffer(recovery::database())) else { return Ok(None) };
+    let Some((bytes, _)) = page.read(&hint()?.buffer) else { return Ok(None) };
     let marks = marks_of(&Page { bytes: Some(bytes), last_value: None })?;
     Ok(Some((marks.last_value(), last_value(&page))))
 }

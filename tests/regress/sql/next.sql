@@ -17,16 +17,6 @@ GROUP BY layout ORDER BY layout;
 -- One tick of base64id is a second, and has room for these IDs.
 SELECT count(DISTINCT flake_next('base64id')) FROM generate_series(1, 100);
 
--- Every part belongs to this node, and the view counts what was made.
-SELECT g.layout, issued,
-       bool_and((d).worker <@ g.workers) AS workers, bool_and((d).sequence <@ g.sequences) AS sequences,
-       max(flake_timestamp(m.id, m.layout)) = g.last_tick AS last_tick,
-       mod(g.ids_per_tick, steps * ids_per_step) = 0 AND g.ids_per_tick <= l.ids_per_tick AS whole_lanes, steps > 1 AS spread
-FROM flake_generators g JOIN (SELECT *, flake_decode(id, layout) AS d FROM made) m USING (layout)
-     JOIN flake_layouts l ON l.name = layout
-GROUP BY g.layout, issued, last_tick, workers, sequences, g.ids_per_tick, l.ids_per_tick, steps, ids_per_step ORDER BY g.layout;
-SELECT layout, issued, clock_steps FROM flake_generators ORDER BY layout;
-
 -- flake_node is NULL for IDs of layouts that flake only reads.
 SELECT name, flake_node(flake_make('2026-01-01Z', '{}', name), name) AS node FROM flake_layouts WHERE NOT generates ORDER BY name;
 SELECT flake_node(1, NULL), flake_node(NULL::bigint), flake_node(NULL::sno);

@@ -32,10 +32,10 @@ pub fn lease<H: Host>(host: &mut H, request: &Request) -> Result<Decision, H::Er
     if !is_in_page {
         raise_page(host, page)?;
     }
-    let writer = host.writer();
+    let mut writer = host.writer();
     let now = writer.now();
     let Some(pool) = writer.lock(|state| state.pool) else { return Ok(Decision::Lost) };
-    Ok(writer.leases(|leases| pool.lease(leases, request, now, &then)))
+    Ok(pool.lease(writer.leases(), request, now, &then))
 }
 
 /// Begins the pool's ledger after a start or a promotion.
@@ -44,7 +44,7 @@ fn begin<H: Host>(host: &mut H, page: &Marks) -> Result<(), H::Error> {
     if host.lock(|state| state.pool.is_some()) {
         return Ok(());
     }
-    let writer = host.writer();
+    let mut writer = host.writer();
     // The ledger is read here, because another session may have been granted time while this one waited for the writer.
     let Some((server, None)) = writer.lock(in_force) else { return Ok(()) };
     let file = writer.read()?.map(|bytes| newest(&bytes)).transpose()?;
@@ -54,7 +54,7 @@ fn begin<H: Host>(host: &mut H, page: &Marks) -> Result<(), H::Error> {
     // The file comes before any page that contains this start's mark of the pool.
     store(&writer, &server, Some(&pool), page)?;
     // After a promotion, shared memory may hold leases from before it.
-    writer.leases(|leases| leases.fill(Lease::NONE));
+    writer.leases().fill(Lease::NONE);
     writer.lock(|state| state.pool = Some(pool));
     Ok(())
 }

@@ -68,7 +68,7 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     if let Some(ledger) = host.lock(|state| state.ledger) {
         return Ok(ledger);
     }
-    let (node, (wal_timeline, turn), next_xid) = (host.node(), host.wal_timeline(), host.next_xid());
+    let (node, timeline, next_xid) = (host.node(), host.timeline(), host.next_xid());
     let (ledger, is_new_turn) = {
         let writer = host.writer();
         if let Some(ledger) = writer.lock(|state| state.ledger) {
@@ -84,8 +84,8 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             now,
             started_at,
             node,
-            wal_timeline,
-            turn,
+            wal_timeline: timeline.number,
+            turn: timeline.turn,
             boot: writer.boot(),
             chance: (writer.chance(), writer.chance()),
             file: file.as_ref().map(|(record, _)| record),
@@ -98,10 +98,10 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
             }
         });
         put(&writer, ledger);
-        (ledger, file.is_none_or(|((_, file), _)| file.wal_timeline != wal_timeline))
+        (ledger, file.is_none_or(|((_, file), _)| file.wal_timeline != timeline.number))
     };
-    if is_new_turn {
-        host.has_new_turn(wal_timeline);
+    if is_new_turn && !timeline.is_known {
+        host.history_is_unknown(timeline.number);
     }
     Ok(ledger)
 }

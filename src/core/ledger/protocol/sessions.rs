@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::begun;
 use crate::ledger::claims;
-use crate::ledger::host::{Host, Server};
+use crate::ledger::host::{Host, Server, SlotOwner};
 use crate::ledger::part_time::PartTime;
 use crate::ledger::record::note;
 use crate::ledger::slot::FinalProgress;
@@ -23,7 +23,7 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
 
 /// Stores the progress of this session's generators of snos, at exit, while the session still owns its slot. `progress` is None if
 /// the session exits in the middle of making a sno.
-pub fn leave<H: Host>(host: &mut H, progress: Option<&[FinalProgress]>) {
+pub fn leave<H: SlotOwner>(host: &mut H, progress: Option<&[FinalProgress]>) {
     let Some(PartTime { era, window, .. }) = host.lock(|state| state.ledger.map(|ledger| ledger.time)) else { return };
     let granted_until = window.map_or(i64::MIN, |open| open.until);
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == era);

@@ -3,7 +3,7 @@
 use super::begun;
 use super::page::{look, raise_page};
 use super::{in_force, put};
-use crate::ledger::host::{Host, Server, Writer};
+use crate::ledger::host::{Host, Server, SlotOwner, Writer};
 use crate::ledger::marks::Marks;
 use crate::ledger::part_time::{FAR, PartTime};
 use crate::ledger::record::store;
@@ -51,7 +51,7 @@ fn without_reserve(window: Window) -> Window {
 }
 
 /// Begins a generator. `goes_back` says whether it can go back in time, and its slot keeps its progress.
-pub fn begin<H: Host>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Error> {
+pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Error> {
     let page = look(host)?;
     let ledger = begun(host)?;
     let PartTime { window: Some(open), era, floor, .. } = ledger.time else {

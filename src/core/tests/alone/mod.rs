@@ -1,10 +1,10 @@
 //! A server with a file, a page and some slots, whose clock shows what a test sets. One slot is in use at a time.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::ops::Deref;
 
-use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Fault, HALF, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::NOTE;
 use flake_core::ledger::pool::Lease;
@@ -129,7 +129,7 @@ impl Server for Alone {
     }
 }
 
-pub struct Right<'a>(&'a Alone);
+pub struct Right<'a>(&'a Alone, RefMut<'a, Vec<Lease>>);
 
 impl Deref for Right<'_> {
     type Target = Alone;
@@ -142,8 +142,8 @@ impl Deref for Right<'_> {
 impl Writer for Right<'_> {
     type Error = Trouble;
 
-    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
-        act(&mut self.0.leases.borrow_mut())
+    fn leases(&mut self) -> &mut [Lease] {
+        &mut self.1
     }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
@@ -185,8 +185,9 @@ impl Host for Alone {
     fn node(&self) -> Node {
         self.node
     }
-    fn wal_timeline(&self) -> (u32, u32) {
-        (*self.timelines.last().unwrap(), turn(self.timelines.iter().copied()))
+    fn timeline(&self) -> Timeline {
+        let turn = turn(self.timelines.iter().copied());
+        Timeline { number: *self.timelines.last().unwrap(), turn, is_known: true }
     }
     fn page(&mut self) -> Result<Page, Trouble> {
         Ok(self.page.clone())
@@ -199,15 +200,18 @@ impl Host for Alone {
         Ok(result)
     }
     fn writer(&mut self) -> Right<'_> {
-        Right(self)
+        Right(self, self.leases.borrow_mut())
     }
     fn try_writer(&mut self) -> Option<Right<'_>> {
-        Some(Right(self))
-    }
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        act(&mut self.slots[self.slot])
+        Some(self.writer())
     }
     fn next_xid(&self) -> u64 {
         3
+    }
+}
+
+impl SlotOwner for Alone {
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        act(&mut self.slots[self.slot])
     }
 }

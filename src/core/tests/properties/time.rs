@@ -51,7 +51,7 @@ proptest! {
         let start = layout.start_of(layout.tick_of(id).unwrap());
         let Some(last_tick) = layout.last_ordered_tick() else {
             let refused = matches!(layout.since(at), Err(Error::NotTimeOrdered { .. }));
-            prop_assert!(refused && layout.solid().is_none());
+            prop_assert!(refused && layout.contiguous_ids().is_none());
             return Ok(());
         };
         let end = layout.start_of(last_tick);
@@ -70,18 +70,18 @@ proptest! {
 
     /// Exactly these IDs have a time.
     #[test]
-    fn solid_ids_have_no_hole(layout in any_layout(), number: u64, inside: bool) {
-        let Some(solid) = layout.solid() else { return Ok(()) };
-        let is_solid = |id: i64| (solid.lowest..=solid.highest).contains(&id);
-        let length = solid.highest.abs_diff(solid.lowest);
-        let id = if inside { solid.lowest.wrapping_add_unsigned(number % length.max(1)) } else { number as i64 };
+    fn contiguous_ids_have_no_hole(layout in any_layout(), number: u64, inside: bool) {
+        let Some(contiguous) = layout.contiguous_ids() else { return Ok(()) };
+        let is_inside = |id: i64| (contiguous.lowest..=contiguous.highest).contains(&id);
+        let length = contiguous.highest.abs_diff(contiguous.lowest);
+        let id = if inside { contiguous.lowest.wrapping_add_unsigned(number % length.max(1)) } else { number as i64 };
         let tick = layout.tick_of(id as u64);
         // Where IDs turn negative, the timestamp has the highest bits. Ticks after the last instant are in no ID.
-        let is_later = solid.turns_negative && id < 0 && id as u64 >> below_time(&layout) <= layout.last_tick();
-        prop_assert_eq!(tick.is_ok(), is_solid(id) || is_later, "{:?}", solid);
-        prop_assert!(!is_solid(id) || tick.unwrap() <= layout.last_ordered_tick().unwrap());
-        for (end, is_within) in [(solid.lowest, true), (solid.highest, true), (solid.highest.wrapping_add(1), false)] {
-            prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || solid.turns_negative && end < 0);
+        let is_later = contiguous.turns_negative && id < 0 && id as u64 >> below_time(&layout) <= layout.last_tick();
+        prop_assert_eq!(tick.is_ok(), is_inside(id) || is_later, "{:?}", contiguous);
+        prop_assert!(!is_inside(id) || tick.unwrap() <= layout.last_ordered_tick().unwrap());
+        for (end, is_within) in [(contiguous.lowest, true), (contiguous.highest, true), (contiguous.highest.wrapping_add(1), false)] {
+            prop_assert_eq!(layout.tick_of(end as u64).is_ok(), is_within || contiguous.turns_negative && end < 0);
         }
     }
 

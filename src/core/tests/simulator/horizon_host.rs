@@ -37,8 +37,8 @@ impl HorizonHost for Hosted {
         self.database as u32 + 1
     }
 
-    fn own(&self) -> Option<&SlotTransactions> {
-        Some(&self.memory.transactions[self.slot])
+    fn own(&self) -> &SlotTransactions {
+        &self.memory.transactions[self.slot]
     }
 
     fn slots(&self) -> impl Iterator<Item = &SlotTransactions> {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use flake_core::horizon::host::Refusal;
-use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, State, Writer};
+use flake_core::ledger::host::{Change, Fault, Host, Page, Server, Shared, SlotOwner, State, Timeline, Writer};
 use flake_core::ledger::line::Line;
 use flake_core::ledger::note::{NOTE, WITHDRAWN};
 use flake_core::ledger::pool::Lease;
 use flake_core::{Node, SlotProgress};
 
 use crate::disk::File;
-use crate::machine::{Machine, Memory};
+use crate::machine::{LEASES, Machine, Memory};
 use crate::play::Play;
 use crate::wal::{Extension, Record};
 
@@ -186,7 +186,7 @@ impl Server for Hosted {
 /// The right to change the ledger.
 pub struct Right<'a> {
     host: &'a Hosted,
-    _guard: MutexGuard<'a, ()>,
+    leases: MutexGuard<'a, [Lease; LEASES]>,
 }
 
 impl Deref for Right<'_> {
@@ -200,9 +200,9 @@ impl Deref for Right<'_> {
 impl Writer for Right<'_> {
     type Error = Trouble;
 
-    fn leases<R>(&self, act: impl FnOnce(&mut [Lease]) -> R) -> R {
+    fn leases(&mut self) -> &mut [Lease] {
         self.host.step("looks at the leases");
-        act(&mut self.host.memory.leases.lock().unwrap()[..])
+        &mut self.leases[..]
     }
 
     fn read(&self) -> Result<Option<Vec<u8>>, Trouble> {
@@ -270,9 +270,13 @@ impl Host for Hosted {
         self.node
     }
 
-    fn wal_timeline(&self) -> (u32, u32) {
+    fn timeline(&self) -> Timeline {
         self.step("asks for the timeline");
-        self.with_machine(|machine| (machine.timeline(), flake_core::turn(machine.history.iter().copied())))
+        self.with_machine(|machine| Timeline {
+            number: machine.timeline(),
+            turn: flake_core::turn(machine.history.iter().copied()),
+            is_known: true,
+        })
     }
 
     fn page(&mut self) -> Result<Page, Trouble> {
@@ -326,24 +330,26 @@ impl Host for Hosted {
     fn writer(&mut self) -> Right<'_> {
         self.step("asks for the right to write");
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        let guard = self.wait_for(&self.memory.writer, Lock::Writer);
-        Right { host: self, _guard: guard }
+        let leases = self.wait_for(&self.memory.leases, Lock::Writer);
+        Right { host: self, leases }
     }
 
     fn try_writer(&mut self) -> Option<Right<'_>> {
         self.step("asks for the right to write if it is free");
-        let guard = self.memory.writer.try_lock().ok()?;
+        let leases = self.memory.leases.try_lock().ok()?;
         self.play.world().granted_at.push(self.play.time() + self.offset.load(Ordering::Relaxed));
-        Some(Right { host: self, _guard: guard })
-    }
-
-    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
-        self.step("looks at its slot");
-        act(&mut self.memory.slots[self.slot].lock().unwrap())
+        Some(Right { host: self, leases })
     }
 
     fn next_xid(&self) -> u64 {
         self.step("looks for a number that no transaction has");
         self.with_machine(|machine| machine.procs.next)
+    }
+}
+
+impl SlotOwner for Hosted {
+    fn slot<R>(&mut self, act: impl FnOnce(&mut SlotProgress) -> R) -> R {
+        self.step("looks at its slot");
+        act(&mut self.memory.slots[self.slot].lock().unwrap())
     }
 }

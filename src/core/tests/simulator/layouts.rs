@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use flake_core::ledger::host::Host;
+use flake_core::ledger::host::SlotOwner;
 use flake_core::ledger::protocol;
 use flake_core::{
     Answer, Field, FinalProgress, IdSource, Lanes, Layout, Numbers, Part, Place, Resumable, Role, SequenceRule, Slot,
@@ -113,9 +113,9 @@ pub enum Own {
 }
 
 impl Own {
-    pub fn begin<H: Host<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
+    pub fn begin<H: SlotOwner<Error = Trouble>>(host: &mut H, kind: usize, slot: Slot) -> Result<Self, Trouble> {
         let lanes = lanes(kind, protocol::part(host)?);
-        fn begin<S: IdSource, H: Host<Error = Trouble>>(
+        fn begin<S: IdSource, H: SlotOwner<Error = Trouble>>(
             host: &mut H,
             source: S,
             lanes: Lanes,
@@ -134,7 +134,7 @@ impl Own {
     }
 
     /// Makes an ID, unless the session must wait. `admit` reads the clock, and returns how long to wait if that is necessary.
-    pub fn next<H: Host<Error = Trouble>>(
+    pub fn next<H: SlotOwner<Error = Trouble>>(
         &mut self,
         host: &mut H,
         kind: usize,

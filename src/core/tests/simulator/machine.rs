@@ -21,7 +21,7 @@ use crate::wal::{DATABASES, Wal};
 pub const SLOTS: usize = 2;
 
 /// The number of leases that a server has room for.
-const LEASES: usize = 2;
+pub const LEASES: usize = 2;
 
 /// The number of lines that a server has for the words of lanes.
 const LINES: usize = 16;
@@ -31,12 +31,11 @@ pub struct Memory {
     pub shared: Shared,
     pub lines: [Line; LINES],
     pub state: Mutex<State>,
-    /// The right to change the ledger.
-    pub writer: Mutex<()>,
+    /// The leases. Their lock is the right to change the ledger.
+    pub leases: Mutex<[Lease; LEASES]>,
     /// The locks of the pages.
     pub pages: [Mutex<()>; DATABASES],
     pub slots: [Mutex<SlotProgress>; SLOTS],
-    pub leases: Mutex<[Lease; LEASES]>,
     pub transactions: [SlotTransactions; SLOTS],
     /// The entries of prepared transactions.
     pub prepared: Mutex<[Prepared; 2 * MOST_PREPARED + SLOTS + 1]>,
@@ -49,7 +48,6 @@ impl Memory {
             shared: Shared::default(),
             lines: Default::default(),
             state: Mutex::new(State { started_at, ..State::default() }),
-            writer: Mutex::default(),
             pages: Default::default(),
             slots: Default::default(),
             leases: Mutex::new([Lease::NONE; LEASES]),

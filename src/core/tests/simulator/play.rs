@@ -108,7 +108,7 @@ impl World {
         let memory = &self.machines[at].memory;
         match lock {
             Lock::State => memory.state.try_lock().is_ok(),
-            Lock::Writer => memory.writer.try_lock().is_ok(),
+            Lock::Writer => memory.leases.try_lock().is_ok(),
             Lock::Page(database) => memory.pages[database].try_lock().is_ok(),
         }
     }

@@ -1,17 +1,20 @@
-//! The transactions of this session, as far as horizons depend on them.
+//! This session as a user of the ledger: it joins before its first generator begins, its transactions hold horizons from then on, and
+//! it leaves at exit.
 
 use std::cell::Cell;
 
+use flake_core::FinalProgress;
 use flake_core::horizon::transactions::SessionTransactions;
+use flake_core::ledger::protocol;
 
-use super::backend::Backend;
+use super::backend::{Backend, Member};
 use crate::error::Error;
 use crate::postgres::transaction::{self, Event};
 
 thread_local! {
     static SESSION: SessionTransactions = const { SessionTransactions::before_joining() };
     /// Set when this session joins the ledger.
-    static OWN: Cell<Option<Backend>> = const { Cell::new(None) };
+    static OWN: Cell<Option<Member>> = const { Cell::new(None) };
 }
 
 /// Calls `act` with the state of this session's transactions.
@@ -19,15 +22,24 @@ pub fn with_session<R>(act: impl FnOnce(&SessionTransactions) -> R) -> R {
     SESSION.with(act)
 }
 
-/// Returns this process once its session has joined the ledger.
-pub fn own() -> Option<Backend> {
-    OWN.get()
+/// Counts this session as a user of the ledger, unless it is counted already.
+pub fn join() -> Result<Member, Error> {
+    if let Some(own) = OWN.get() {
+        return Ok(own);
+    }
+    let mut own = Backend::new()?.member();
+    protocol::join(&mut own)?;
+    with_session(|session| session.take_part(&own));
+    OWN.set(Some(own));
+    Ok(own)
 }
 
-/// Makes this session's transactions hold horizons from now on.
-pub fn take_part(backend: Backend) {
-    with_session(|session| session.take_part(&backend));
-    OWN.set(Some(backend));
+/// Stores the progress of this session's snos for later sessions, at exit, while this session still owns its slot. `progress` is
+/// None if the session exits in the middle of making a sno.
+pub fn leave(progress: Option<&[FinalProgress]>) {
+    if let Some(mut own) = OWN.get() {
+        protocol::leave(&mut own, progress);
+    }
 }
 
 /// Returns whether the current transaction may make IDs of ticks that end after `now`, without a call that can raise an error.
@@ -50,15 +62,15 @@ pub fn admit(now: i64) -> Result<(), i64> {
     OWN.get().map_or(Ok(()), |own| with_session(|session| session.admit(&own, now)))
 }
 
-/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it does not, and returns
-/// the latest one that may have been.
-pub fn cover(backend: &mut Backend, instant: i64) -> Result<Option<i64>, Error> {
-    with_session(|session| session.cover(backend, instant))
+/// Makes the current transaction hold horizons at an instant or below. If a later horizon may have been announced, it does not, and
+/// returns the latest one that may have been.
+pub fn cover(own: &mut Member, instant: i64) -> Result<Option<i64>, Error> {
+    with_session(|session| session.cover(own, instant))
 }
 
 /// Handles the end of a transaction of this session. Returns whether it has ended and had made IDs.
 #[inline]
-pub fn end(event: Event) -> bool {
+pub fn end_transaction(event: Event) -> bool {
     let Some(own) = OWN.get() else { return false };
     with_session(|session| match event {
         Event::WillPrepare => {

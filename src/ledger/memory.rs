@@ -1,0 +1,144 @@
+//! The shared memory of all sessions: a dynamic segment, and how a session finds it.
+//!
+//! After the library was replaced, new sessions load another version than the one that has created the segment. Versions with
+//! the same form of shared memory and the same division of IDs work together. A session of any other version raises an error
+//! until the server restarts, because it could not know which IDs the others make.
+#![allow(unsafe_code, reason = "shared memory")]
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::CStr;
+use std::ptr::{null_mut, slice_from_raw_parts_mut};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use flake_core::horizon::SlotTransactions;
+use flake_core::horizon::prepared::Prepared;
+use flake_core::ledger::line::{Line, MOST_LINES};
+use flake_core::{DIVISION, SlotProgress};
+
+use super::control::{Control, Header, VERSION};
+use crate::clock;
+use crate::error::{Error, raise};
+use crate::postgres::{prepared, shared_memory, slot};
+
+const NAME: &CStr = c"flake";
+
+/// The memory of a slot.
+#[repr(C)]
+#[derive(Default)]
+pub struct SlotMemory {
+    pub transactions: SlotTransactions,
+    /// Only the owner of the slot uses it.
+    pub progress: UnsafeCell<SlotProgress>,
+}
+
+// SAFETY: only the owner of the slot uses the cell.
+unsafe impl Sync for SlotMemory {}
+
+/// The segment as mapped into this session.
+pub struct Memory {
+    pub control: &'static Control,
+    /// The words of lanes.
+    pub lines: &'static [Line],
+    pub slots: &'static [SlotMemory],
+    prepared: *mut [Prepared],
+}
+
+thread_local! {
+    static MEMORY: Cell<Option<&'static Memory>> = const { Cell::new(None) };
+}
+
+/// When the server started, if the library is preloaded; 0 otherwise. Sessions inherit it from the postmaster.
+static STARTED_AT: AtomicI64 = AtomicI64::new(0);
+
+/// If the library is being preloaded, the ledger will be as old as the server.
+pub fn preload() {
+    shared_memory::at_startup(NAME, || STARTED_AT.store(clock::now(), Ordering::Relaxed));
+}
+
+/// Returns the segment if this session has found it already. Raises no error.
+#[inline]
+pub fn attached() -> Option<&'static Memory> {
+    MEMORY.get()
+}
+
+/// Returns the segment; None if it belongs to another version. Raises an error if it cannot be had.
+pub fn memory() -> Option<&'static Memory> {
+    attach().ok()
+}
+
+/// Finds the segment, and creates it in the first session that needs it. Raises an error if it cannot be had, because this session
+/// and the others could not know of each other's IDs. If it belongs to another version, returns that error.
+pub fn attach() -> Result<&'static Memory, Error> {
+    if let Some(memory) = attached() {
+        return Ok(memory);
+    }
+    let start = shared_memory::raising_instead(
+        || shared_memory::segment(NAME, size(), fill),
+        |reason| raise(Error::NoSharedMemory { reason }),
+    );
+    // SAFETY: the segment of every version begins with a header, which does not change.
+    let header = unsafe { &*start.cast::<Header>() };
+    let found = (header.version, header.division);
+    if found != (VERSION, DIVISION) {
+        return Err(Error::OtherVersion { found });
+    }
+    let (control, lines, slots, prepared) = parts(start);
+    // SAFETY: a session of this version has filled it, and it lives as long as this session.
+    let memory = unsafe { Memory { control: &*control, lines: &*lines, slots: &*slots, prepared } };
+    let memory = Box::leak(Box::new(memory));
+    MEMORY.set(Some(memory));
+    Ok(memory)
+}
+
+type Parts = (*mut Control, *mut [Line], *mut [SlotMemory], *mut [Prepared]);
+
+/// Returns the parts of the segment, one behind the other. The entries of prepared transactions suffice for all that can be prepared,
+/// one more that each slot is about to prepare, and as many that have ended; one entry is for ended ones that find no place.
+fn parts(start: *mut u8) -> Parts {
+    const { assert!(align_of::<Control>().is_multiple_of(align_of::<Line>())) };
+    const { assert!(align_of::<Line>().is_multiple_of(align_of::<SlotMemory>())) };
+    const { assert!(align_of::<SlotMemory>().is_multiple_of(align_of::<Prepared>())) };
+    let count = slot::count() as usize;
+    let control = start.cast::<Control>();
+    let lines = control.wrapping_add(1).cast::<Line>();
+    let slots = lines.wrapping_add(MOST_LINES).cast::<SlotMemory>();
+    let prepared = slots.wrapping_add(count).cast::<Prepared>();
+    (
+        control,
+        slice_from_raw_parts_mut(lines, MOST_LINES),
+        slice_from_raw_parts_mut(slots, count),
+        slice_from_raw_parts_mut(prepared, 2 * prepared::most() + count + 1),
+    )
+}
+
+fn size() -> usize {
+    let (.., prepared) = parts(null_mut());
+    prepared.cast::<Prepared>().wrapping_add(prepared.len()).addr()
+}
+
+/// Fills a new segment, which no other session uses yet. May raise an error.
+fn fill(start: *mut u8) {
+    /// # Safety There must be memory for all elements.
+    unsafe fn fill_all<T: Default>(array: *mut [T]) {
+        // SAFETY: as the caller promises.
+        (0..array.len()).for_each(|at| unsafe { array.cast::<T>().add(at).write(T::default()) });
+    }
+    let (control, lines, slots, prepared) = parts(start);
+    // SAFETY: the segment has the size of all parts.
+    unsafe {
+        control.write(Control::new(Some(STARTED_AT.load(Ordering::Relaxed)).filter(|&started_at| started_at > 0)));
+        fill_all(lines);
+        fill_all(slots);
+        fill_all(prepared);
+    }
+}
+
+impl Memory {
+    /// Calls `act` with the entries of prepared transactions, under their lock. `act` must not raise an error of PostgreSQL and must
+    /// be quick.
+    pub fn with_prepared<R>(&self, act: impl FnOnce(&mut [Prepared]) -> R) -> R {
+        let _guard = self.control.prepared_lock.lock();
+        // SAFETY: this session holds the lock, so no other one uses the memory.
+        act(unsafe { &mut *self.prepared })
+    }
+}

@@ -1,0 +1,72 @@
+//! The state of the ledger for operators, and what sessions report to it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use flake_core::Node;
+use flake_core::ledger::state::Ledger;
+use flake_core::ledger::{claims, record};
+
+use super::control::{Counters, System};
+use super::mark::file;
+use super::memory::{attach, attached, memory};
+use crate::error::Error;
+use crate::postgres::report;
+
+/// The state that the view flake_stats shows.
+pub struct Status {
+    /// The node in force; None before it is pinned.
+    pub node: Option<Node>,
+    /// The ledger, once it has begun.
+    pub ledger: Option<Ledger>,
+    /// How many sessions make IDs or ask for horizons.
+    pub sessions: u32,
+    /// How many lanes of all layouts have words.
+    pub lanes: u64,
+    pub counters: &'static Counters,
+}
+
+/// Returns the state; None if the shared memory belongs to another version.
+pub fn status() -> Option<Status> {
+    let control = memory()?.control;
+    Some(Status {
+        node: control.header.node(),
+        ledger: control.with_state(|state| state.ledger),
+        sessions: control.shared.sessions.load(Ordering::Relaxed),
+        lanes: claims::lanes_in_use(&control.shared),
+        counters: &control.counters,
+    })
+}
+
+/// Returns the error that keeps this session from using the shared memory.
+pub fn memory_error() -> Option<Error> {
+    attach().err()
+}
+
+/// Returns the error that the file flake.mark would raise in the first session that makes an ID.
+pub fn file_error() -> Option<Error> {
+    file::read().and_then(|file| Ok(file.map(|bytes| record::newest(&bytes)).transpose()?)).err()
+}
+
+/// Returns the server's counters.
+pub fn counters() -> Option<&'static Counters> {
+    attached().map(|memory| &memory.control.counters)
+}
+
+/// Returns facts about the operating system that earlier sessions have found.
+pub fn system() -> Option<&'static System> {
+    attached().map(|memory| &memory.control.system)
+}
+
+/// Counts and logs a step of the clock.
+pub fn watch_clock() {
+    let Some(control) = attached().map(|memory| memory.control) else { return };
+    let step = control.guarded.lock().clock_step();
+    if step == 0 {
+        return;
+    }
+    control.counters.clock_changes.fetch_add(1, Ordering::Relaxed);
+    let by = Duration::from_micros(step.unsigned_abs());
+    let direction = if step < 0 { "back" } else { "ahead" };
+    report::log(format!("flake: the clock was set {direction} by {by:?}"));
+}
