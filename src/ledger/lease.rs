@@ -30,7 +30,7 @@ pub fn lease(layout: &'static Layout, last: Option<(u32, i64)>) -> Result<(Decis
 pub fn leases(now: i64) -> Vec<Lease> {
     let Some(control) = memory().map(|memory| memory.control) else { return Vec::new() };
     let leases = control.leases.lock();
-    let era = control.with_state(|state| state.pool.map(|pool| pool.time.era));
+    let era = control.with_state(|state| state.ledger.and_then(|ledger| ledger.pool).map(|pool| pool.time.era));
     let is_on = |lease: &&Lease| lease.until > now && Some(lease.era()) == era;
     leases.iter().filter(is_on).copied().collect()
 }

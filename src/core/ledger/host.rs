@@ -5,7 +5,7 @@ use std::ops::Deref;
 use super::block::{SIZE, Unreadable};
 use super::line::Line;
 use super::note::NOTE;
-use super::pool::{Lease, Pool};
+use super::pool::Lease;
 use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
@@ -51,8 +51,6 @@ impl Default for Shared {
 pub struct State {
     /// The ledger, once it has begun. Only a `Writer` replaces it.
     pub ledger: Option<Ledger>,
-    /// The pool, once it has begun. Only a `Writer` replaces it.
-    pub pool: Option<Pool>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
     /// In this era, the sessions that have exited used only ticks of sno that begin before this instant.

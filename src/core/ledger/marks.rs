@@ -113,7 +113,7 @@ impl Marks {
         };
         let counts = |mark: &&Mark| !is_of_another_part(&mark.by) && mark.by != me && !is_given_back(mark);
         let counting = self.listed.iter().filter(counts).map(|mark| &mark.used);
-        counting.chain(&self.folded).fold(Used::NONE, |used, other| used.united(other, i64::MIN))
+        counting.chain(&self.folded).fold(Used::NONE, |used, other| used.united(other))
     }
 
     /// Unites these marks with others, except the mark of one part.
@@ -159,7 +159,7 @@ impl Marks {
     }
 
     fn fold_in(&mut self, used: Used) {
-        self.folded = Some(self.folded.map_or(used, |folded| folded.united(&used, i64::MIN)));
+        self.folded = Some(self.folded.map_or(used, |folded| folded.united(&used)));
     }
 }
 
@@ -168,13 +168,13 @@ impl Mark {
     /// one with the later mark is.
     fn unite(&mut self, other: &Self) {
         if self.by == other.by {
-            self.used = self.used.united(&other.used, i64::MIN);
+            self.used = self.used.united(&other.used);
             return;
         }
         if other.used.until() > self.used.until() {
             self.by = other.by;
         }
-        self.used = self.used.united(&other.used, i64::MIN);
+        self.used = self.used.united(&other.used);
         self.by.start = 0;
     }
 }

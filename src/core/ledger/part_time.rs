@@ -29,7 +29,7 @@ pub struct PartTime {
 impl PartTime {
     /// Begins with what is used, and with the argument of flake_start_above. Nothing is known of the time before `known_since`.
     pub fn begin(used: Used, above: i64, known_since: i64) -> Self {
-        Self { used: used.united(&Used::before(above), i64::MIN), above, era: 0, floor: known_since, window: None }
+        Self { used: used.united(&Used::before(above)), above, era: 0, floor: known_since, window: None }
     }
 
     /// The end of the window; if there is none, the end of all used time.
@@ -40,12 +40,12 @@ impl PartTime {
     /// Returns the time after it has read the marks of a page: what they say is used, and the argument of flake_start_above. If IDs may
     /// have been made in the window before, the window is closed.
     #[must_use]
-    pub fn having_read(&self, found: &Used, above: i64, now: i64) -> Self {
+    pub fn having_read(&self, found: &Used, above: i64) -> Self {
         let mut new = *self;
         if self.window.is_some_and(|open| found.touches(self.floor, open.until)) {
             new.close();
         }
-        new.count(self.used.united(found, now));
+        new.count(self.used.united(found));
         new.starting_above(above)
     }
 
@@ -68,7 +68,7 @@ impl PartTime {
             new.close();
         }
         new.above = self.above.max(instant);
-        new.count(self.used.united(&Used::before(instant), i64::MIN));
+        new.count(self.used.united(&Used::before(instant)));
         new
     }
 
@@ -89,7 +89,7 @@ impl PartTime {
             }
             let until = until.min(open.skip).max(open.until);
             new.window = Some(Window { until, ..open });
-            new.count(self.used.with(open.until, until, now));
+            new.count(self.used.with(open.until, until));
             return Ok(new);
         }
         let free = self.used.free_at(now).filter(|free| free.accepted);
@@ -104,7 +104,7 @@ impl PartTime {
         }
         let until = until.min(free.to);
         new.window = Some(Window { from: now, until, skip: free.to });
-        new.count(self.used.leaving(now).with(now, until, now).forgetting(now, ahead + FAR));
+        new.count(self.used.leaving(now).with(now, until).forgetting(now, ahead + FAR));
         Ok(new)
     }
 
@@ -117,7 +117,7 @@ impl PartTime {
         let open = self.window.filter(|_| now >= self.floor).ok_or(self.floor)?;
         let mut new = *self;
         if let Some(gap) = self.used.free_at(now) {
-            new.count(self.used.with(now, now.saturating_add(AHEAD).min(gap.to), now));
+            new.count(self.used.with(now, now.saturating_add(AHEAD).min(gap.to)));
         }
         let (from, until) = new.used.around(now);
         Ok((new, Window { from: from.max(self.floor), until: until.min(open.until), skip: open.skip }))

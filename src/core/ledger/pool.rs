@@ -17,11 +17,10 @@
 
 use super::marks::{Author, Mark, Marks};
 use super::part_time::PartTime;
-use super::state::Ledger;
 use super::used::Used;
 use super::window::Window;
+use crate::Numbers;
 use crate::layout::ticks::Ticks;
-use crate::{Numbers, Part};
 
 /// How long after the clock a lease may end, in microseconds.
 pub const LONGEST: i64 = 60_000_000;
@@ -145,13 +144,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Begins the pool. `server` is the server's own ledger, which began at `begun_at` by the steady clock.
-    pub fn begin(server: &Ledger, begun_at: i64, file: Option<&Marks>) -> Self {
-        let opens_at = if server.is_promoted { i64::MIN } else { begun_at.saturating_add(WAIT) };
-        let part = server.part();
-        let me = Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..server.me };
+    /// Begins the pool of a part. It grants no lease before `opens_at` by the steady clock, and none below `above`.
+    pub fn begin(me: Author, above: i64, opens_at: i64, file: Option<&Marks>) -> Self {
         let used = file.map_or(Used::NONE, |marks| marks.used_for(me, None));
-        let above = file.map_or(i64::MIN, |marks| marks.above).max(server.time.above);
+        let above = file.map_or(above, |marks| marks.above.max(above));
         Self { me, time: PartTime::begin(used, above, i64::MIN), opens_at }
     }
 
@@ -162,8 +158,8 @@ impl Pool {
 
     /// Returns the pool after it has read a page.
     #[must_use]
-    pub fn having_read(self, marks: &Marks, now: i64) -> Self {
-        Self { time: self.time.having_read(&marks.used_for(self.me, None), marks.above, now), ..self }
+    pub fn having_read(self, marks: &Marks) -> Self {
+        Self { time: self.time.having_read(&marks.used_for(self.me, None), marks.above), ..self }
     }
 
     /// Returns the pool with the clock accepted: it leases from the current instant on although later leases exist.
@@ -181,7 +177,7 @@ impl Pool {
     /// Returns whether marks contain the pool's mark. A pool without granted time has nothing to add to them.
     pub fn is_in(&self, marks: &Marks, now: i64) -> bool {
         let has_time = self.time.window.is_some_and(|open| now < open.until);
-        !has_time || marks.have(&self.mark()) && self.time.above <= marks.above
+        !has_time || marks.have(&self.mark())
     }
 
     /// Returns the pool with more time, if it has too little for a lease.

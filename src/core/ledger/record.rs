@@ -5,7 +5,6 @@ use super::block::{FilePart, Unreadable, checksum};
 use super::host::{FILE, Fault, FileState, HALF, Server, Writer};
 use super::marks::Marks;
 use super::note::{ExitNote, WITHDRAWN};
-use super::pool::Pool;
 use super::state::Ledger;
 
 /// Returns the newest record of a file, and what the next write needs to know of the file.
@@ -34,9 +33,9 @@ pub fn newest(bytes: &[u8]) -> Result<((Marks, FilePart), FileState), Fault> {
     Ok(((marks, file), FileState { number, checksum, half, has_exit_note, is_old: true, is_in_doubt: false }))
 }
 
-/// Writes a record without an exit note: the union of the file's marks, the ledger, the pool, and `others`. The ledger and the pool
-/// must have read `others` before.
-pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others: &Marks) -> Result<(), W::Error> {
+/// Writes a record without an exit note: the union of the file's marks, the ledger, and `others`, which the ledger must have read
+/// before.
+pub fn store<W: Writer>(writer: &W, ledger: &Ledger, others: &Marks) -> Result<(), W::Error> {
     let (part, state) = (ledger.me.part, writer.lock(|state| state.file));
     let known = match writer.read()? {
         Some(bytes) => Some(newest(&bytes)?.0.0),
@@ -49,10 +48,7 @@ pub fn store<W: Writer>(writer: &W, ledger: &Ledger, pool: Option<&Pool>, others
     marks.bound = ledger.horizons.bound;
     marks.above = marks.above.max(ledger.time.above);
     marks.unite(others, part);
-    if let Some(pool) = pool {
-        marks.set(pool.mark());
-    }
-    marks.set(ledger.mark());
+    ledger.marks().for_each(|mark| marks.set(mark));
     let number = state.number + 1;
     let file = FilePart { number, part, wal_timeline: ledger.wal_timeline, exit_note: None };
     let mut bytes = marks.encode(Some(&file));

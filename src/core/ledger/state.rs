@@ -4,6 +4,7 @@ use super::block::FilePart;
 use super::bound::{Bound, Horizons};
 use super::marks::{Author, Mark, Marks};
 use super::part_time::{AHEAD, PartTime};
+use super::pool::{Pool, WAIT};
 use super::used::Used;
 use super::window::Window;
 use crate::{Node, PARTS, Part};
@@ -45,6 +46,8 @@ pub struct Ledger {
     pub time: PartTime,
     /// This server's knowledge of horizons.
     pub horizons: Horizons,
+    /// The pool of lessees, once a worker was leased.
+    pub pool: Option<Pool>,
 }
 
 impl Ledger {
@@ -63,7 +66,7 @@ impl Ledger {
         let given_back = left.map(|(own, _)| (own.by.start, own.used));
         let left_used = left.map_or(Used::NONE, |(own, note)| own.used.without(note.free_from, note.until));
         let (used, above, bound) = known.file.map_or((Used::NONE, i64::MIN, Bound::NONE), |(marks, _)| {
-            (marks.used_for(me, given_back.as_ref()).united(&left_used, i64::MIN), marks.above, marks.bound)
+            (marks.used_for(me, given_back.as_ref()).united(&left_used), marks.above, marks.bound)
         });
         // Without a file, nothing is known of the time before the start.
         let known_since = known.started_at.unwrap_or(known.now).saturating_add(1);
@@ -74,7 +77,18 @@ impl Ledger {
             given_back,
             time: PartTime::begin(used, above, if known.file.is_some() { i64::MIN } else { known_since }),
             horizons: Horizons::begin(incarnation, bound, left.map(|(_, note)| note.free_from)),
+            pool: None,
         }
+    }
+
+    /// Returns the ledger with the pool of the lessees' part in the same turn. The ledger began at `begun_at` by the steady clock.
+    #[must_use]
+    pub fn with_pool(&self, begun_at: i64, file: Option<&Marks>) -> Self {
+        let part = self.part();
+        let me = Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..self.me };
+        // Earlier leases have ended by then. On a new timeline, nobody has leased anything.
+        let opens_at = if self.is_promoted { i64::MIN } else { begun_at.saturating_add(WAIT) };
+        Self { pool: Some(Pool::begin(me, self.time.above, opens_at, file)), ..*self }
     }
 
     /// The part of the server's sessions.
@@ -84,12 +98,13 @@ impl Ledger {
 
     /// Returns the ledger after it has read the marks of a page.
     #[must_use]
-    pub fn having_read(&self, marks: &Marks, now: i64) -> Self {
+    pub fn having_read(&self, marks: &Marks) -> Self {
         let is_own = marks.of(self.me.part).is_some_and(|mark| mark.by == self.me);
         let found = marks.used_for(self.me, self.given_back.as_ref());
         Self {
-            time: self.time.having_read(&found, marks.above, now),
+            time: self.time.having_read(&found, marks.above),
             horizons: self.horizons.with(marks.bound, is_own),
+            pool: self.pool.map(|pool| pool.having_read(marks)),
             ..*self
         }
     }
@@ -132,23 +147,24 @@ impl Ledger {
         new
     }
 
-    /// Returns the ledger with the clock accepted although later IDs or horizons exist. Returns the ledger unchanged if sessions
-    /// can make IDs at the current instant anyway.
+    /// Returns the ledger with the clock accepted although later IDs, horizons or leases exist. Returns the ledger unchanged if IDs
+    /// can be made and leased at the current instant anyway.
     #[must_use]
     pub fn accepted(&self, now: i64) -> Self {
-        if self.time.is_open_at(now) && self.horizons.announced() <= now {
-            return *self;
+        let mut new = Self { pool: self.pool.map(|pool| pool.accepted(now)), ..*self };
+        if !self.time.is_open_at(now) || now < self.horizons.announced() {
+            // No ID is made in the new era before the page of its database says that horizons were recalled.
+            new.time = self.time.accepted(now);
+            new.horizons.recall(now);
         }
-        // No ID is made in the new era before the page of its database says that horizons were recalled.
-        let mut new = Self { time: self.time.accepted(now), ..*self };
-        new.horizons.recall(now);
         new
     }
 
     /// Returns the ledger that uses no tick that begins before an instant, or the ledger unchanged if it uses none anyway.
     #[must_use]
     pub fn starting_above(&self, instant: i64) -> Self {
-        Self { time: self.time.starting_above(instant), ..*self }
+        let pool = self.pool.map(|pool| pool.starting_above(instant));
+        Self { time: self.time.starting_above(instant), pool, ..*self }
     }
 
     /// Returns the ledger of a server whose sessions ask for horizons: the time that it grants binds other servers.
@@ -158,14 +174,24 @@ impl Ledger {
         self.with_time(self.time)
     }
 
-    /// The mark of this server.
-    pub const fn mark(&self) -> Mark {
-        Mark { by: self.me, used: self.time.used }
+    /// The marks of this server: the one of its lessees, and the one of its sessions.
+    pub fn marks(&self) -> impl Iterator<Item = Mark> {
+        let own = Mark { by: self.me, used: self.time.used };
+        self.pool.as_ref().map(Pool::mark).into_iter().chain([own])
     }
 
     /// Returns whether marks contain everything that this server must tell others.
-    pub fn is_in(&self, marks: &Marks) -> bool {
-        marks.have(&self.mark()) && self.time.above <= marks.above && self.horizons.are_in(marks.bound)
+    pub fn is_in(&self, marks: &Marks, now: i64) -> bool {
+        marks.have(&Mark { by: self.me, used: self.time.used })
+            && self.time.above <= marks.above
+            && self.horizons.are_in(marks.bound)
+            && self.pool.is_none_or(|pool| pool.is_in(marks, now))
+    }
+
+    /// Returns whether the ledger knows all used time of these marks.
+    pub fn knows(&self, marks: &Marks) -> bool {
+        let new = self.having_read(marks);
+        new.time.used == self.time.used && new.pool.map(|pool| pool.time.used) == self.pool.map(|pool| pool.time.used)
     }
 
     /// Returns an instant up to `now` below which no ID is made any more, even if the clock is set back before the next start. The

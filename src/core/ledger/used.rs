@@ -41,7 +41,7 @@ impl Used {
 
     /// All time before an instant is used, except for these gaps, which are in order.
     pub fn except(until: i64, gaps: impl IntoIterator<Item = Free>) -> Self {
-        Self::of(gaps.into_iter().chain([Free { from: until, to: i64::MAX, accepted: true }]).collect(), i64::MIN)
+        Self::of(gaps.into_iter().chain([Free { from: until, to: i64::MAX, accepted: true }]).collect())
     }
 
     /// The first instant after all used time.
@@ -91,26 +91,23 @@ impl Used {
     }
 
     /// Makes a set from pieces of free time, which may be empty or out of order. If there are too many gaps, the shortest count as
-    /// used, but not the gap around `present`. The clock may be in the first gap, before all used time, if IDs were made too far
-    /// ahead.
-    fn of(mut free: Vec<Free>, present: i64) -> Self {
+    /// used, but not the latest, over which the clock has jumped just now.
+    fn of(mut free: Vec<Free>) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
         let last = free.pop().unwrap_or(Free { from: i64::MAX, to: i64::MAX, accepted: true });
-        let is_present = |gap: &Free| present > i64::MIN && gap.from <= present && present <= gap.to;
-        let length = |gap: &Free| gap.to.abs_diff(gap.from);
         while free.len() > MAX_GAPS {
-            let others = (0..free.len()).filter(|&at| !is_present(&free[at]));
-            free.remove(others.min_by_key(|&at| length(&free[at])).unwrap_or(0));
+            let earlier = 0..free.len() - 1;
+            free.remove(earlier.min_by_key(|&at| free[at].to.abs_diff(free[at].from)).unwrap_or(0));
         }
         let mut set = Self { count: free.len() as u32, ..Self::before(last.from) };
         set.gaps[..free.len()].copy_from_slice(&free);
         set
     }
 
-    /// Returns the union of two sets. `present` is the clock: the gap around it is kept.
+    /// Returns the union of two sets.
     #[must_use]
-    pub fn united(&self, other: &Self, present: i64) -> Self {
+    pub fn united(&self, other: &Self) -> Self {
         let mut both = Vec::new();
         for one in self.free() {
             for other in other.free() {
@@ -125,12 +122,12 @@ impl Used {
                 both.push(Free { from, to, accepted });
             }
         }
-        Self::of(both, present)
+        Self::of(both)
     }
 
     /// Returns the set with the time between two instants added. Free time before it becomes a gap that is not accepted.
     #[must_use]
-    pub fn with(&self, from: i64, to: i64, present: i64) -> Self {
+    pub fn with(&self, from: i64, to: i64) -> Self {
         if from >= to {
             return *self;
         }
@@ -143,7 +140,7 @@ impl Used {
             rest.push(Free { to: from, accepted: false, ..free });
             rest.push(Free { from: to, ..free });
         }
-        Self::of(rest, present)
+        Self::of(rest)
     }
 
     /// Returns the set without the time between two instants: the end of a window that was granted and never used.
@@ -157,7 +154,7 @@ impl Used {
             Some(next) => next.from = from,
             None => free.push(Free { from, to, accepted: true }),
         }
-        Self::of(free, from)
+        Self::of(free)
     }
 
     /// Returns the set with all gaps accepted that end after an instant.

@@ -68,7 +68,7 @@ fn an_exit_note_gives_back_what_the_file_knew() {
     assert_eq!(used_for(of(7), known), Used::NONE);
     assert_eq!(used_for(of(7), known.without(900, 1000)), Used::NONE);
     assert_eq!(used_for(of(7), Used::before(1000)), Used::before(1000), "more than the file knew");
-    assert_eq!(used_for(of(7), known.with(1000, 1001, 1000)).until(), 1001);
+    assert_eq!(used_for(of(7), known.with(1000, 1001)).until(), 1001);
     assert_eq!(used_for(of(6), known), known);
     // A copy of the server that has drawn the same number for its start, or the same start under other numbers.
     assert_eq!(used_for(by(0, 16, 6, 7), known), known);

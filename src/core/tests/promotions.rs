@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use flake_core::ledger::host::Server;
 use flake_core::ledger::marks::{Author, Mark};
 use flake_core::ledger::part_time::{AHEAD, FAR};
-use flake_core::ledger::pool::{Decision, Holder, Pool, Request, WAIT};
+use flake_core::ledger::pool::{Decision, Holder, Request, WAIT};
 use flake_core::ledger::protocol::{self, Grant};
 use flake_core::ledger::record::newest;
 use flake_core::ledger::state::{Facts, Ledger};
@@ -49,7 +49,7 @@ fn the_ledger_of_lessees_has_the_part_of_the_same_turn() {
     let known = file(marks, None);
     let begun = |facts| {
         let ledger = Ledger::begin(&facts);
-        let Mark { by, used } = Pool::begin(&ledger, 0, Some(&known.0)).mark();
+        let Mark { by, used } = ledger.with_pool(0, Some(&known.0)).pool.unwrap().mark();
         let part = Part::of_lessees(node(0, 2), ledger.part().turn()).number();
         assert_eq!(by, Author { part, ..ledger.me });
         used.until()
@@ -65,7 +65,7 @@ fn a_mark_of_another_part_does_not_concern_a_ledger() {
     let opened = Ledger::begin(&facts(None)).granted(NOON, NOON + 1).unwrap();
     for part in (0..16).filter(|part| *part != PART.0) {
         let others = of(Author { part: (part, 16), incarnation: 9, start: 8 }, Used::before(NOON + HOUR));
-        assert_eq!(opened.having_read(&others, NOON), opened, "{part}");
+        assert_eq!(opened.having_read(&others), opened, "{part}");
     }
 }
 

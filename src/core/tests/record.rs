@@ -33,7 +33,7 @@ fn grant(alone: &mut Alone, after: i64) {
 
 fn write(alone: &mut Alone) {
     let ledger = alone.lock(|state| state.ledger).unwrap();
-    store(&alone.writer(), &ledger, None, &Marks::default()).unwrap();
+    store(&alone.writer(), &ledger, &Marks::default()).unwrap();
 }
 
 fn noted(alone: &Alone) -> Option<ExitNote> {
@@ -124,7 +124,7 @@ fn a_file_that_is_deleted_is_written_again() {
     grant(&mut alone, 10);
     let ledger = alone.lock(|state| state.ledger).unwrap();
     let file = newest(alone.file.borrow().as_ref().unwrap()).unwrap().0.0;
-    assert!(ledger.is_in(&file), "the new file must contain the mark");
+    assert!(ledger.is_in(&file, NOON), "the new file must contain the mark");
 }
 
 #[test]

@@ -87,15 +87,15 @@ fn a_file_of_the_same_timeline_keeps_its_incarnation() {
 fn a_mark_of_its_part_by_another_incarnation_counts_without_a_margin() {
     let new = Ledger::begin(&facts(None));
     let others = of(ME, Used::before(NOON - HOUR));
-    let met = new.having_read(&others, NOON);
+    let met = new.having_read(&others);
     assert_eq!(met.granted(NOON, NOON + 1).map(|ledger| ledger.time.window.unwrap().from), Ok(NOON), "at once");
-    let ahead = new.having_read(&of(ME, Used::before(NOON + SECOND)), NOON);
+    let ahead = new.having_read(&of(ME, Used::before(NOON + SECOND)));
     assert_eq!(ahead.granted(NOON, NOON + 1), Err(NOON + SECOND));
     let window = ahead.granted(NOON + SECOND, NOON + SECOND + 1).unwrap().time.window.unwrap();
     assert_eq!(window, Window { from: NOON + SECOND, until: NOON + SECOND + AHEAD, skip: i64::MAX });
     let opened = new.granted(NOON, NOON + 1).unwrap();
-    assert!(opened.having_read(&others, NOON).time.window.is_some(), "the mark lies before the window");
-    let closed = opened.having_read(&of(ME, Used::before(NOON + 2)), NOON);
+    assert!(opened.having_read(&others).time.window.is_some(), "the mark lies before the window");
+    let closed = opened.having_read(&of(ME, Used::before(NOON + 2)));
     assert!(
         closed.time.window.is_none() && closed.time.era == opened.time.era + 1,
         "the page must end the era: {closed:?}"
@@ -103,17 +103,15 @@ fn a_mark_of_its_part_by_another_incarnation_counts_without_a_margin() {
     // A number of the server before counts as well, as soon as it is the server's.
     let known = file(of(ME, Used::before(NOON - SECOND)), None);
     let renumbered = Ledger::begin(&Facts { node: node(1, 2), ..again(&known) });
-    let met =
-        renumbered.having_read(&of(Author { part: (9, 16), incarnation: 9, start: 8 }, Used::before(NOON + 7)), NOON);
+    let met = renumbered.having_read(&of(Author { part: (9, 16), incarnation: 9, start: 8 }, Used::before(NOON + 7)));
     assert_eq!(met.granted(NOON, NOON + 1), Err(NOON + 7));
 }
 
 #[test]
 fn a_page_that_touches_the_window_ends_its_era() {
     let ledger = open();
-    let meets = |from, to| {
-        ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1, to)), NOON)
-    };
+    let meets =
+        |from, to| ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1)));
     assert!(!meets(NOON + 1, NOON + HOUR).time.window.is_some());
     assert!(!meets(NOON - HOUR, NOON + 1).time.window.is_some());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
@@ -158,7 +156,7 @@ fn accepting_the_clock_recalls_horizons() {
     let mut others = Marks::default();
     others.bound = Bound { recalls: 2, instant: NOON + HOUR, incarnation: 9 };
     for ledger in [open(), Ledger::begin(&facts(None))] {
-        let bound = ledger.having_read(&others, NOON);
+        let bound = ledger.having_read(&others);
         assert_eq!(bound.horizons.announced(), NOON + HOUR);
         let accepted = bound.accepted(NOON);
         assert_eq!((accepted.horizons.bound.recalls, accepted.horizons.announced()), (3, NOON));
@@ -166,11 +164,11 @@ fn accepting_the_clock_recalls_horizons() {
             accepted.time.window.is_none() && accepted.time.era > bound.time.era,
             "an accepted clock must begin an era: {accepted:?}"
         );
-        assert_eq!(accepted.having_read(&others, NOON).horizons.announced(), NOON);
+        assert_eq!(accepted.having_read(&others).horizons.announced(), NOON);
     }
     // The other incarnation's bound is lower than this one's, and still binds.
     others.bound = Bound { recalls: 0, instant: NOON + SECOND, incarnation: 9 };
-    assert_eq!(open().binding().having_read(&others, NOON).horizons.announced(), NOON + SECOND);
+    assert_eq!(open().binding().having_read(&others).horizons.announced(), NOON + SECOND);
     let own = open().binding();
     assert_eq!((own.horizons.bound.instant, own.horizons.announced()), (NOON + AHEAD, i64::MIN));
     assert_eq!(own.accepted(NOON + 1), own);
@@ -183,7 +181,7 @@ fn a_recall_that_is_learned_late_takes_back_nothing_that_was_announced() {
     let [mut others, mut recalled] = [Marks::default(), Marks::default()];
     others.bound = Bound { recalls: 0, instant: NOON + HOUR, incarnation: 9 };
     recalled.bound = Bound { recalls: 1, instant: NOON, incarnation: 9 };
-    let read = |ledger: Ledger, marks| ledger.having_read(marks, NOON);
+    let read = |ledger: Ledger, marks| ledger.having_read(marks);
     let learned = |ledger| {
         let bound = read(ledger, &recalled).horizons.bound;
         (bound.recalls, bound.instant)
@@ -212,9 +210,12 @@ fn granted_time_binds_other_servers_once_horizons_are_asked_for() {
     let quiet = open();
     assert_eq!(quiet.horizons.bound, Bound::NONE);
     let mut page = of(quiet.me, quiet.time.used);
-    assert!(quiet.is_in(&page) && !quiet.binding().is_in(&page), "the page does not say that horizons bind");
+    assert!(
+        quiet.is_in(&page, NOON) && !quiet.binding().is_in(&page, NOON),
+        "the page does not say that horizons bind"
+    );
     page.bound = quiet.binding().horizons.bound;
-    assert!(quiet.binding().is_in(&page), "the page with the bound must contain everything");
+    assert!(quiet.binding().is_in(&page, NOON), "the page with the bound must contain everything");
     assert_eq!(until(&quiet.binding()), (NOON + AHEAD, ME.incarnation));
     let later = quiet.binding().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert_eq!(until(&later), (NOON + HOUR + AHEAD, ME.incarnation));
@@ -325,8 +326,8 @@ proptest! {
                 }
                 Step::Take { incarnation, from, length } => {
                     let (from, to) = (NOON + from, NOON + from + length);
-                    let marks = of(Author { incarnation, start: 1, ..ME }, Used::NONE.with(from, to, from));
-                    ledger = ledger.having_read(&marks, from);
+                    let marks = of(Author { incarnation, start: 1, ..ME }, Used::NONE.with(from, to));
+                    ledger = ledger.having_read(&marks);
                     others.push((from, to));
                 }
                 Step::Above(at) => {

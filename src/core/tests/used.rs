@@ -45,14 +45,14 @@ fn gap(from: i64, to: i64) -> Free {
 
 #[test]
 fn a_clock_that_jumps_ahead_leaves_a_gap_that_nobody_has_accepted() {
-    let used = Used::before(10).with(30, 40, 30);
+    let used = Used::before(10).with(30, 40);
     assert_eq!(used.gaps(), [gap(10, 30)]);
     assert_eq!((used.until(), used.accepted_after(0), used.accepted_after(9)), (40, 40, 40));
     let accepted = used.accepting(20);
     assert_eq!((accepted.accepted_after(9), accepted.gaps()[0].accepted), (10, true));
     assert!(!used.accepting(30).gaps()[0].accepted, "it is over");
     // IDs are made in accepted time. The time that they have passed is not accepted any more.
-    assert_eq!(accepted.with(15, 20, 15).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(accepted.with(15, 20).gaps().iter().map(|gap| gap.accepted).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn used_time_ahead_is_listed() {
 
 #[test]
 fn a_window_ends_where_used_time_begins() {
-    let used = Used::except(40, [gap(10, 20)]).with(12, 15, 12);
+    let used = Used::except(40, [gap(10, 20)]).with(12, 15);
     let window = used.window(12, 15);
     assert_eq!((window.from, window.until, window.skip), (12, 15, 20));
     assert_eq!(used.window(40, 50).skip, i64::MAX);
@@ -77,13 +77,13 @@ fn a_window_ends_where_used_time_begins() {
 /// A gap that is shorter than the used time since is forgotten. Other gaps do not count as passed time.
 #[test]
 fn gaps_are_forgotten_after_as_much_used_time() {
-    let used = Used::before(0).with(10, 20, 10);
+    let used = Used::before(0).with(10, 20);
     assert_eq!(used.forgetting(19, 0).gaps(), [gap(0, 10)]);
     assert_eq!(used.forgetting(20, 0).gaps(), []);
     assert_eq!(used.forgetting(20, 1).gaps(), [gap(0, 10)], "the clock has jumped by more than the gap");
-    let jumped = used.with(40, 43, 40);
+    let jumped = used.with(40, 43);
     assert_eq!(jumped.forgetting(40, 0).gaps(), [gap(20, 40)]);
-    let jumped = Used::before(0).with(10, 13, 10).with(40, 43, 40);
+    let jumped = Used::before(0).with(10, 13).with(40, 43);
     assert_eq!(jumped.forgetting(43, 0).gaps(), [gap(0, 10), gap(13, 40)], "the clock has jumped twice");
 }
 
@@ -95,7 +95,7 @@ fn the_gap_around_the_clock_is_kept() {
         for at in 0..40 {
             let length = if becomes_shorter { 89 - at } else { 50 + at };
             let from = 100 * at + if at == 20 { 90 } else { length };
-            used = used.with(from, 100 * (at + 1), from);
+            used = used.with(from, 100 * (at + 1));
             assert!(used.gaps().iter().any(|gap| gap.to == from), "{at}: {used:?}");
             assert!(used.gaps().len() <= MAX_GAPS, "there are too many gaps: {used:?}");
             assert_eq!(used.gaps()[0].from, i64::MIN);
@@ -107,7 +107,7 @@ fn the_gap_around_the_clock_is_kept() {
 proptest! {
     #[test]
     fn a_union_has_all_and_nothing_else(one in any_used(), other in any_used()) {
-        let both = one.united(&other, i64::MIN);
+        let both = one.united(&other);
         for instant in instants() {
             prop_assert_eq!(is_used(&both, instant), is_used(&one, instant) || is_used(&other, instant));
             if let (Some(free), Some(a), Some(b)) = (both.free_at(instant), one.free_at(instant), other.free_at(instant)) {
@@ -121,14 +121,14 @@ proptest! {
             }
         }
         prop_assert!(both.contains(&one) && both.contains(&other));
-        prop_assert_eq!(both, other.united(&one, i64::MIN));
-        prop_assert_eq!(one.united(&one, i64::MIN), one);
+        prop_assert_eq!(both, other.united(&one));
+        prop_assert_eq!(one.united(&one), one);
     }
 
     #[test]
     fn used_time_stays_used(one in any_used(), from in 0..END, length in 0..9i64, now in 0..END, by in 0..5i64) {
         let to = from + length;
-        let with = one.with(from, to, now);
+        let with = one.with(from, to);
         let (accepting, forgetting) = (one.accepting(now), one.forgetting(now, by));
         for instant in instants() {
             prop_assert_eq!(is_used(&with, instant), is_used(&one, instant) || (from..to).contains(&instant));
@@ -166,7 +166,7 @@ proptest! {
         let mut used = Used::NONE;
         for &(from, length) in &starts {
             let before = used;
-            used = used.with(from, from + length, from);
+            used = used.with(from, from + length);
             prop_assert!(used.contains(&before) && used.includes(from, from + length));
             prop_assert!(used.gaps().len() <= MAX_GAPS, "there are too many gaps: {used:?}");
         }

@@ -37,7 +37,8 @@ pub fn never_repeat(layout: &Layout, other: &Layout, choices: &mut Choices<'_>) 
         let Lanes { workers, sequences, .. } = *generator.lanes();
         for _ in 0..choices.byte() % 8 {
             let Answer::Issue(id) = generator.next(now, &words[word_of[which]], || 0) else { break };
-            let parts = layout.unpack(id).unwrap();
+            // The last tick of the other layout may be later.
+            let parts = generator.source.unpack(id).unwrap();
             let start = layout.start_of(parts.tick);
             assert!(made.insert(id), "{id} twice");
             assert!(start <= now && now - start < layout.tick_length());

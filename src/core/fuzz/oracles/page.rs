@@ -31,7 +31,7 @@ pub fn page(data: &[u8]) {
         let counting = marks.used_for(another, None);
         let own = marks.of(part).filter(|mark| mark.by.incarnation != another.incarnation);
         assert!(own.is_none_or(|own| counting.contains(&own.used)));
-        let used = known.united(&Used::before(instant), instant);
+        let used = known.united(&Used::before(instant));
         marks.set(Mark { by: me, used });
         assert!(marks.of(part).is_some_and(|mark| mark.used.contains(&known)) && marks.until() >= until.max(instant));
         let of_file: Option<FilePart> = file.clone().filter(|_| choices.flag());

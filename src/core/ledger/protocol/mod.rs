@@ -42,8 +42,8 @@ use std::sync::atomic::Ordering;
 
 use super::claims;
 use super::host::{Host, Server, State, Writer};
-use super::pool::Pool;
-use super::record::newest;
+use super::marks::Marks;
+use super::record::{newest, store};
 use super::state::{Facts, Ledger};
 use super::window::Window;
 use crate::Part;
@@ -106,9 +106,17 @@ fn begun<H: Host>(host: &mut H) -> Result<Ledger, H::Error> {
     Ok(ledger)
 }
 
-/// Returns the ledger, if it has begun, and the pool.
-fn in_force(state: &mut State) -> Option<(Ledger, Option<Pool>)> {
-    state.ledger.map(|ledger| (ledger, state.pool))
+/// Returns the ledger, if it has begun.
+const fn in_force(state: &mut State) -> Option<Ledger> {
+    state.ledger
+}
+
+/// Writes a ledger into the file and puts it in force. The file must contain a fact before any session acts on it, because the next
+/// start needs it too. The ledger must have read the page.
+fn change<W: Writer>(writer: &W, new: Ledger, page: &Marks) -> Result<(), W::Error> {
+    store(writer, &new, page)?;
+    put(writer, new);
+    Ok(())
 }
 
 /// Puts a ledger in force. The file contains it already.

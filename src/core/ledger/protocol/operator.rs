@@ -3,12 +3,11 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::page::{look, raise_page};
+use super::page::{raise_page, read_page};
 use super::time::{Grant, grant};
-use super::{begun, in_force, put};
+use super::{begun, change, in_force};
 use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
-use crate::ledger::record::store;
 
 /// The result of accepting the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,28 +22,26 @@ pub struct Acceptance {
 
 /// Accepts the current clock although later IDs exist.
 pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
-    let page = look(host)?;
+    let page = read_page(host)?;
     let (now, is_new, bound) = {
         let writer = host.writer();
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
         let now = writer.now();
-        let Some((ledger, pool)) = writer.lock(in_force) else {
+        let Some(ledger) = writer.lock(in_force) else {
             return Ok(Acceptance { from: now, is_new: false, bound: i64::MIN });
         };
-        let (new, new_pool) = (ledger.accepted(now), pool.map(|pool| pool.accepted(now)));
-        if new_pool != pool {
-            store(&writer, &ledger, new_pool.as_ref(), &page.marks)?;
-            writer.lock(|state| state.pool = new_pool);
-        }
+        let new = ledger.accepted(now);
+        let is_new = (new.time, new.horizons) != (ledger.time, ledger.horizons);
         if new != ledger {
             // The file is in doubt until this record is written: if the write fails halfway, a crash may bring the recall back, and
             // with it a lower bound than the horizons announced since.
             writer.lock(|state| state.file.is_in_doubt = true);
-            store(&writer, &new, new_pool.as_ref(), &page.marks)?;
-            put(&writer, new);
+            change(&writer, new, &page.marks)?;
+        }
+        if is_new {
             writer.lock(|state| state.opened_at = None);
         }
-        (now, new != ledger, ledger.horizons.announced())
+        (now, is_new, ledger.horizons.announced())
     };
     let from = match grant(host, now, now.saturating_add(1), false)? {
         Grant::Window(_, era) => {
@@ -75,15 +72,13 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
 /// Raises an instant: transactions that begin from now on use no tick that begins before it, on this server or on another one that
 /// gets the data. Returns from when on IDs are made, and whether anything has changed.
 pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H::Error> {
-    let page = look(host)?;
+    let page = read_page(host)?;
     let (new, is_new) = {
         let writer = host.writer();
-        let Some((ledger, pool)) = writer.lock(in_force) else { return Ok((instant, false)) };
-        let (new, new_pool) = (ledger.starting_above(instant), pool.map(|pool| pool.starting_above(instant)));
-        if (new, new_pool) != (ledger, pool) {
-            store(&writer, &new, new_pool.as_ref(), &page.marks)?;
-            writer.lock(|state| state.pool = new_pool);
-            put(&writer, new);
+        let Some(ledger) = writer.lock(in_force) else { return Ok((instant, false)) };
+        let new = ledger.starting_above(instant);
+        if new != ledger {
+            change(&writer, new, &page.marks)?;
         }
         (new, new != ledger)
     };

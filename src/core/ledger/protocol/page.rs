@@ -1,16 +1,15 @@
 //! The page of a session's database: a session adds the page's marks to the ledger, and the ledger's mark to the page.
 
-use super::{begun, in_force, put};
+use super::{begun, change, in_force};
 use crate::ledger::bound::Bound;
 use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
 use crate::ledger::marks::Marks;
-use crate::ledger::pool::Pool;
 use crate::ledger::record::{newest, store};
 use crate::ledger::state::Ledger;
 use crate::ledger::used::Used;
 
 /// A page after the ledger has read it.
-pub(super) struct Looked {
+pub(super) struct PageRead {
     pub(super) marks: Marks,
     pub(super) exists: bool,
 }
@@ -27,55 +26,45 @@ pub fn marks_of(page: &Page) -> Result<Marks, Fault> {
 }
 
 /// Reads the page of this session's database into the ledger, and returns it.
-pub(super) fn look<H: Host>(host: &mut H) -> Result<Looked, H::Error> {
+pub(super) fn read_page<H: Host>(host: &mut H) -> Result<PageRead, H::Error> {
     begun(host)?;
     let page = host.page()?;
     let marks = marks_of(&page)?;
-    take(host, &marks)?;
-    Ok(Looked { marks, exists: page.bytes.is_some() })
+    learn(host, &marks)?;
+    Ok(PageRead { marks, exists: page.bytes.is_some() })
 }
 
-fn take<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
-    begun(host)?;
-    let now = host.now();
-    let having_read = |(ledger, pool): (Ledger, Option<Pool>)| {
-        (ledger.having_read(marks, now), pool.map(|pool| pool.having_read(marks, now)))
-    };
-    if host.lock(in_force).is_none_or(|old| having_read(old) == old) {
+/// Adds marks to the ledger.
+fn learn<H: Host>(host: &mut H, marks: &Marks) -> Result<(), H::Error> {
+    if host.lock(in_force).is_none_or(|old| old.having_read(marks) == old) {
         return Ok(());
     }
     let writer = host.writer();
     let Some(old) = writer.lock(in_force) else { return Ok(()) };
-    let (new, pool) = having_read(old);
-    if (new, pool) != old {
-        // The file must contain a fact before any session acts on it, because the next start needs it too.
-        store(&writer, &new, pool.as_ref(), marks)?;
-        writer.lock(|state| state.pool = pool);
-        put(&writer, new);
+    let new = old.having_read(marks);
+    if new != old {
+        change(&writer, new, marks)?;
     }
     Ok(())
 }
 
-/// Writes the page unless it already contains the ledger's mark.
-pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), H::Error> {
+/// Writes the page unless it already contains the ledger's marks.
+pub(super) fn raise_page<H: Host>(host: &mut H, mut page: PageRead) -> Result<(), H::Error> {
     loop {
-        let Some((ledger, pool)) = host.lock(in_force) else { return Ok(()) };
-        let now = host.now();
-        if page.exists && ledger.is_in(&page.marks) && pool.is_none_or(|pool| pool.is_in(&page.marks, now)) {
+        let Some(ledger) = host.lock(in_force) else { return Ok(()) };
+        if page.exists && ledger.is_in(&page.marks, host.now()) {
             return Ok(());
         }
         // A new page begins with the marks of other nodes that the file knows.
         let of_file = if page.exists { None } else { Some(known(&host.writer())?) };
         let unknown = host.change_page(|present| match marks_of(present) {
-            Ok(marks) => {
-                raised((&ledger, pool.as_ref()), Looked { marks, exists: present.bytes.is_some() }, of_file, now)
-            }
+            Ok(marks) => raised(&ledger, PageRead { marks, exists: present.bytes.is_some() }, of_file),
             Err(fault) => (Change::Keep, Err(fault)),
         })?;
         match unknown? {
             None => return Ok(()),
             Some(unknown) => {
-                take(host, &unknown.marks)?;
+                learn(host, &unknown.marks)?;
                 page = unknown;
             }
         }
@@ -83,15 +72,8 @@ pub(super) fn raise_page<H: Host>(host: &mut H, mut page: Looked) -> Result<(), 
 }
 
 /// Returns the new page, or the page as it is if the ledger must read it first.
-fn raised(
-    (ledger, pool): (&Ledger, Option<&Pool>),
-    mut page: Looked,
-    of_file: Option<Marks>,
-    now: i64,
-) -> (Change, Result<Option<Looked>, Fault>) {
-    let is_known = ledger.having_read(&page.marks, now).time.used == ledger.time.used
-        && pool.is_none_or(|pool| pool.having_read(&page.marks, now).time.used == pool.time.used);
-    if !is_known || !page.exists && of_file.is_none() {
+fn raised(ledger: &Ledger, mut page: PageRead, of_file: Option<Marks>) -> (Change, Result<Option<PageRead>, Fault>) {
+    if !ledger.knows(&page.marks) || !page.exists && of_file.is_none() {
         return (Change::Keep, Ok(Some(page)));
     }
     let new = &mut page.marks;
@@ -100,10 +82,10 @@ fn raised(
     }
     new.above = new.above.max(ledger.time.above);
     new.bind(ledger.horizons.bound);
-    for mut mark in pool.map(Pool::mark).into_iter().chain([ledger.mark()]) {
+    for mut mark in ledger.marks() {
         // Another session of this start may have written a later mark.
         if let Some(known) = new.of(mark.by.part).filter(|known| known.by == mark.by) {
-            mark.used = mark.used.united(&known.used, now);
+            mark.used = mark.used.united(&known.used);
         }
         new.set(mark);
     }
@@ -121,12 +103,12 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
 
 /// Writes this server's mark into the page of its database, which may just have been created.
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
-    let page = look(host)?;
+    let page = read_page(host)?;
     {
         // The file must name this incarnation and this start before any page does.
         let writer = host.writer();
-        let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(()) };
-        store(&writer, &ledger, pool.as_ref(), &page.marks)?;
+        let Some(ledger) = writer.lock(in_force) else { return Ok(()) };
+        store(&writer, &ledger, &page.marks)?;
     }
     raise_page(host, page)
 }

@@ -1,7 +1,7 @@
 //! Granting time: to generators that begin, and to generators that have reached the end of the window.
 
 use super::begun;
-use super::page::{look, raise_page};
+use super::page::{raise_page, read_page};
 use super::{in_force, put};
 use crate::ledger::host::{Host, Server, SlotOwner, Writer};
 use crate::ledger::marks::Marks;
@@ -52,7 +52,7 @@ fn without_reserve(window: Window) -> Window {
 
 /// Begins a generator. `goes_back` says whether it can go back in time, and its slot keeps its progress.
 pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H::Error> {
-    let page = look(host)?;
+    let page = read_page(host)?;
     let ledger = begun(host)?;
     let PartTime { window: Some(open), era, floor, .. } = ledger.time else {
         let now = host.now();
@@ -71,7 +71,7 @@ pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H
         raise_page(host, page)?;
         true
     } else {
-        page.exists && ledger.is_in(&page.marks)
+        page.exists && ledger.is_in(&page.marks, host.now())
     };
     let window = if is_in_page { without_reserve(open) } else { Window::NONE };
     Ok(Beginning { start, era, window })
@@ -83,7 +83,7 @@ pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H
 /// # Errors
 /// The server's errors; nothing is granted then.
 pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, H::Error> {
-    let page = look(host)?;
+    let page = read_page(host)?;
     let (open, era) = window(host);
     let mut grant = Grant::Window(without_reserve(open), era);
     if !without_reserve(open).holds(now, tick_end) {
@@ -107,7 +107,7 @@ pub fn grant<H: Host>(host: &mut H, now: i64, tick_end: i64, goes_back: bool) ->
 }
 
 fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_back: bool) -> Result<Grant, W::Error> {
-    let Some((ledger, pool)) = writer.lock(in_force) else { return Ok(Grant::After(now)) };
+    let Some(ledger) = writer.lock(in_force) else { return Ok(Grant::After(now)) };
     let open = ledger.time.window;
     if let Some(window) = open.map(without_reserve).filter(|window| window.holds(now, tick_end)) {
         // Another session has extended the window in the meantime.
@@ -124,7 +124,7 @@ fn extend<W: Writer>(writer: &W, page: &Marks, now: i64, tick_end: i64, goes_bac
         Err(until) => return Ok(Grant::After(until)),
     };
     if new != ledger {
-        store(writer, &new, pool.as_ref(), page)?;
+        store(writer, &new, page)?;
         let behind = ledger.behind(page, now);
         writer.lock(|state| state.behind = state.behind.max(behind));
         put(writer, new);

@@ -174,6 +174,9 @@ fn a_turn_comes_again_after_four_promotions() {
 #[test]
 fn an_upgraded_copy_has_the_turn_of_the_original() {
     let promoted = on(B, [follow(FIRST), REPLAY, Event::Promote, SIX, Event::Upgrade]);
-    let world = goes_well([on(A, [SIX, Event::Pass { by: SECOND }]), promoted, both(A, B)]);
+    let world = goes_well([on(A, [SIX, Event::Pass { by: SECOND }]), promoted, both(A, B), both(A, B)]);
+    for m in &world.oracle.made {
+        println!("{m}");
+    }
     assert!(forgiven(&world)[3] > 0);
 }
