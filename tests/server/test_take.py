@@ -79,6 +79,18 @@ def test_a_key_of_a_domain_is_taken(server, db, kind, default, horizon):
     assert [events(db, take) for _ in range(3)] == [[1, 2, 3], [4, 5], []]
 
 
+def test_a_key_that_its_domain_makes_is_taken(server, db):
+    server.sql("""CREATE DOMAIN made AS bigint DEFAULT flake_next('twitter'); CREATE TABLE lines (id made PRIMARY KEY, n int);
+                  CREATE TABLE more (PRIMARY KEY (id)) INHERITS (lines);
+                  INSERT INTO lines (n) VALUES (1), (2); INSERT INTO more (n) VALUES (3);
+                  INSERT INTO positions VALUES ('mailer', 'lines')""")
+    wait_until_complete(server, "lines")
+    take = "SELECT * FROM flake_take(NULL::lines, 'positions', 'mailer', 3)"
+    assert events(db, take) == [1, 2, 3]
+    server.sql("ALTER TABLE more ALTER id SET DEFAULT flake_next('instagram')")
+    refused(db, "55000", take)
+
+
 def test_it_can_be_called_in_any_place_of_a_query(db):
     assert events(db, "SELECT (flake_take(NULL::outbox, 'positions', 'mailer', 3)).event") == [1, 2, 3]
     db.execute("UPDATE positions SET last = NULL")

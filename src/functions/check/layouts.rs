@@ -8,7 +8,7 @@ use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, 
 
 use super::finding::Finding;
 use super::node::Pair;
-use super::readers::Uses;
+use super::uses::Uses;
 use crate::error::Error;
 use crate::layouts::custom;
 use crate::postgres::slot;
@@ -142,31 +142,30 @@ impl Layouts {
 
     /// Lists layouts in use, beginning with the one that ends first.
     pub fn ends(&self, now: i64) -> Finding {
-        let mut ends: Vec<_> = self
-            .0
-            .iter()
-            .filter(|candidate| candidate.is_in_use)
-            .filter_map(|Candidate { name, source, .. }| {
-                let Source { ticks, last_ordered, .. } = source.as_ref().ok()?;
-                let end = ticks.start_of(ticks.last);
-                let order = last_ordered.map_or(end, |tick| ticks.start_of(tick));
-                let mut text = format!("{name} ends {}.", relative(end, now));
-                if order < end {
-                    let (order, end) = (relative(order, now), relative(end, now));
-                    text = format!("The order of {name} by time ends {order}, and {name} {end}.");
-                }
-                Some((order, text))
-            })
-            .collect();
-        ends.sort();
+        let in_use = || {
+            let used = self.0.iter().filter(|candidate| candidate.is_in_use);
+            used.filter_map(|candidate| Some((&candidate.name, candidate.source.as_ref().ok()?)))
+        };
+        let ends = in_use().map(|(name, Source { ticks, last_ordered, .. })| {
+            let end = ticks.start_of(ticks.last);
+            let order = last_ordered.map_or(end, |tick| ticks.start_of(tick));
+            let (until, order_until) = (relative(end, now), relative(order, now));
+            (
+                order,
+                match order < end {
+                    true => format!("The order of {name} by time ends {order_until}, and {name} {until}."),
+                    false => format!("{name} ends {until}."),
+                },
+            )
+        });
+        let ends: BTreeSet<_> = ends.collect();
         let Some((earliest, _)) = ends.first() else {
             return Finding::fine("No column default and no generator of this session uses a layout.");
         };
-        let begins =
-            self.0.iter().filter(|candidate| candidate.is_in_use).filter_map(|Candidate { name, source, .. }| {
-                let epoch = source.as_ref().ok()?.ticks.start_of(0);
-                (now < epoch).then(|| format!("{name} begins {}.", relative(epoch, now)))
-            });
+        let begins = in_use().filter_map(|(name, source)| {
+            let epoch = source.ticks.start_of(0);
+            (now < epoch).then(|| format!("{name} begins {}.", relative(epoch, now)))
+        });
         let begins: Vec<_> = begins.collect();
         if !begins.is_empty() {
             return Finding::wrong(
@@ -200,7 +199,7 @@ fn relative(instant: i64, now: i64) -> String {
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
     let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();
-    names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
+    names.extend(uses.snos.iter().map(|&is_partition| sno(is_partition)));
     names.extend(each(&LAYOUTS, |own| own.source().name().into_owned()));
     names.extend(each(&SNOS, |own| sno(own.source().partition.is_some())));
     names
