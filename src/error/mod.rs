@@ -10,4 +10,6 @@ mod variants;
 pub use self::obstacle::Obstacle;
 pub use self::privilege::{monitor_only, owner_only, superuser_only};
 pub use self::raise::{OrRaise, errsave, raise, warn};
+pub use self::row::listed;
+
 pub use self::variants::Error;

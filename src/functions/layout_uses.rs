@@ -5,39 +5,39 @@
 
 #![allow(unsafe_code, reason = "reads what queries return")]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 
+use flake_core::LONGEST_NAME;
 use pgrx::prelude::*;
 
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::{self, Extension};
-use crate::postgres::node_tree::{LONGEST, MOST};
 use crate::postgres::queries::{Queries, bytes};
+use crate::postgres::stored_trees::{Argument, Call, Column, Content, Reader};
 
-/// The expressions of all objects that depend on a function of extension $1, or on an operator that stands for one, as bytes in the
-/// database's encoding, with their tables and the columns that they belong to, the shortest first. An expression is
-/// NULL if it is longer than $2, or if it comes after $3 bytes of others: PostgreSQL knows the lengths without reading the
-/// expressions.
+/// The layout of a call that names none.
+const DEFAULT: &str = "twitter";
+
+/// The expressions of all objects that depend on a function of extension $1, also through other functions and operators, the shortest
+/// first: a description of the object, the OID of a function, the expression, its table, and the column whose default it is, which can
+/// be the default of the column's type.
 const EXPRESSIONS: &CStr = c"
-    SELECT pg_catalog.convert_to(pg_catalog.pg_describe_object(s.catalog, s.object, 0), pg_catalog.getdatabaseencoding()),
-           CASE WHEN s.length OPERATOR(pg_catalog.<=) $2 AND s.total OPERATOR(pg_catalog.<=) $3
-                THEN pg_catalog.convert_to(s.tree, pg_catalog.getdatabaseencoding()) END, s.relation, s.number
-    FROM (SELECT x.catalog, x.object, x.tree::pg_catalog.text AS tree, x.relation, x.number, l.length,
-                 pg_catalog.sum(l.length) OVER (ORDER BY l.length, x.catalog, x.object) AS total
+    WITH RECURSIVE called(classid, objid) AS (
+        SELECT classid, objid FROM pg_catalog.pg_depend
+        WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
+          AND refobjid OPERATOR(pg_catalog.=) $1
+          AND classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+        UNION SELECT d.classid, d.objid FROM called JOIN pg_catalog.pg_depend d
+          ON d.refclassid OPERATOR(pg_catalog.=) called.classid AND d.refobjid OPERATOR(pg_catalog.=) called.objid
+        WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+           OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass
+    )
+    SELECT pg_catalog.pg_describe_object(x.catalog, x.object, 0),
+           CASE WHEN x.catalog OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass THEN x.object END,
+           x.tree::pg_catalog.text, x.relation, x.number
     FROM (
-        WITH f AS (
-            SELECT classid, objid FROM pg_catalog.pg_depend
-            WHERE refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-              AND refobjid OPERATOR(pg_catalog.=) $1
-              AND classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-        )
-        SELECT DISTINCT d.classid, d.objid
-        FROM (
-            SELECT classid, objid FROM f
-            UNION ALL SELECT 'pg_catalog.pg_operator'::pg_catalog.regclass, o.oid
-            FROM f JOIN pg_catalog.pg_operator o ON o.oprcode OPERATOR(pg_catalog.=) f.objid
-        ) called(classid, objid) JOIN pg_catalog.pg_depend d
+        SELECT DISTINCT d.classid, d.objid FROM called JOIN pg_catalog.pg_depend d
           ON d.refclassid OPERATOR(pg_catalog.=) called.classid AND d.refobjid OPERATOR(pg_catalog.=) called.objid
     ) u JOIN (
         SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, oid, adbin, adrelid, adnum FROM pg_catalog.pg_attrdef
@@ -53,78 +53,66 @@ const EXPRESSIONS: &CStr = c"
         UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, oid, tgqual, tgrelid, NULL FROM pg_catalog.pg_trigger
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, prosqlbody, 0, NULL FROM pg_catalog.pg_proc
         UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, oid, proargdefaults, 0, NULL FROM pg_catalog.pg_proc
-        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, oid, typdefaultbin, 0, NULL FROM pg_catalog.pg_type
+        UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, t.typdefaultbin, COALESCE(c.oid, 0), a.attnum FROM pg_catalog.pg_type t
+            LEFT JOIN pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c
+              ON c.oid OPERATOR(pg_catalog.=) a.attrelid AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p', 'f'])
+              ON a.atttypid OPERATOR(pg_catalog.=) t.oid AND NOT a.atthasdef
     ) x(catalog, object, tree, relation, number)
       ON x.catalog OPERATOR(pg_catalog.=) u.classid AND x.object OPERATOR(pg_catalog.=) u.objid
-    CROSS JOIN LATERAL (SELECT pg_catalog.octet_length(x.tree::pg_catalog.text)::pg_catalog.int8 AS length) l
-    WHERE x.tree IS NOT NULL) s ORDER BY s.total";
+    WHERE x.tree IS NOT NULL ORDER BY pg_catalog.octet_length(x.tree::pg_catalog.text)";
 
-/// The functions of extension $1.
-const FUNCTIONS: &CStr = c"
-    SELECT p.oid, pg_catalog.convert_to(p.proname::pg_catalog.text, pg_catalog.getdatabaseencoding())
-    FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) d.objid
-    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_extension'::pg_catalog.regclass
-      AND d.refobjid OPERATOR(pg_catalog.=) $1
-      AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass";
-
-/// An expression that calls flake.
-pub(super) struct Expression<'a> {
+/// An expression that calls flake, perhaps through other functions.
+pub(super) struct Expression {
     /// A description of the object that it belongs to.
     pub object: String,
-    /// None if it is too long to be read, or comes after too many others.
-    pub tree: Option<&'a [u8]>,
-    /// The table of its variables outside of queries; 0 if there are none.
-    pub table: u32,
-    /// The column that it belongs to.
-    pub column: Option<i16>,
+    /// The function that it belongs to.
+    pub function: Option<pg_sys::Oid>,
+    /// The column whose default it is.
+    pub column: Option<Column>,
+    /// None if it was too long or too deep to be read.
+    pub content: Option<Content>,
 }
 
 /// Calls `act` with each expression of this database that calls flake.
-pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl FnMut(Expression<'_>)) {
-    let bound = |bound: usize| (pg_sys::INT8OID, pg_sys::Datum::from(bound));
-    let parameters = [(pg_sys::OIDOID, flake.oid.into()), bound(LONGEST), bound(MOST)];
-    queries.each::<4>(EXPRESSIONS, &parameters, |&[object, tree, table, column]| {
-        check_for_interrupts!();
-        // SAFETY: the query returns columns of these types.
-        let (object, tree) = unsafe { (bytes(object), bytes(tree)) };
-        act(Expression {
-            object: to_utf8_lossy(object.unwrap_or_default()).into_owned(),
-            tree,
-            table: table.map_or(0, |oid| oid.value() as u32),
-            column: column.map(|number| number.value() as i16),
-        });
-    });
+pub(super) fn each_expression(queries: &Queries, flake: Extension, mut act: impl FnMut(Expression)) {
+    let mut reader = Reader::new();
+    queries.each::<5>(
+        EXPRESSIONS,
+        &[(pg_sys::OIDOID, flake.oid.into())],
+        |&[object, function, tree, table, number]| {
+            check_for_interrupts!();
+            let oid = |value: Option<pg_sys::Datum>| value.map(|value| pg_sys::Oid::from(value.value() as u32));
+            let table = oid(table).unwrap_or(pg_sys::Oid::INVALID);
+            // SAFETY: the query returns columns of these types.
+            let (object, content) = unsafe { (bytes(object), tree.and_then(|tree| reader.read(tree, table))) };
+            act(Expression {
+                object: to_utf8_lossy(object.unwrap_or_default()).into_owned(),
+                function: oid(function),
+                column: number.map(|number| (table, number.value() as i16)),
+                content,
+            });
+        },
+    );
 }
 
-/// Returns the names of an extension's functions by their OIDs.
-pub(super) fn functions(queries: &Queries, flake: Extension) -> HashMap<u32, String> {
-    let mut functions = HashMap::new();
-    queries.each::<2>(FUNCTIONS, &[(pg_sys::OIDOID, flake.oid.into())], |&[oid, name]| {
-        // SAFETY: the query returns columns of these types.
-        let name = unsafe { bytes(name) }.unwrap_or_default();
-        functions.extend(oid.map(|oid| (oid.value() as u32, to_utf8_lossy(name).into_owned())));
-    });
-    functions
+/// Returns the layout that a call names in an argument, or None if that is not a constant.
+pub(super) fn layout(call: &Call, number: usize) -> Option<String> {
+    match call.argument(number) {
+        None => Some(DEFAULT.to_owned()),
+        Some(Argument::Constant(name)) if name.len() <= LONGEST_NAME => String::from_utf8(name.clone()).ok(),
+        Some(_) => None,
+    }
 }
 
 /// Returns descriptions of the objects that call flake and contain this name as a constant, even of another call. An object whose
-/// expression is too long to be read counts too.
+/// expression cannot be read counts too.
 pub fn of(name: &str) -> BTreeSet<String> {
     let Some(flake) = extension::find(c"flake") else { return BTreeSet::new() };
-    let printed = |bytes: &[u8]| bytes.iter().map(|&byte| format!(" {}", byte as i8)).collect::<String>();
-    // A tree shows the bytes of a constant. A text has its length in four bytes before its characters, and a name has zeros after
-    // them.
-    let size = name.len() as u32 + 4;
-    let length = if cfg!(target_endian = "little") { size << 2 } else { size };
-    let constants = [
-        format!("[{}{} ]", printed(&length.to_ne_bytes()), printed(name.as_bytes())),
-        format!("[{} 0 ", printed(name.as_bytes())),
-    ];
     let mut uses = BTreeSet::new();
     Queries::run(|queries| {
-        each_expression(queries, flake, |Expression { object, tree, .. }| match tree.map(String::from_utf8_lossy) {
-            None => uses.extend([format!("{object} (perhaps; its expression is too long to read)")]),
-            Some(tree) => uses.extend(constants.iter().any(|constant| tree.contains(constant)).then_some(object)),
+        each_expression(queries, flake, |Expression { object, content, .. }| match content {
+            None => uses.extend([format!("{object} (perhaps; its expression is too long or too deep to read)")]),
+            Some(of) => uses.extend(of.constants.iter().any(|text| text == name.as_bytes()).then_some(object)),
         });
     });
     uses

@@ -170,10 +170,10 @@ unsafe extern "C-unwind" fn step(node: *mut pg_sys::Node, look: *mut c_void) -> 
     unsafe { !node.is_null() && ((*look.cast::<Look>())(node) || expression_tree_walker(node, step, look)) }
 }
 
-type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+pub(super) type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
 unsafe extern "C-unwind" {
     /// pgrx's own declaration is guarded. At each level, its guard would take more of the stack than the expression itself.
     #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
-    fn expression_tree_walker(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
+    pub(super) fn expression_tree_walker(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
 }

@@ -137,9 +137,9 @@ impl Queries {
     }
 }
 
-/// Returns a bytea of a row.
+/// Returns the bytes of a bytea or a text of a row.
 ///
-/// # Safety The value must be a bytea of a row that still exists.
+/// # Safety The value must be one of a row that still exists.
 pub unsafe fn bytes<'a>(value: Option<pg_sys::Datum>) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises.
     unsafe { FromDatum::from_datum(value?, false) }

@@ -1,9 +1,12 @@
 //! Tables and other relations.
 #![allow(unsafe_code, reason = "asks PostgreSQL's caches")]
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 
 use pgrx::{PgList, pg_sys};
+
+use super::stored_trees::{Content, content};
 
 /// Returns the relation whose row type this is, or None if it is another type.
 pub fn of_row_type(row: pg_sys::Oid) -> Option<pg_sys::Oid> {
@@ -51,21 +54,15 @@ pub fn hides_rows(relation: pg_sys::Oid) -> bool {
     }
 }
 
-/// Returns the columns of a table that have a default and that a B-tree on all rows begins with: their numbers and the trees of the
-/// defaults.
-pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, String)> {
-    // SAFETY: the table is locked; its cache entry is there until it is closed.
+/// Returns the columns of a table that a B-tree on all rows begins with, and their defaults, perhaps by their domains.
+pub fn indexed_defaults(table: pg_sys::Oid) -> Vec<(i16, Content)> {
+    // SAFETY: the table is locked; its cache entry is there until it is closed. A column that is indexed exists.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
         let indexes = PgList::<()>::from_pg(pg_sys::RelationGetIndexList(relation));
-        let first: Vec<i16> = indexes.iter_oid().filter_map(|index| ordered_by(index)).collect();
-        let defaults = match (*(*relation).rd_att).constr.as_ref() {
-            Some(of) if of.num_defval > 0 => std::slice::from_raw_parts(of.defval, of.num_defval.into()),
-            _ => &[],
-        };
-        let tree = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
-        let found = defaults.iter().filter(|default| first.contains(&default.adnum));
-        let found = found.map(|default| (default.adnum, tree(default.adbin))).collect();
+        let columns: BTreeSet<i16> = indexes.iter_oid().filter_map(|index| ordered_by(index)).collect();
+        let default = |column: i16| content(pg_sys::build_column_default(relation, column.into()), table);
+        let found = columns.into_iter().filter(|&column| column > 0).map(|column| (column, default(column))).collect();
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         found
     }
@@ -116,6 +113,36 @@ pub fn base_type(of: pg_sys::Oid) -> pg_sys::Oid {
     }
     // SAFETY: it looks the type up in the catalog.
     unsafe { pg_sys::getBaseType(of) }
+}
+
+/// Returns how many integers, from 0 on, an existing type holds exactly, or an element of it if it is an array.
+pub fn integers(mut of: pg_sys::Oid, mut modifier: i32) -> u128 {
+    // SAFETY: it looks the types up in the catalog.
+    let of = unsafe {
+        loop {
+            of = pg_sys::getBaseTypeAndTypmod(of, &raw mut modifier);
+            match pg_sys::get_element_type(of) {
+                pg_sys::Oid::INVALID => break of,
+                element => of = element,
+            }
+        }
+    };
+    // The modifier of such a type is 4 more than what is declared, of numeric the precision above 16 bits and the scale in 11.
+    let declared = modifier - 4;
+    let digits = match of {
+        pg_sys::INT2OID => return 1 << 15,
+        pg_sys::INT4OID => return 1 << 31,
+        pg_sys::FLOAT4OID => return 1 << 24,
+        pg_sys::FLOAT8OID => return 1 << 53,
+        pg_sys::NUMERICOID if modifier >= 4 => match (declared << 21) >> 21 {
+            // It rounds to tens, hundreds and so on.
+            ..0 => 0,
+            scale => (declared >> 16) - scale,
+        },
+        pg_sys::BPCHAROID | pg_sys::VARCHAROID if modifier >= 4 => declared,
+        _ => return u128::MAX,
+    };
+    10_u128.saturating_pow(digits.max(0) as u32)
 }
 
 /// Returns the quoted name of an existing column, in the encoding of the database.

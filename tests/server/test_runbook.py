@@ -158,6 +158,34 @@ def test_columns_of_a_restored_dump(own_servers):
         assert new.value(statement) > latest
 
 
+# Columns whose defaults make IDs by other objects, with the layout that the statement names.
+BEHIND = {
+    "a": ("CREATE FUNCTION make_a() RETURNS bigint RETURN (SELECT flake_next('si'))", "bigint DEFAULT make_a()", "si"),
+    "b": ("CREATE FUNCTION make_b() RETURNS bigint RETURN make_a() + 0", "bigint DEFAULT make_b()", "si"),
+    "c": ("CREATE FUNCTION make_c() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN public.flake_next( 'twitter' ); END $$",
+          "bigint DEFAULT make_c()", "twitter"),
+    "d": ("CREATE DOMAIN made AS bigint DEFAULT flake_next('discord')", "made", "discord"),
+    "e": ("CREATE DOMAIN made_by AS bigint DEFAULT make_a()", "made_by", "si"),
+    "f": ("CREATE FUNCTION make_f(id bigint DEFAULT flake_next('si')) RETURNS bigint RETURN id", "bigint DEFAULT make_f()", "si"),
+    "g": ("CREATE FUNCTION make_g(of text) RETURNS bigint RETURN flake_next(of)", "bigint DEFAULT make_g('si')", "?"),
+    "h": ("CREATE FUNCTION make_h() RETURNS sno RETURN sno_next(7)", "sno DEFAULT make_h()", None),
+    "i": ("CREATE FUNCTION other() RETURNS bigint RETURN 1", "bigint DEFAULT other()", "none"),
+}  # fmt: skip
+
+
+def test_columns_of_a_restored_dump_that_call_functions(own_servers):
+    server = own_servers()
+    for name, (make, column, _) in BEHIND.items():
+        server.sql(f"{make}; CREATE TABLE {name} (id {column})")
+    query, _ = pages.recipe(PAGE, "A restored dump")[1:]
+    expected = [
+        f"SELECT flake_start_above(max(id)) FROM {name};" if layout is None else
+        f"SELECT flake_start_above(id, '{layout}') FROM {name} ORDER BY flake_timestamp(id, '{layout}') DESC LIMIT 1;"
+        for name, (*_, layout) in BEHIND.items() if layout != "none"
+    ]  # fmt: skip
+    assert sorted(statement for statement, in server.sql(query)) == sorted(expected)
+
+
 def test_clock_behind(own_servers):
     server = with_orders(own_servers(clock="+0"))
     server.set_clock("-3600")

@@ -8,7 +8,7 @@ use flake_core::{BUILTIN, IdSource, Lanes, Layout, Node, Part, STEP, SnoSource, 
 
 use super::finding::Finding;
 use super::node::Pair;
-use super::readers::Uses;
+use super::uses::Uses;
 use crate::error::Error;
 use crate::layouts::custom;
 use crate::postgres::slot;
@@ -200,7 +200,7 @@ fn relative(instant: i64, now: i64) -> String {
 fn names_in_use(uses: &Uses) -> BTreeSet<String> {
     let sno = |is_partition| if is_partition { SNO_PARTITION } else { &NAME }.to_owned();
     let mut names = uses.named.clone();
-    names.extend(uses.snos.iter().map(|&arguments| sno(arguments > 1)));
+    names.extend(uses.snos.iter().map(|&is_partition| sno(is_partition)));
     names.extend(each(&LAYOUTS, |own| own.source().name().into_owned()));
     names.extend(each(&SNOS, |own| sno(own.source().partition.is_some())));
     names

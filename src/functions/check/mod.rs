@@ -1,12 +1,11 @@
 //! flake_check: shows the state of a server before and after a change. It changes nothing, and every role may call it.
 
-pub(super) mod calls;
 mod finding;
 mod keys;
 mod layouts;
 mod memory;
 mod node;
-mod readers;
+mod uses;
 
 use pgrx::prelude::*;
 
@@ -14,7 +13,7 @@ use self::finding::Finding;
 use self::layouts::Layouts;
 use self::memory::{library, marks, upgrade};
 use self::node::{fault, node_number, node_settings, turn};
-use self::readers::Uses;
+use self::uses::Uses;
 use crate::postgres::entry_point::c_symbol;
 use crate::settings;
 use crate::{clock, ledger};
@@ -35,9 +34,9 @@ fn flake_check() -> TableIterator<
     let findings = [
         ("node number", node_number(in_force.or(configured.filter(|pair| fault(*pair).is_none())))),
         ("settings", status.as_ref().map_or_else(unknown, |_| node_settings(in_force, configured))),
-        ("rates", layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes))),
-        ("end of layouts", layouts.ends(clock::now())),
-        ("layouts", uses.readers()),
+        ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes)))),
+        ("end of layouts", uses.known(layouts.ends(clock::now()))),
+        ("layouts", uses.columns()),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),

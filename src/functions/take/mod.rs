@@ -6,7 +6,7 @@
 
 mod key;
 mod partitions;
-mod texts;
+mod statements;
 
 use std::ffi::CStr;
 
@@ -15,12 +15,11 @@ use pgrx::{AnyElement, IntoDatum};
 
 use self::key::Key;
 use self::partitions::Partitions;
-use self::texts::Texts;
+use self::statements::Statements;
 use crate::error::{Error, raise};
 use crate::postgres::call::Call;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::c_symbol;
-use crate::postgres::extension::Extension;
 use crate::postgres::queries::{Parameter, Queries, Row};
 use crate::postgres::result_set::ResultSet;
 use crate::postgres::{extension, local_settings, recovery, relation, transaction};
@@ -58,25 +57,68 @@ fn flake_take(
     if !set.is_as_planned {
         raise(Error::OtherColumns { table: shown(table) });
     }
-    Queries::run(|queries| {
-        let changes = relation::changes();
-        let flake = extension::find(c"flake");
-        let found = flake.and_then(|flake| Some((flake, key::find(queries, flake, table)?)));
-        let Some((flake, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
-        let take = Take { queries, flake, table, row, key, positions, consumer };
-        take.check_positions();
-        let texts = Texts::new(flake.schema, &take.key, table, positions).unwrap_or_else(|| take.refuse_position());
-        // If there is no row to take, nothing is locked, so the transaction needs no ID.
-        if !take.look(&texts) {
-            return;
+    Queries::run(|queries| take(queries, table, row, positions, consumer, max_rows, &mut set));
+}
+
+fn take(
+    queries: &Queries,
+    table: pg_sys::Oid,
+    row: pg_sys::Oid,
+    positions: pg_sys::Oid,
+    consumer: &[u8],
+    max_rows: i32,
+    set: &mut ResultSet,
+) {
+    let changes = relation::changes();
+    let flake = extension::find(c"flake");
+    let found = flake.and_then(|flake| Some((flake, key::find(queries, flake, table)?)));
+    let Some((flake, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
+    check_positions(positions, &key);
+    let refuse = || {
+        let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
+        raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
+    };
+    let Some(statements) = Statements::new(flake.schema, &key, table, positions) else { refuse() };
+    let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
+    let with = |parameter: Parameter| [of[0], of[1], parameter];
+
+    // If there is no row to take, nothing is locked, so the transaction needs no ID.
+    let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&statements.look, &of));
+    let Some(&[is_ahead, is_any]) = found.first() else { refuse() };
+    if is_true(is_ahead) {
+        raise(Error::PositionAhead { table: shown(table) });
+    }
+    if !is_true(is_any) {
+        return;
+    }
+    if queries.execute::<0>(&statements.lock, &of).1 == 0 {
+        refuse();
+    }
+    let mut last = None;
+    let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
+        // After a schema was renamed, other relations could have these names.
+        if types != [row, key.kind] {
+            raise(Error::NoTable);
         }
-        take.lock(&texts);
-        let last = take.read(&texts, max_rows, &mut set);
-        take.check_key(changes);
-        if let Some(last) = last {
-            take.advance(&texts, last);
+        for [row, _] in rows {
+            // SAFETY: the values have these types.
+            row.iter().for_each(|row| unsafe { set.push(*row) });
         }
-    });
+        last = rows.last().and_then(|[_, id]| *id).map(|id| queries.keep(key.kind, id));
+    };
+    let (mut partitions, up_to) = (Partitions::of(table), with((pg_sys::INT4OID, datum(max_rows))));
+    let mut read =
+        || queries.for_each(&statements.rows, &up_to, |planned| partitions.are_in(queries, planned), &mut add);
+    local_settings::with(&BY_INDEX, || while !read() {});
+    // The key was read before the relations were locked. It could now be the key of another layout.
+    if relation::changes() != changes && key::find(queries, flake, table).as_ref() != Some(&key) {
+        raise(Error::NoKey { table: shown(table) });
+    }
+    if let Some(last) = last
+        && queries.execute::<0>(&statements.advance, &with((key.kind, last))).1 != 1
+    {
+        raise(Error::NotMoved { positions: shown(positions) });
+    }
 }
 
 /// Returns the table with this row type, and locks it.
@@ -92,105 +134,16 @@ fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
     table
 }
 
-/// One call. Its methods are in the order of its steps.
-struct Take<'a> {
-    queries: &'a Queries,
-    flake: Extension,
-    table: pg_sys::Oid,
-    /// The row type of the table.
-    row: pg_sys::Oid,
-    key: Key,
-    positions: pg_sys::Oid,
-    consumer: &'a [u8],
-}
-
-impl Take<'_> {
-    /// The first parameters of every query.
-    fn of(&self) -> [Parameter; 2] {
-        [(pg_sys::TEXTOID, datum(self.consumer)), (pg_sys::REGCLASSOID, datum(self.table))]
-    }
-
-    /// Checks the columns of the table of positions.
-    fn check_positions(&self) {
-        let kind_of = |column| {
-            relation::base_type(relation::type_of_column(self.positions, relation::column(self.positions, column)))
-        };
-        let fits = [
-            ("last", kind_of(c"last") == self.key.kind),
-            ("source", [pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source"))),
-        ];
-        if let Some(&(column, _)) = fits.iter().find(|(_, fits)| !fits) {
-            let is_sno = self.key.layout.is_none();
-            raise(Error::PositionType { column, positions: shown(self.positions), is_sno })
-        }
-    }
-
-    fn refuse_position(&self) -> ! {
-        let consumer = self.consumer.get(..SHOWN).unwrap_or(self.consumer);
-        let (table, positions) = (shown(self.table), shown(self.positions));
-        raise(Error::NoPosition { consumer: to_utf8_lossy(consumer).into_owned(), table, positions })
-    }
-
-    /// Returns whether there is a row to take.
-    fn look(&self, texts: &Texts) -> bool {
-        let (found, _) = local_settings::with(&BY_INDEX, || self.queries.execute::<2>(&texts.look, &self.of()));
-        let Some([is_ahead, is_any]) = found.first() else { self.refuse_position() };
-        if is_true(*is_ahead) {
-            raise(Error::PositionAhead { table: shown(self.table) });
-        }
-        is_true(*is_any)
-    }
-
-    /// Waits for the consumer's turn.
-    fn lock(&self, texts: &Texts) {
-        if self.queries.execute::<0>(&texts.lock, &self.of()).1 == 0 {
-            self.refuse_position();
-        }
-    }
-
-    /// Reads rows. Returns the key of the last one.
-    fn read(&self, texts: &Texts, max_rows: i32, set: &mut ResultSet) -> Option<pg_sys::Datum> {
-        let mut last = None;
-        let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
-            // After a schema was renamed, other relations could have these names.
-            if types != [self.row, self.key.kind] {
-                raise(Error::NoTable);
-            }
-            for [row, _] in rows {
-                // SAFETY: the values have these types.
-                row.iter().for_each(|row| unsafe { set.push(*row) });
-            }
-            last = rows.last().and_then(|[_, id]| *id).map(|id| self.queries.keep(self.key.kind, id));
-        };
-        let [consumer, source] = self.of();
-        let up_to = [consumer, source, (pg_sys::INT4OID, datum(max_rows))];
-        let mut partitions = Partitions::of(self.table);
-        local_settings::with(&BY_INDEX, || {
-            while !self.queries.for_each(
-                &texts.rows,
-                &up_to,
-                |planned| partitions.are_in(self.queries, planned),
-                &mut add,
-            ) {}
-        });
-        last
-    }
-
-    /// Checks that the key, which was read before the relations were locked, has not changed. It could now be the key of another
-    /// layout.
-    fn check_key(&self, changes: u64) {
-        if relation::changes() != changes && key::find(self.queries, self.flake, self.table).as_ref() != Some(&self.key)
-        {
-            raise(Error::NoKey { table: shown(self.table) });
-        }
-    }
-
-    /// Moves the consumer's position to this key.
-    fn advance(&self, texts: &Texts, last: pg_sys::Datum) {
-        let [consumer, source] = self.of();
-        if self.queries.execute::<0>(&texts.advance, &[consumer, source, (self.key.kind, last)]).1 != 1 {
-            raise(Error::NotMoved { positions: shown(self.positions) });
-        }
+/// Checks the columns of the table of positions.
+fn check_positions(positions: pg_sys::Oid, key: &Key) {
+    let kind_of =
+        |column| relation::base_type(relation::type_of_column(positions, relation::column(positions, column)));
+    let fits = [
+        ("last", kind_of(c"last") == key.kind),
+        ("source", [pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source"))),
+    ];
+    if let Some(&(column, _)) = fits.iter().find(|(_, fits)| !fits) {
+        raise(Error::PositionType { column, positions: shown(positions), is_sno: key.layout.is_none() })
     }
 }
 
