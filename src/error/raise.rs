@@ -3,28 +3,28 @@
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, function_name, pg_sys};
 
-use super::row::Row;
-use super::variants::Error;
+use super::Error;
 
-/// Ends the statement with this error.
-#[cold]
-pub fn raise(error: impl Into<Error>) -> ! {
-    report(error.into(), PgLogLevel::ERROR);
-    unreachable!("an ERROR does not return")
-}
-
-/// Sends this error as a WARNING.
-pub fn warn(error: impl Into<Error>) {
-    report(error.into(), PgLogLevel::WARNING);
-}
-
-fn report(error: Error, level: PgLogLevel) {
-    let Row { sqlstate, detail, hint } = error.row();
-    let mut report = ErrorReport::new(sqlstate, error.to_string(), function_name!()).set_detail(detail);
-    if let Some(hint) = hint {
-        report = report.set_hint(hint);
+impl Error {
+    /// Ends the statement with this error.
+    #[cold]
+    pub fn raise(self) -> ! {
+        self.report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
     }
-    report.report(level);
+
+    /// Sends this error as a WARNING.
+    pub fn warn(self) {
+        self.report(PgLogLevel::WARNING);
+    }
+
+    fn report(self, level: PgLogLevel) {
+        let mut report = ErrorReport::new(self.sqlstate, self.message, function_name!()).set_detail(self.detail);
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(level);
+    }
 }
 
 /// Reports an error of an input function. Like PostgreSQL's errsave, it returns if the caller accepts soft errors, as
@@ -42,15 +42,15 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
     unsafe {
         let context = (*call).context;
         if context.is_null() || (*context).type_ != pg_sys::NodeTag::T_ErrorSaveContext {
-            raise(error);
+            error.raise();
         }
         if !pg_sys::errsave_start(context, std::ptr::null()) {
             return;
         }
-        let Row { sqlstate, detail, .. } = error.row();
+        let Error { sqlstate, message, detail, .. } = error;
         let text = |text: String| CString::new(text).unwrap_or_default();
         errcode(sqlstate as i32);
-        pg_sys::errmsg_internal(c"%s".as_ptr(), text(error.to_string()).as_ptr());
+        pg_sys::errmsg_internal(c"%s".as_ptr(), text(message).as_ptr());
         pg_sys::errdetail_internal(c"%s".as_ptr(), text(detail).as_ptr());
         pg_sys::errsave_finish(context, c"raise.rs".as_ptr(), line!() as i32, c"errsave".as_ptr());
     }
@@ -59,7 +59,7 @@ pub fn errsave(error: impl Into<Error>, call: pg_sys::FunctionCallInfo) {
 /// PostgreSQL 15 does not have soft errors.
 #[cfg(feature = "pg15")]
 pub fn errsave(error: impl Into<Error>, _call: pg_sys::FunctionCallInfo) {
-    raise(error)
+    error.into().raise()
 }
 
 /// A result whose error ends the statement.
@@ -74,6 +74,6 @@ impl<T, E: Into<Error>> OrRaise for Result<T, E> {
 
     #[inline]
     fn or_raise(self) -> T {
-        self.unwrap_or_else(|error| raise(error))
+        self.unwrap_or_else(|error| error.into().raise())
     }
 }

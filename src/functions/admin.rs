@@ -1,10 +1,11 @@
 //! Functions for operators.
 
 use flake_core::built_in;
+use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-use crate::error::{Error, OrRaise, warn};
+use crate::error::{Error, OrRaise};
 use crate::layouts::{by_name, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::timestamptz::from_instant;
@@ -16,7 +17,13 @@ fn flake_record_mark() {
     ledger::record_mark().or_raise();
     for (name, layout) in custom::all() {
         if built_in(&name).is_some() && layout.is_ok() {
-            warn(Error::InsteadOfBuiltIn { layout: name.into() });
+            Error::of(ERRCODE_WARNING, format!("layout \"{name}\" is not the built-in one"))
+                .detail("A custom layout has this name, and takes precedence.")
+                .hint(
+                    "To use the built-in layout, drop the custom one once nothing uses it, or create it under \
+                     another name.",
+                )
+                .warn();
         }
     }
 }

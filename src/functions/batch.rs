@@ -7,7 +7,7 @@ use std::ptr;
 
 use pgrx::{check_for_interrupts, pg_sys};
 
-use crate::error::{Error, OrRaise, raise};
+use crate::error::{Error, OrRaise};
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
 use crate::session::layout_source::LayoutSource;
@@ -84,7 +84,10 @@ unsafe fn begin(call: Call, layout: Text<'_>, count: i32) {
         // This raises an error if the caller expects no set, so it comes first.
         let state = pg_sys::init_MultiFuncCall(call.raw());
         let source = LayoutSource::by_name(layout.bytes());
-        let Ok(to_make) = usize::try_from(count) else { raise(Error::BadCount { count }) };
+        let Ok(to_make) = usize::try_from(count) else {
+            let detail = format!("The count is {count}; the valid range is 0 to {}.", i32::MAX);
+            Error::invalid("count must not be negative").detail(detail).raise()
+        };
         let batch = pg_sys::MemoryContextAlloc((*state).multi_call_memory_ctx, size_of::<Batch>()).cast::<Batch>();
         ptr::write(batch, Batch { source, to_make, ids: [0; CHUNK], next: 0, made: 0 });
         (*state).user_fctx = batch.cast();

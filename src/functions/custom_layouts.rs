@@ -1,12 +1,13 @@
 //! flake_create_layout and flake_drop_layout, and the validation of every definition.
 
 use flake_core::{BUILTIN, Definition, LONGEST_NAME, Layout, built_in, sno};
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::layout_uses;
 use crate::clock;
-use crate::error::{Error, OrRaise, owner_only, raise};
+use crate::error::{Error, OrRaise, listed, owner_only};
 use crate::layouts::{catalog, custom, unknown};
 use crate::postgres::encoding::{escape_non_ascii, to_utf8_lossy};
 use crate::postgres::entry_point::c_symbol;
@@ -26,12 +27,13 @@ fn flake_create_layout(name: &[u8], definition: Json) {
     let name = escape_non_ascii(name, LONGEST_NAME);
     // Views already show sno under this name.
     if built_in(&name).is_some() || name == sno::NAME {
-        raise(Error::NameTaken { layout: name.into(), is_built_in: true });
+        taken(&name, "It is built in.").hint("Choose another name.").raise();
     }
     let definition = Definition::from_json(&name, &definition.0).or_raise();
     let layout = definition.check_new(&name, clock::now()).or_raise();
     if is_name_taken(&name) {
-        raise(Error::NameTaken { layout: name.into(), is_built_in: false });
+        let detail = "Custom layouts are foreign servers; a layout or another foreign server has this name.";
+        taken(&name, detail).hint("Choose another name, or drop the layout with flake_drop_layout.").raise();
     }
     let json = serde_json::to_string(&definition.resolved(&layout)).unwrap_or_default();
     let (server, version, definition) =
@@ -41,6 +43,10 @@ fn flake_create_layout(name: &[u8], definition: Json) {
     );
     run_as(owner, &command);
     warn_of_overlaps(&layout);
+}
+
+fn taken(name: &str, detail: &str) -> Error {
+    Error::of(ERRCODE_DUPLICATE_OBJECT, format!("layout \"{name}\" already exists")).detail(detail)
 }
 
 /// Warns of layouts that may make the same IDs as a new one because no bit tells them apart. It does not warn of another name for
@@ -72,13 +78,22 @@ fn flake_drop_layout(name: &[u8]) {
     let name = escape_non_ascii(name, LONGEST_NAME);
     let Some(stored) = catalog::find(&name) else {
         match built_in(&name) {
-            Some(_) => raise(Error::DropBuiltIn { layout: name.into() }),
-            None => raise(unknown(&name)),
+            Some(_) => Error::invalid(format!("cannot drop layout \"{name}\" because it is built in"))
+                .detail("Only layouts made by flake_create_layout can be dropped.")
+                .hint("The column \"source\" of the view flake_layouts shows which these are.")
+                .raise(),
+            None => unknown(&name).raise(),
         }
     };
     let uses = layout_uses::of(&name);
     if !uses.is_empty() {
-        raise(Error::InUse { layout: name.into(), uses });
+        Error::of(
+            ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop layout \"{name}\" because other objects name it"),
+        )
+        .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
+        .hint("Drop or change these objects first; DROP SERVER drops the layout all the same.")
+        .raise();
     }
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
 }
@@ -105,7 +120,12 @@ fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
         (1, Some(option)) if is_server && option.len() <= LONGEST_OPTION => option.strip_prefix(b"definition="),
         _ => None,
     };
-    let Some(json) = definition else { raise(Error::NotALayout) };
+    let Some(json) = definition else {
+        Error::invalid("a layout must have the option \"definition\" and no other")
+            .detail("Foreign servers of the foreign-data wrapper flake_layout are layouts.")
+            .hint("Create layouts with flake_create_layout.")
+            .raise()
+    };
     Definition::from_json("", &to_utf8_lossy(json)).and_then(|definition| definition.layout("")).or_raise();
 }
 

@@ -6,7 +6,7 @@ use std::ptr;
 use flake_core::Layout;
 use pgrx::prelude::*;
 
-use crate::error::{Error, OrRaise};
+use crate::error::{OrRaise, altered_type};
 use crate::layouts::by_name;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::entry_point::entry_point;
@@ -34,7 +34,7 @@ fn decode(call: Call, id: i64, layout: &[u8]) -> pg_sys::Datum {
         Some(fields(layout, id)),
     ];
     // SAFETY: the columns have these types, and flake_decode caches nothing else.
-    unsafe { row(call, TYPES, columns) }.ok_or(Error::RowType { name: "flake_parts" }).or_raise()
+    unsafe { row(call, TYPES, columns) }.ok_or_else(|| altered_type("flake_parts")).or_raise()
 }
 
 /// Returns all named fields with their numbers as jsonb.

@@ -3,11 +3,12 @@
 use std::ffi::CStr;
 
 use flake_core::seal::{LONGEST_NAME, MOST_RANGES, Range, Secret, fingerprint, is_name};
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{quote_identifier, quote_literal};
 
 use super::layout_uses;
-use crate::error::{Error, OrRaise, owner_only, raise};
+use crate::error::{Error, OrRaise, listed, owner_only};
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::foreign_servers::{is_name_taken, lock};
@@ -25,7 +26,13 @@ fn flake_create_key(name: &[u8]) {
 #[pg_extern(sql = "")]
 fn flake_import_key(name: &[u8], secret: &[u8]) {
     let owner = writer("flake_import_key", c"flake_import_key()");
-    let Ok(secret) = Secret::try_from(secret) else { raise(Error::SecretLength { length: secret.len() }) };
+    let Ok(secret) = Secret::try_from(secret) else {
+        let message = format!("secret of a key must have 16 bytes, not {}", secret.len());
+        Error::invalid(message)
+            .detail("It is a key of AES-128.")
+            .hint("flake_create_key makes one from random numbers.")
+            .raise()
+    };
     let fingerprint = fingerprint(&secret);
     for key in seal::names().iter().filter_map(|name| seal::find(name)) {
         let Ok(shown) = key.shown() else { continue };
@@ -35,7 +42,10 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
         let Some(key) = seal::find(&key.name) else { continue };
         // Under another name, all public IDs of the key would get another prefix.
         if key.name.as_bytes() != name || key.secret(number) == Some(secret) {
-            raise(Error::SecretTaken { key: key.name });
+            Error::of(ERRCODE_DUPLICATE_OBJECT, format!("secret belongs to key \"{}\" already", key.name))
+                .detail("With another name, its public IDs would have two spellings.")
+                .hint("Use that key, or create one with a secret of its own with flake_create_key.")
+                .raise();
         }
         return act_as(key.owner, || mapping::store(&key.name, number, &secret));
     }
@@ -45,10 +55,16 @@ fn flake_import_key(name: &[u8], secret: &[u8]) {
 fn create(owner: pg_sys::Oid, name: &[u8], secret: &Secret) {
     let shown = escape_non_ascii(name, LONGEST_NAME);
     if !is_name(name) {
-        raise(Error::KeyName { key: shown });
+        Error::invalid(format!("invalid name for a key: \"{shown}\""))
+            .detail("A name has up to 63 of the letters a to z, and underscores between them.")
+            .hint("Choose a short name, such as \"usr\": public IDs begin with it.")
+            .raise();
     }
     if is_name_taken(&shown) {
-        raise(Error::KeyTaken { key: shown });
+        Error::of(ERRCODE_DUPLICATE_OBJECT, format!("key \"{shown}\" already exists"))
+            .detail("Keys are foreign servers; a key, a layout or another foreign server has this name.")
+            .hint("Choose another name.")
+            .raise();
     }
     let (server, range) = (quote_identifier(&shown), quote_literal(Range::new(i64::MIN, secret).to_string()));
     let (first, name) = (option_name(0), shown);
@@ -67,10 +83,19 @@ fn flake_rotate_key(name: &[u8], from_id: i64) {
     let shown = key.shown().or_raise();
     let number = shown.len();
     if let Some(last) = shown.last().filter(|last| from_id <= last.from) {
-        raise(Error::RotatedBelow { key: key.name, from: from_id, last: last.from });
+        Error::invalid(format!("key \"{}\" cannot have another secret from ID {from_id} on", key.name))
+            .detail(match last.from {
+                i64::MIN => "Its first secret must keep some IDs.".to_owned(),
+                last => format!("Its last secret is for the IDs from {last} on, and must keep some of them."),
+            })
+            .hint("Give an ID above all that have been made, such as flake_min(now() + interval '1 minute').")
+            .raise();
     }
     if number == MOST_RANGES {
-        raise(Error::TooManyRotations { key: key.name });
+        Error::of(ERRCODE_PROGRAM_LIMIT_EXCEEDED, format!("key \"{}\" has had too many rotations", key.name))
+            .detail("A key can have four secrets, because each of them is tried for a text that was not sealed.")
+            .hint("Create another key for new IDs with flake_create_key.")
+            .raise();
     }
     let secret = mapping::random();
     let (server, option) = (quote_identifier(&key.name), option_name(number));
@@ -87,7 +112,13 @@ fn flake_drop_key(name: &[u8]) {
     let key = locked(name);
     let uses = layout_uses::of(&key.name);
     if !uses.is_empty() {
-        raise(Error::KeyInUse { key: key.name, uses });
+        Error::of(
+            ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop key \"{}\" because other objects name it", key.name),
+        )
+        .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
+        .hint("Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.")
+        .raise();
     }
     let server = quote_identifier(&key.name);
     act_as(key.owner, || {
@@ -109,7 +140,7 @@ fn execute(command: &str) {
 }
 
 fn known(name: &[u8]) -> Key {
-    str::from_utf8(name).ok().and_then(seal::find).unwrap_or_else(|| raise(seal::unknown(name)))
+    str::from_utf8(name).ok().and_then(seal::find).unwrap_or_else(|| seal::unknown(name).raise())
 }
 
 /// Returns a key that no other session changes or drops by these functions before the transaction ends.
@@ -135,7 +166,10 @@ fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
         options.is_empty()
     };
     if !is_fine {
-        raise(Error::NotAKey);
+        Error::invalid("invalid options for a key")
+            .detail("Foreign servers of the foreign-data wrapper flake_key are keys.")
+            .hint("Create keys with flake_create_key.")
+            .raise();
     }
 }
 

@@ -7,7 +7,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 use serde_json::{Value, json};
 
-use crate::error::warn;
+use crate::error::Error;
 use crate::layouts::custom;
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::interval;
@@ -38,7 +38,7 @@ fn flake_layouts() -> TableIterator<
     // A layout whose definition was changed by ALTER SERVER is left out, with a WARNING.
     let (names, custom): (Vec<_>, Vec<_>) = custom::all().unzip();
     let built_in = BUILTIN.iter().filter(move |layout| !names.iter().any(|name| name == layout.name()));
-    let custom: Vec<_> = custom.into_iter().filter_map(|layout| layout.map_err(warn).ok()).collect();
+    let custom: Vec<_> = custom.into_iter().filter_map(|layout| layout.map_err(Error::warn).ok()).collect();
     TableIterator::new(built_in.chain(custom).map(|layout| {
         let fields: Vec<_> = layout.fields().iter().map(FieldDefinition::from).collect();
         let start_of = |tick| from_instant(layout.start_of(tick));

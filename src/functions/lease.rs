@@ -1,15 +1,17 @@
 //! flake_lease() grants an application a worker of the pool, so that it can make IDs by itself; flake_leases shows all leases.
 
-use flake_core::ledger::pool::{Decision, Lease};
+use flake_core::ledger::pool::{Decision, Lease, MOST_LEASES};
 use flake_core::{BUILTIN, IdSource, Layout};
+use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-use crate::error::{Error, OrRaise, owner_only, raise};
+use crate::error::{Error, OrRaise, owner_only};
 use crate::layouts::{by_name, custom};
 use crate::postgres::entry_point::c_symbol;
 use crate::postgres::role;
-use crate::postgres::timestamptz::from_instant;
+use crate::postgres::timestamptz::{from_instant, to_text};
+use crate::session::read_only;
 use crate::{clock, ledger};
 
 #[pg_extern(sql = "")]
@@ -37,15 +39,15 @@ fn flake_lease(
     // There are few workers, so only the owner of the extension, and roles that it chooses, may lease them.
     owner_only("flake_lease").or_raise();
     let layout = by_name(layout);
-    let name = || layout.name().to_owned().into();
-    if !layout.generates {
-        raise(Error::ReadOnly { layout: name() });
-    }
-    let Some(shift) = layout.lease_shift() else { raise(Error::NotLeasable { layout: name() }) };
+    let name = layout.name();
+    let shift = lease_shift(layout);
     let last = match (worker, until) {
         (None, None) => None,
         (Some(worker), Some(until)) => Some((worker as u32, until)),
-        _ => raise(Error::HalfALease),
+        _ => Error::invalid("worker and end of a lease have to be given together")
+            .detail("A lease is renewed by its worker and the end that the last answer had.")
+            .hint("Give both, or none for a new lease.")
+            .raise(),
     };
     let now = clock::now();
     layout.ticks().tick_to_generate_in(now, layout.name()).or_raise();
@@ -65,11 +67,44 @@ fn flake_lease(
             0,
         ),
         Decision::Wait(by) => (None, None, None, None, None, None, None, None, clock::now(), None, by),
-        Decision::Lost => raise(Error::LeaseLost { layout: name(), worker: worker.unwrap_or_default() as u32 }),
-        Decision::Exhausted(until) => raise(Error::NoFreeWorker { layout: name(), until }),
-        Decision::Full => raise(Error::TooManyLeases),
+        Decision::Lost => Error::not_ready(format!(
+            "lease of worker {} of layout \"{name}\" cannot be renewed",
+            worker.unwrap_or_default() as u32
+        ))
+        .detail("It has been renewed since, another application has the worker, or the server was restarted.")
+        .hint("Ask for a new lease, without a worker.")
+        .raise(),
+        Decision::Exhausted(until) => Error::not_ready(format!("all workers of layout \"{name}\" are leased"))
+            .detail(format!(
+                "A database can have half of the workers that applications lease from this server. The next lease \
+                     ends at {}.",
+                to_text(until)
+            ))
+            .hint("Wait until then, or use a layout with more workers.")
+            .raise(),
+        Decision::Full => Error::of(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "too many leases")
+            .detail(format!("A server can have {MOST_LEASES} leases at once."))
+            .hint("Let the processes of an application share one lease.")
+            .raise(),
     };
     TableIterator::once(row)
+}
+
+/// Returns how far the worker and sequence bits are below the timestamp. Raises an error if workers cannot be leased.
+fn lease_shift(layout: &Layout) -> u32 {
+    let name = layout.name();
+    if !layout.generates {
+        read_only(name).raise();
+    }
+    layout.lease_shift().unwrap_or_else(|| {
+        Error::of(ERRCODE_FEATURE_NOT_SUPPORTED, format!("workers of layout \"{name}\" cannot be leased"))
+            .detail(
+                "An application composes IDs of a timestamp, a worker and a sequence number, in this order and \
+                 nothing else, with ticks of at most a second.",
+            )
+            .hint("Use a layout such as \"twitter\", or flake_batch.")
+            .raise()
+    })
 }
 
 #[pg_extern(sql = "")]

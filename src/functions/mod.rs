@@ -20,3 +20,12 @@ mod stats_view;
 mod take;
 mod text;
 mod time;
+
+use pgrx::PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
+
+use crate::error::Error;
+
+/// Returns the error of a function that needs all of its arguments.
+fn null_argument(name: &str, why: &str) -> Error {
+    Error::of(ERRCODE_NULL_VALUE_NOT_ALLOWED, format!("argument \"{name}\" must not be null")).detail(why)
+}

@@ -1,10 +1,11 @@
 //! Public IDs: flake_seal, flake_unseal.
 
 use flake_core::seal::{LONGEST_NAME, read, write};
+use pgrx::PgSqlErrorCode::*;
 use pgrx::Uuid;
 use pgrx::prelude::*;
 
-use crate::error::{Error, raise};
+use crate::error::Error;
 use crate::postgres::encoding::escape_non_ascii;
 use crate::postgres::entry_point::c_symbol;
 use crate::seal::keyring;
@@ -45,7 +46,13 @@ fn flake_unseal_or_error_uuid(sealed: Uuid, key: &[u8]) -> i64 {
 }
 
 fn not_sealed(text: String, key: &[u8]) -> ! {
-    raise(Error::NotSealed { text, key: escape_non_ascii(key, LONGEST_NAME) })
+    Error::of(
+        ERRCODE_INVALID_TEXT_REPRESENTATION,
+        format!("invalid public ID of key \"{}\": \"{text}\"", escape_non_ascii(key, LONGEST_NAME)),
+    )
+    .detail("It was not made by flake_seal with this key, or has been changed since.")
+    .hint("Use flake_unseal, which returns NULL instead, in conditions.")
+    .raise()
 }
 
 c_symbol!(

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use flake_core::LONGEST_TEXT;
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, OrRaise, raise};
+use crate::error::{Error, OrRaise, SEE_FIELDS};
 use crate::layouts::argument::with_layout;
 use crate::layouts::by_name;
 use crate::postgres::call::{Text, text_datum};
@@ -38,16 +39,24 @@ fn flake_make(at: TimestampWithTimeZone, fields: Json, layout: &[u8]) -> i64 {
     let layout = by_name(layout);
     // Values stay unparsed, so that an error shows a wrong value as it was written.
     let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&fields.0) else {
-        raise(Error::FieldsNotAnObject)
+        Error::invalid("fields must be a JSON object")
+            .detail("Its keys are names of fields, its values their numbers.")
+            .hint("For example: {\"worker\": 3, \"sequence\": 7}. Omitted fields are 0.")
+            .raise()
     };
     let number = |(field, value): (String, &RawValue)| match value.get().parse() {
         Ok(number) => (field, number),
-        Err(_) => raise(Error::BadNumber {
-            layout: layout.name().to_owned().into(),
-            field,
-            is_number: value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()),
-            value: shortened(value.get()),
-        }),
+        Err(_) => {
+            let is_number = value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+            let (layout, value) = (layout.name(), shortened(value.get()));
+            Error::of(
+                if is_number { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE },
+                format!("invalid value for field \"{field}\" of layout \"{layout}\": {value}"),
+            )
+            .detail("Fields hold whole numbers that are not negative.")
+            .hint(SEE_FIELDS)
+            .raise()
+        }
     };
     let numbers: BTreeMap<String, u64> = fields.into_iter().map(number).collect();
     let tick = layout.tick_at(to_instant(at)).or_raise();

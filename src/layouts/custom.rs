@@ -52,7 +52,11 @@ pub fn find(name: &str) -> Result<Option<&'static Layout>, Error> {
     }
     let Some(Stored { definition, fingerprint, .. }) = catalog::find(name) else { return Ok(None) };
     if fingerprint.as_deref() != Some(&catalog::fingerprint(&definition)) {
-        return Err(Error::Altered { layout: name.to_owned().into() });
+        let message = format!("definition of layout \"{name}\" has been changed");
+        let detail = "IDs can be read only by the definition that they were made with.";
+        return Err(Error::not_ready(message)
+            .detail(detail)
+            .hint("Undo the change, or create a layout with another name with flake_create_layout."));
     }
     parsed(name, definition).map(Some)
 }

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::postgres::lock::Guard;
 use crate::postgres::report;
-use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::{prepared, recovery, slot, transaction};
 
 /// This process.
@@ -139,10 +139,7 @@ impl<S: Copy> Host for Backend<S> {
 
     fn is_behind(&mut self, until: i64) {
         report::warning(
-            format!(
-                "IDs of the previous primary reach up to {}, and the clock is behind that",
-                Timestamptz::from_instant(until).to_text()
-            ),
+            format!("IDs of the previous primary reach up to {}, and the clock is behind that", to_text(until)),
             Some("IDs that are made until then are below some of the previous primary's."),
             "Check the clock. Readers that remember the last ID they have seen can miss rows; use flake_horizon().",
         );

@@ -2,6 +2,7 @@
 
 use flake_core::horizon::ask::ask;
 use flake_core::horizon::published;
+use pgrx::PgSqlErrorCode::*;
 use pgrx::check_for_interrupts;
 
 use super::backend::Member;
@@ -15,12 +16,31 @@ use crate::postgres::{recovery, slot, transaction};
 /// Returns the snapshot of the query that asks for a horizon.
 pub fn snapshot() -> Result<QuerySnapshot, Error> {
     // A parallel worker copies its leader's snapshot but not this note, so the two could return different horizons.
-    if transaction::is_in_worker() { Err(Error::HorizonInWorker) } else { of_query().ok_or(Error::NoQuerySnapshot) }
+    if transaction::is_in_worker() {
+        return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot ask for a horizon in a parallel worker")
+            .detail("A statement has one horizon, which its leader asks for.")
+            .hint("Declare functions that call flake_horizon() PARALLEL RESTRICTED."));
+    }
+    of_query().ok_or_else(|| {
+        Error::not_ready("there is no snapshot of a query to ask for its horizon")
+            .detail("A horizon belongs to the snapshot by which a query reads.")
+            .hint("Ask in the query that reads the rows.")
+    })
 }
 
 /// Returns, on a standby, the highest published horizon below which a snapshot sees all rows.
 pub fn replayed(snapshot: &QuerySnapshot) -> Result<i64, Error> {
-    published::replayed(snapshot, page::read)?.ok_or(Error::NothingPublished)
+    published::replayed(snapshot, page::read)?.ok_or_else(|| {
+        Error::not_ready("no horizon is known for this snapshot")
+            .detail(
+                "A standby returns horizons that its primary has published; this snapshot is older than all that \
+                 were replayed.",
+            )
+            .hint(
+                "Call flake_publish_horizon() on the primary, and ask again by a new snapshot once this server has \
+                 replayed it.",
+            )
+    })
 }
 
 /// Publishes the current horizon for standbys, and returns it.

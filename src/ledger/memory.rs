@@ -17,7 +17,7 @@ use flake_core::{DIVISION, SlotProgress};
 
 use super::control::{Control, Header, VERSION};
 use crate::clock;
-use crate::error::{Error, raise};
+use crate::error::Error;
 use crate::postgres::{prepared, shared_memory, slot};
 
 const NAME: &CStr = c"flake";
@@ -74,13 +74,34 @@ pub fn attach() -> Result<&'static Memory, Error> {
     }
     let start = shared_memory::raising_instead(
         || shared_memory::segment(NAME, size(), fill),
-        |reason| raise(Error::NoSharedMemory { reason }),
+        |reason| {
+            let detail = "A session makes IDs only if it shares memory with the other sessions, which would not know of its IDs \
+                          otherwise.";
+            let message = format!("could not get shared memory: {reason}");
+            Error::not_ready(message)
+                .detail(detail)
+                .hint(
+                    "Check max_connections and the limits of dynamic shared memory, such as the size of /dev/shm. \
+                     If the server's main segment has no room, add flake to shared_preload_libraries, which \
+                     reserves some, and restart the server. The next call tries again.",
+                )
+                .raise()
+        },
     );
     // SAFETY: the segment of every version begins with a header, which does not change.
     let header = unsafe { &*start.cast::<Header>() };
     let found = (header.version, header.division);
     if found != (VERSION, DIVISION) {
-        return Err(Error::OtherVersion { found });
+        return Err(Error::not_ready("another version of the flake library is in use")
+            .detail(format!(
+                "The server's shared memory has form {} with division {}, and this version has others; together \
+                     they could make the same IDs.",
+                found.0, found.1
+            ))
+            .hint(
+                "Restart the server. If flake is in shared_preload_libraries, all sessions use the version that the \
+                 server was started with.",
+            ));
     }
     let (control, lines, slots, prepared) = parts(start);
     // SAFETY: a session of this version has filled it, and it lives as long as this session.

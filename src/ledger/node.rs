@@ -16,7 +16,18 @@ pub fn node() -> Result<Node, Error> {
 
 /// Returns the node of the server's configuration, without pinning it.
 fn configured() -> Result<Node, Error> {
-    let (id, count) = settings::node().ok_or(Error::NodeUnknown)?;
+    let (id, count) = settings::node().ok_or_else(|| {
+        Error::not_ready("number of this node is not known")
+            .detail(
+                "This session cannot see flake.node_id and flake.node_count of the server: the client, the role or \
+                 the database has set one of them, or the server's own value is not a number or was removed.",
+            )
+            .hint(
+                "Remove the setting from the connection's options, or with ALTER ROLE or ALTER DATABASE … RESET; \
+                 restart the server after its own value was removed. With flake in shared_preload_libraries, every \
+                 session sees the server's.",
+            )
+    })?;
     Ok(Node::new(id, count)?)
 }
 

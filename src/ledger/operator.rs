@@ -8,11 +8,11 @@ use flake_core::ledger::part_time::FAR;
 use flake_core::ledger::protocol::{self, Acceptance};
 
 use super::backend::Backend;
-use super::memory::attach;
+use super::memory::memory;
 use super::node::node;
 use crate::clock;
 use crate::error::{Error, superuser_only};
-use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::{recovery, report};
 
 /// Accepts the current clock although later IDs exist. Returns the instant from which IDs can be made.
@@ -35,7 +35,7 @@ pub fn accept_clock() -> Result<i64, Error> {
     }
     if from.saturating_sub(now) > FAR {
         report::warning(
-            format!("no IDs can be made before {}", Timestamptz::from_instant(from).to_text()),
+            format!("no IDs can be made before {}", to_text(from)),
             Some("The time until then may have been used without a break, or flake_start_above was told so."),
             "Wait. After flake_start_above nothing else helps; otherwise you can restart the server under a free flake.node_id.",
         );
@@ -51,14 +51,17 @@ pub fn start_above(instant: i64, force: bool) -> Result<i64, Error> {
     let now = clock::now();
     let ahead = instant.saturating_sub(now);
     if ahead > FAR && !force {
-        return Err(Error::TooFarAhead { by: Duration::from_micros(ahead.unsigned_abs()), until: instant });
+        let by = Duration::from_micros(ahead.unsigned_abs());
+        return Err(Error::not_ready("ID is too far ahead of the clock")
+            .detail(format!("Until {}, which is {by:?} from now, no layout could make IDs.", to_text(instant)))
+            .hint(
+                "Check the ID, its layout, and the clock. If this is what you want, pass force => true: no restart, \
+                 failover or other flake.node_id takes it back.",
+            ));
     }
     let (from, is_new) = protocol::start_above(&mut Backend::new()?, instant)?;
     if is_new {
-        report::log(format!(
-            "flake: no IDs are made before {}, because flake_start_above was called",
-            Timestamptz::from_instant(from).to_text()
-        ));
+        report::log(format!("flake: no IDs are made before {}, because flake_start_above was called", to_text(from)));
     }
     Ok(from)
 }
@@ -69,12 +72,8 @@ pub fn record_mark() -> Result<(), Error> {
     // A ledger that begins on a standby would have no timeline, and no turn.
     recovery::refuse(c"flake_record_mark()");
     // The extension can be updated before the server restarts. The first session after the restart then writes the mark.
-    match attach() {
-        Err(Error::OtherVersion { .. }) => return Ok(()),
-        attached => attached?,
-    };
     // If the node number is not valid, no ID has been made since the start. The first session that makes one will write the mark.
-    if node().is_err() {
+    if memory().is_none() || node().is_err() {
         return Ok(());
     }
     protocol::record_mark(&mut Backend::new()?)

@@ -37,13 +37,15 @@ impl Timestamptz {
             at => at.saturating_add(POSTGRES_EPOCH),
         }
     }
+}
 
-    /// Writes it as this session shows a timestamptz.
-    pub fn to_text(self) -> String {
-        // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
-        let text = unsafe { direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(self.into())]) };
-        text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
-    }
+/// Writes an instant as this session shows a timestamptz.
+pub fn to_text(instant: i64) -> String {
+    // SAFETY: timestamptz_out takes a timestamptz, which is passed by value, and returns a C string.
+    let text = unsafe {
+        direct_function_call::<&CStr>(pg_sys::timestamptz_out, &[Some(Timestamptz::from_instant(instant).into())])
+    };
+    text.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 impl From<Timestamptz> for pg_sys::Datum {

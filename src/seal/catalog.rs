@@ -138,7 +138,13 @@ pub fn write_secret(secret: &Secret) -> String {
 impl Key {
     /// Returns the public part of its ranges.
     pub fn shown(&self) -> Result<Vec<Range>, Error> {
-        read_ranges(&self.options).ok_or_else(|| Error::UnreadableKey { key: self.name.clone() })
+        read_ranges(&self.options).ok_or_else(|| self.unreadable())
+    }
+
+    fn unreadable(&self) -> Error {
+        Error::not_ready(format!("options of key \"{}\" have been changed", self.name))
+            .detail("They say which secret belongs to which IDs, in a form that this version does not know.")
+            .hint("Undo the change by ALTER SERVER, or install the version of flake that was in use.")
     }
 
     /// Returns the secret with this number.
@@ -151,12 +157,21 @@ impl Key {
         let cipher = |(number, shown): (usize, Range)| {
             let secret = self.secret(number);
             let found = secret.as_ref().map(fingerprint);
-            match secret {
-                Some(secret) if found.as_ref() == Some(&shown.fingerprint) => Ok((shown.from, Cipher::new(&secret))),
-                _ => Err(Error::NoSecret { key: self.name.clone(), fingerprint: shown.fingerprint, found }),
+            if let Some(secret) = secret.filter(|_| found.as_ref() == Some(&shown.fingerprint)) {
+                return Ok((shown.from, Cipher::new(&secret)));
             }
+            let wanted = format!("The secret with the fingerprint {}", shown.fingerprint);
+            Err(Error::not_ready(format!("secret of key \"{}\" is missing or has been changed", self.name))
+                .detail(match found {
+                    Some(found) => format!("{wanted} sealed its IDs; the one that is stored has {found}."),
+                    None => format!("{wanted} is missing; a dump by a role that may not read it has none."),
+                })
+                .hint(
+                    "Restore the user mapping of PUBLIC from a dump by the key's owner or a superuser, or call \
+                     flake_import_key with the secret.",
+                ))
         };
         let ranges = self.shown()?.into_iter().enumerate().map(cipher).collect::<Result<_, _>>()?;
-        Ranges::new(ranges).ok_or_else(|| Error::UnreadableKey { key: self.name.clone() })
+        Ranges::new(ranges).ok_or_else(|| self.unreadable())
     }
 }

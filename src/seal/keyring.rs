@@ -7,8 +7,10 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flake_core::seal::Ranges;
+use pgrx::PgSqlErrorCode::*;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid, SysCacheIdentifier::*};
+use pgrx::spi::quote_identifier;
 
 use super::{find, unknown};
 use crate::error::{Error, OrRaise};
@@ -70,7 +72,12 @@ pub fn with<R>(name: &[u8], act: impl Fn(&str, &Ranges) -> R) -> R {
 fn look_up(name: &[u8], role: Oid) -> Result<Known, Error> {
     let key = str::from_utf8(name).ok().and_then(find).ok_or_else(|| unknown(name))?;
     if !may_use(key.server, role) {
-        return Err(Error::NoUsage { key: key.name });
+        return Err(Error::of(ERRCODE_INSUFFICIENT_PRIVILEGE, format!("permission denied for key \"{}\"", key.name))
+            .detail("Public IDs are made and read by roles that have USAGE on the foreign server of this name.")
+            .hint(format!(
+                "The key's owner can grant it: GRANT USAGE ON FOREIGN SERVER {} TO …",
+                quote_identifier(&key.name)
+            )));
     }
     Ok(Known { ranges: key.ranges()?, name: key.name, role })
 }

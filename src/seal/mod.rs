@@ -12,11 +12,14 @@ pub mod mapping;
 pub use self::catalog::{Key, find, names, option_name, read_options, read_ranges, read_secret};
 
 use flake_core::seal::LONGEST_NAME;
+use pgrx::PgSqlErrorCode::*;
 
 use crate::error::Error;
 use crate::postgres::encoding::escape_non_ascii;
 
 /// Returns the error for a name that no key has.
 pub fn unknown(name: &[u8]) -> Error {
-    Error::UnknownKey { key: escape_non_ascii(name, LONGEST_NAME) }
+    Error::of(ERRCODE_UNDEFINED_OBJECT, format!("key \"{}\" does not exist", escape_non_ascii(name, LONGEST_NAME)))
+        .detail("Keys are foreign servers of the foreign-data wrapper flake_key.")
+        .hint("Create one with flake_create_key.")
 }

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flake_core::ledger::host::Server;
+use flake_core::ledger::line::MOST_LINES;
 use flake_core::ledger::protocol;
 use flake_core::{Answer, FinalProgress, IdSource, Place, Reason, Resumable, Slot};
+use pgrx::PgSqlErrorCode::*;
 
 use super::delays::{self, Delays};
 use super::tick_clock::TickClock;
@@ -15,6 +17,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::ledger::{self, Member};
 use crate::postgres::slot;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::settings;
 
@@ -33,14 +36,19 @@ impl<S: IdSource> SessionGenerator<S> {
     /// Creates a generator. `join` makes the session a user of the ledger.
     pub fn new(source: S, join: impl FnOnce() -> Result<Member, Error>) -> Result<Self, Error> {
         if is_in_worker() {
-            return Err(Error::InWorker);
+            return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot make IDs in a parallel worker")
+                .detail(
+                    "Horizons would not wait for its IDs: a worker's part of the transaction ends before the \
+                     transaction does.",
+                )
+                .hint("Declare the function that calls flake_next, flake_batch or sno_next PARALLEL RESTRICTED."));
         }
         check(source)?;
         let mut own = join()?;
         let (slot, slots) = slot::numbers();
         let lanes = source.lanes(protocol::part(&mut own)?, slots)?;
         let place = Place::find(&own, &source, lanes, lanes.of(Slot::new(slot, slots)?));
-        let place = place.ok_or_else(|| Error::TooManyLayouts { layout: source.name() })?;
+        let place = place.ok_or_else(|| no_lanes_left(&source.name()))?;
         let resumable = Resumable::begin(&mut own, source, &place)?;
         Ok(Self { resumable, own, delays: Delays::default(), clock: TickClock::default() })
     }
@@ -97,7 +105,7 @@ impl<S: IdSource> SessionGenerator<S> {
         if may_fill { self.resumable.fill(&self.own, now, ids, argument) } else { 0 }
     }
 
-    /// Makes an ID, or returns None and says in `wait` what for. Raises [`Error::ClockBehind`] when the whole wait would take too long.
+    /// Makes an ID, or returns None and says in `wait` what for. Raises an error when the whole wait would take too long.
     #[cold]
     pub fn attempt(&mut self, argument: S::Argument, wait: &mut Wait) -> Result<Option<S::Id>, Error> {
         if wait.lasted().is_zero() {
@@ -133,13 +141,27 @@ impl<S: IdSource> SessionGenerator<S> {
             Reason::ClockBehind
                 if wait.lasted().max(left) > max_clock_wait.max(wait.allow(self.wait_of_start(until))) =>
             {
-                match until <= self.own.shared().announced.load(Ordering::Acquire) {
-                    true => Err(Error::ClockBehindHorizon { behind: left, until, max_clock_wait }),
-                    false => Err(Error::ClockBehind { layout, behind: left, until, max_clock_wait }),
-                }
+                // Below a horizon, no session makes IDs any more.
+                let is_below_horizon = until <= self.own.shared().announced.load(Ordering::Acquire);
+                let message = match is_below_horizon {
+                    true => "clock is behind a horizon that was returned".to_owned(),
+                    false => format!("clock is behind the last ID of layout \"{layout}\""),
+                };
+                let detail = format!("The clock is {left:?} behind, and flake.max_clock_wait is {max_clock_wait:?}.");
+                Err(Error::not_ready(message).detail(detail).hint(format!(
+                    "IDs can be made again once the clock has reached {}; check its synchronization. If it is \
+                             right now and was ahead before, see flake_check().",
+                    to_text(until)
+                )))
             }
             Reason::NextTick if left > max_clock_wait.max(USUAL_TICK) => {
-                Err(Error::LongTick { layout, left, until, max_clock_wait })
+                Err(Error::not_ready(format!("next tick of layout \"{layout}\" is too far away"))
+                    .detail(format!(
+                        "This session has no more IDs in the current tick, which lasts {left:?} longer, until {}, \
+                             and flake.max_clock_wait is {max_clock_wait:?}.",
+                        to_text(until)
+                    ))
+                    .hint("Wait, raise flake.max_clock_wait, or use a layout with a shorter tick."))
             }
             _ => Ok(()),
         }
@@ -156,8 +178,27 @@ impl<S: IdSource> SessionGenerator<S> {
 fn check<S: IdSource>(source: S) -> Result<(), Error> {
     let name = source.name();
     if !source.generates() {
-        return Err(Error::ReadOnly { layout: name });
+        return Err(read_only(&name));
     }
     source.ticks().tick_to_generate_in(clock::now(), &name)?;
     Ok(())
+}
+
+pub fn read_only(layout: &str) -> Error {
+    let message = format!("cannot make IDs of layout \"{layout}\"");
+    Error::invalid(message)
+        .detail("flake only reads IDs of this layout.")
+        .hint("List the layouts that flake makes IDs of: SELECT name FROM flake_layouts WHERE generates.")
+}
+
+fn no_lanes_left(layout: &str) -> Error {
+    Error::of(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "too many layouts are in use on this server")
+        .detail(format!(
+            "All {MOST_LINES} lanes in shared memory belong to other layouts, so none is left for layout \
+                 \"{layout}\"."
+        ))
+        .hint(
+            "Restart the server, and use fewer layouts. A layout that was dropped keeps its lanes until the \
+             restart.",
+        )
 }

@@ -15,10 +15,13 @@ use std::time::Duration;
 
 use flake_core::ledger::part_time::FAR;
 use flake_core::{IdSource, Reason};
+use pgrx::PgSqlErrorCode::*;
 
+pub use self::generators::read_only;
 use self::stores::{In, forget_readings, join, with_generator};
 use self::wait::Wait;
 use crate::error::Error;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::transaction::is_in_worker;
 use crate::postgres::{recovery, report};
 use crate::{clock, ledger};
@@ -60,15 +63,29 @@ pub fn publish_horizon() -> Result<i64, Error> {
 pub fn cover(id: impl Display, tick: Range<i64>) -> Result<(), Error> {
     recovery::refuse(c"flake_cover()");
     if is_in_worker() {
-        return Err(Error::CoverInWorker);
+        return Err(Error::of(ERRCODE_INVALID_TRANSACTION_STATE, "cannot cover an ID in a parallel worker")
+            .detail("A worker's part of the transaction ends before the transaction does.")
+            .hint("Declare functions that call flake_cover() PARALLEL RESTRICTED."));
     }
     let mut own = join()?;
     let ahead = tick.start.saturating_sub(clock::now());
     if ahead > FAR {
-        return Err(Error::CoverAhead { id: id.to_string(), by: Duration::from_micros(ahead.unsigned_abs()) });
+        let by = Duration::from_micros(ahead.unsigned_abs());
+        return Err(Error::not_ready("ID is too far ahead of the clock")
+            .detail(format!(
+                "By this layout, ID {id} belongs to a time that is {by:?} from now. Horizons would not wait for it."
+            ))
+            .hint("Check the ID, its layout, and the clock."));
     }
-    let below = |announced| Error::BelowHorizon { id: id.to_string(), announced };
-    ledger::cover(&mut own, tick.end.saturating_sub(1))?.map_or(Ok(()), |announced| Err(below(announced)))
+    match ledger::cover(&mut own, tick.end.saturating_sub(1))? {
+        None => Ok(()),
+        Some(announced) => Err(Error::not_ready("ID may be below a horizon")
+            .detail(format!(
+                "Horizons up to {} may have been returned, and the tick of ID {id} has ended by then.",
+                to_text(announced)
+            ))
+            .hint("Make a new ID in the transaction that inserts it.")),
+    }
 }
 
 /// Raises the floor, so that this server uses no tick that begins before an instant. A session can still use time that was granted

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 
 use flake_core::Sno;
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
@@ -58,7 +59,12 @@ fn sno_to_uuid(sno: SnoDatum) -> pgrx::Uuid {
 
 #[pg_extern(sql = "")]
 fn sno_from_uuid(uuid: pgrx::Uuid) -> SnoDatum {
-    SnoDatum(flake_sno_simd::decode(uuid.as_bytes()).map_err(|_| Error::SnoUuid).or_raise())
+    let sno = flake_sno_simd::decode(uuid.as_bytes()).map_err(|_| {
+        Error::of(ERRCODE_INVALID_TEXT_REPRESENTATION, "uuid does not contain a sno")
+            .detail("A uuid contains a sno as its 16 characters from 2 to 9 and a to x.")
+            .hint("Only a uuid that was cast from a sno can be cast back.")
+    });
+    SnoDatum(sno.or_raise())
 }
 
 #[pg_extern(sql = "")]

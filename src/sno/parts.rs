@@ -5,7 +5,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
 use super::datum::SnoDatum;
-use crate::error::{Error, OrRaise};
+use crate::error::{OrRaise, altered_type};
 use crate::ledger;
 use crate::postgres::entry_point::{c_symbol, entry_point};
 use crate::postgres::rows::row;
@@ -16,7 +16,7 @@ entry_point!(flake_decode_sno(sno: SnoDatum), |call| {
     // SAFETY: the columns have these types, and the function caches nothing else.
     unsafe {
         pg_sys::panic::pgrx_extern_c_guard(|| {
-            row(call, TYPES, columns(sno.0)).ok_or(Error::RowType { name: "sno_parts" }).or_raise()
+            row(call, TYPES, columns(sno.0)).ok_or_else(|| altered_type("sno_parts")).or_raise()
         })
     }
 });

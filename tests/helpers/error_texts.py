@@ -6,24 +6,30 @@ import re
 from conftest import ROOT
 
 FAQ = ROOT / "docs" / "faq.md"
-# The enumerations whose texts are primary messages: src/error/variants.rs defines them or includes them.
-ENUMERATIONS = [
-    ("src/error/variants.rs", None),
-    ("src/error/define.rs", None),
-    ("src/core/error.rs", "Error"),
-    ("src/core/horizon/host.rs", "Refusal"),
-    ("src/core/ledger/host.rs", "Fault"),
-]
+# The enumerations of the core whose texts are primary messages; src/error/core.rs has the rest of them.
+ENUMERATIONS = {"src/core/error.rs": "Error", "src/core/horizon/host.rs": "Refusal", "src/core/ledger/host.rs": "Fault"}
+LITERAL = r'"((?:[^"\\]|\\.)*)"'
+# Where an error is made: its message is a text in the same call, or in the variable that the call names.
+MADE = re.compile(r"\bError::(?:not_ready|invalid|of)\((.*?)\)\s*(?:\.detail\(|\}$)", re.S | re.M)
+
+
+def made():
+    """Returns the file of each error that the extension makes, and its possible messages."""
+    for file in sorted((ROOT / "src").rglob("*.rs")):
+        source = file.read_text()
+        if not {"core", "sno_simd"} & set(file.relative_to(ROOT / "src").parts[:1]):
+            for call in MADE.finditer(source):
+                named = re.search(r"\bmessage$", call[1].strip())
+                before = source[: call.start()].rpartition("let message = ")[2].partition(";")[0] if named else call[1]
+                yield file, re.findall(LITERAL, before)
 
 
 def messages():
-    found = []
-    for file, name in ENUMERATIONS:
-        source = (ROOT / file).read_text()
-        body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", source, re.M | re.S)[1] if name else source
-        texts = re.findall(r'#\[error\("((?:[^"\\]|\\.)*)"', body)
-        found += [re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"')) for text in texts]
-    return sorted(set(found))
+    found = [text for _, texts in made() for text in texts]
+    for file, name in ENUMERATIONS.items():
+        body = re.search(rf"^pub enum {name} \{{\n(.*?)^\}}$", (ROOT / file).read_text(), re.M | re.S)[1]
+        found += re.findall(rf"#\[error\({LITERAL}", body)
+    return sorted({re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"')) for text in found})
 
 
 def entries():

@@ -16,7 +16,7 @@ FULL = {"53100", "42501", "58030"}
 # Errors of prepared transactions of other clients, of cursors in a failed transaction, and of options that the server refuses.
 ORDINARY = {"42704", "34000", "25P02", "25006", "55P02", "55000", "40001"}
 UNTIL = re.compile(r"has reached (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)\+00")
-# Other details of SQLSTATE 55000, see src/error/variants.rs. The first one lasts until the end of the tick.
+# Other details of SQLSTATE 55000, see the calls of Error::not_ready in src. The first one lasts until the end of the tick.
 USED_UP = "has no more IDs in the current tick"
 UNSEEN = "This session cannot see flake.node_id"  # after a start, if the first client has hostile settings
 CANCELLED = "57014"  # raised by our own cancels; ending.py finds servers that hang

@@ -26,7 +26,6 @@ impl Finding {
 
 impl From<&Error> for Finding {
     fn from(error: &Error) -> Self {
-        let row = error.row();
-        Self { ok: Some(false), detail: row.detail, hint: row.hint }
+        Self { ok: Some(false), detail: error.detail.clone(), hint: error.hint.clone() }
     }
 }

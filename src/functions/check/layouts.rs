@@ -12,7 +12,7 @@ use super::uses::Uses;
 use crate::error::Error;
 use crate::layouts::custom;
 use crate::postgres::slot;
-use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::timestamptz::to_text;
 use crate::session::stores::{LAYOUTS, SNOS, each};
 
 const SNO_PARTITION: &str = "sno in a partition of the caller's";
@@ -66,7 +66,7 @@ impl Candidate {
         let source =
             self.source.as_ref().map_err(|error| Finding { detail: format!("{error}."), ..Finding::from(error) })?;
         nodes.iter().try_fold(u128::MAX, |least, &node| {
-            let lanes = (source.lanes)(node).map_err(|error| Finding::from(&Error::Core(error)))?;
+            let lanes = (source.lanes)(node).map_err(|error| Finding::from(&Error::from(error)))?;
             Ok(least.min(lanes.ids_per_second(source.ticks.length)))
         })
     }
@@ -94,7 +94,7 @@ impl Layouts {
         let pairs = [in_force, configured].into_iter().flatten();
         let nodes: Vec<_> = match pairs.map(|(id, count)| Node::new(id, count)).collect() {
             Ok(nodes) => nodes,
-            Err(error) => return Finding::from(&Error::Core(error)),
+            Err(error) => return Finding::from(&Error::from(error)),
         };
         if nodes.is_empty() {
             return Finding::unknown("This session does not know the number of this node.");
@@ -169,7 +169,7 @@ impl Layouts {
         let begins: Vec<_> = begins.collect();
         if !begins.is_empty() {
             return Finding::wrong(
-                format!("The clock says {}. {}", Timestamptz::from_instant(now).to_text(), begins.join(" ")),
+                format!("The clock says {}. {}", to_text(now), begins.join(" ")),
                 "Check the server's clock; a server that has just started may not have synchronized it yet.",
             );
         }
@@ -187,7 +187,7 @@ impl Layouts {
 
 /// Writes how long an instant is before or after now.
 fn relative(instant: i64, now: i64) -> String {
-    let at = Timestamptz::from_instant(instant).to_text();
+    let at = to_text(instant);
     match instant.saturating_sub(now) {
         ..=0 => format!("at {at}, which is over"),
         time if time >= 2 * YEAR => format!("in {} years ({at})", time / YEAR),

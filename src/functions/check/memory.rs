@@ -4,7 +4,7 @@ use flake_core::ledger::state::Ledger;
 
 use super::finding::Finding;
 use crate::ledger;
-use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::timestamptz::to_text;
 
 /// By how many microseconds a mark may be ahead of the clock. While IDs are made, it is a few seconds ahead.
 const AHEAD: i64 = 10_000_000;
@@ -16,7 +16,7 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
         return Finding { ok, detail: format!("No IDs can be made: {error}. {detail}"), hint };
     }
     let Some(ledger) = ledger else { return Finding::fine("No ID has been made since the server started.") };
-    let time = |instant| Timestamptz::from_instant(instant).to_text();
+    let time = to_text;
     let next = ledger.time.next_free(now);
     if next.saturating_sub(now) > AHEAD {
         return Finding::wrong(
@@ -54,10 +54,7 @@ pub fn upgrade() -> Finding {
         Ok(None) => Finding::fine("This database has no marks."),
         Ok(Some((reach, taken))) if taken >= Some(reach) => Finding::fine("pg_upgrade takes along how far IDs reach."),
         Ok(Some((reach, _))) => Finding::wrong(
-            format!(
-                "IDs of this database reach up to {}, which pg_upgrade would not take along.",
-                Timestamptz::from_instant(reach).to_text()
-            ),
+            format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(reach)),
             "Make an ID in this database before pg_upgrade, once flake_next makes any.",
         ),
     }

@@ -1,10 +1,10 @@
 //! Constraints of a key that would refuse its new IDs, so that no row could be inserted any more.
 
+use pgrx::PgSqlErrorCode::*;
 use pgrx::spi::{SpiClient, SpiError};
 
-use super::key::{Key, MEMBERS, refuse};
+use super::key::{Key, MEMBERS, unconvertible};
 use super::statements::{command, qualified, rows};
-use crate::error::Obstacle;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::role::act_as;
 
@@ -48,8 +48,11 @@ pub fn require_allowed(client: &mut SpiClient<'_>, key: &Key, first: i64) -> Res
             act_as(owner, || client.update(&command(query), None, &[first.into()])?.first().get::<bool>(1))
         })?;
         if holds == Some(false) {
-            let [name, expression] = [name, expression].map(|text| to_utf8_lossy(text).into_owned());
-            refuse(&to_utf8_lossy(&key.table), Obstacle::Check { name, expression, first });
+            let [name, expression] = [name, expression].map(|text| to_utf8_lossy(text));
+            unconvertible(&to_utf8_lossy(&key.table), ERRCODE_CHECK_VIOLATION)
+                .detail(format!("Its constraint \"{name}\" refuses the next ID, {first}: CHECK {expression}."))
+                .hint("Drop or change the constraint first, or use a layout whose IDs it allows.")
+                .raise();
         }
     }
     Ok(())

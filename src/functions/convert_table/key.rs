@@ -1,13 +1,17 @@
 //! The key of a table, read from the catalog, and the reasons why it cannot be converted.
+use pgrx::PgSqlErrorCode::*;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError};
 
 use super::statements::{Texts, names, qualified, rows};
-use crate::error::{Error, Obstacle, raise};
+use crate::error::{Error, Undetailed, listed};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::extension::Extension;
 use crate::postgres::relation;
+
+pub const NOT_READY: PgSqlErrorCode = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+const WIDEN: &str = "First widen the key and all columns that refer to it, for example by examples/widen.sql.";
 
 /// All tables that are converted together with table $1, with their columns of the key's name and their defaults.
 pub const MEMBERS: &str = "
@@ -105,7 +109,7 @@ impl Key {
 
     fn read(client: &mut SpiClient<'_>, table: pg_sys::Oid, flake: Extension) -> Result<Self, SpiError> {
         let Some(row) = rows(client, TABLE, &[table.into()])?.pop() else {
-            refuse(&format!("with OID {}", table.to_u32()), Obstacle::Kind { is: "It does not exist." })
+            refuse_kind(&format!("with OID {}", table.to_u32()), "It does not exist.")
         };
         let [Some(name), Some(kind), Some(persistence), Some(is_partition), Some(is_owner)] = &row[..] else {
             unread()
@@ -121,16 +125,25 @@ impl Key {
             _ => "It is not a table.",
         };
         if !is.is_empty() {
-            refuse(&shown, Obstacle::Kind { is });
+            refuse_kind(&shown, is);
         }
         if &is_owner[..] != b"true" {
-            refuse(&shown, Obstacle::Owner);
+            unconvertible(&shown, ERRCODE_INSUFFICIENT_PRIVILEGE)
+                .detail("flake_convert alters the table as the calling role, which does not own it.")
+                .hint("Call flake_convert as the owner of the table.")
+                .raise();
         }
         let mut columns = rows(client, KEY, &[table.into(), flake.oid.into()])?;
         let column = match columns.len() {
-            0 => refuse(&shown, Obstacle::NoKey),
+            0 => unconvertible(&shown, NOT_READY)
+                .detail("It has no primary key, by whose index the greatest ID could be found.")
+                .hint("Add a primary key, for example with ALTER TABLE … ADD PRIMARY KEY USING INDEX.")
+                .raise(),
             1 => columns.remove(0),
-            _ => refuse(&shown, Obstacle::Columns { names: names(columns) }),
+            _ => unconvertible(&shown, NOT_READY)
+                .detail(format!("Its primary key has several columns: {}.", names(columns).join(", ")))
+                .hint("Change the default of one of them by ALTER TABLE; see docs/how-to/convert.md.")
+                .raise(),
         };
         let [Some(column), Some(number), Some(oid), Some(of), Some(identity), default, Some(is_flake)] = &column[..]
         else {
@@ -139,29 +152,29 @@ impl Key {
         let parsed = |text: &[u8]| to_utf8_lossy(text).parse::<u32>().unwrap_or_default();
         let base = relation::base_type(parsed(oid).into());
         if base != pg_sys::INT8OID {
-            let (column, of) = (to_utf8_lossy(column).into_owned(), to_utf8_lossy(of).into_owned());
-            refuse(
-                &shown,
-                Obstacle::Type { column, of, is_narrow: [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base) },
-            );
+            let (column, of) = (to_utf8_lossy(column), to_utf8_lossy(of));
+            unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH)
+                .detail(format!("Its key {column} is of type {of}; IDs are of type bigint."))
+                .hint(if is_narrow(base) { WIDEN } else { "Such keys cannot be compared with IDs." })
+                .raise();
         }
         if &is_flake[..] == b"true" {
-            refuse(&shown, Obstacle::Converted { column: to_utf8_lossy(column).into_owned() });
+            unconvertible(&shown, NOT_READY)
+                .detail(format!("The default of its key {} calls flake already.", to_utf8_lossy(column)))
+                .hint(
+                    "To change to another layout, run ALTER TABLE … ALTER COLUMN … DROP DEFAULT first, and convert \
+                     again.",
+                )
+                .raise();
         }
         let number = parsed(number) as i16;
         let arguments: &[DatumWithOid<'_>] = &[table.into(), number.into()];
         let columns = names(narrow(rows(client, REFERENCES, arguments)?));
         if !columns.is_empty() {
-            refuse(&shown, Obstacle::Narrow { columns });
+            let detail = format!("Columns that refer to its key are too small for IDs: {}.", columns.join(", "));
+            unconvertible(&shown, ERRCODE_DATATYPE_MISMATCH).detail(detail).hint(WIDEN).raise();
         }
-        let tables = names(rows(client, format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
-        if !tables.is_empty() {
-            refuse(&shown, Obstacle::NoIndex { tables });
-        }
-        let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
-        if !tables.is_empty() {
-            refuse(&shown, Obstacle::OtherDefault { tables });
-        }
+        require_alike(client, &shown, arguments)?;
         Ok(Self {
             oid: table,
             table: name.clone(),
@@ -173,11 +186,39 @@ impl Key {
     }
 }
 
+/// Requires an index and the same default in all tables that are converted together.
+fn require_alike(client: &mut SpiClient<'_>, shown: &str, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
+    let tables = names(rows(client, format!("{MEMBERS}{WITHOUT_INDEX}"), arguments)?);
+    if !tables.is_empty() {
+        unconvertible(shown, NOT_READY)
+            .detail(format!("No index on the key finds the greatest ID in: {}.", listed(tables.iter(), "others")))
+            .hint("Create a B-tree index there that begins with the key.")
+            .raise();
+    }
+    let tables = names(rows(client, format!("{MEMBERS}{WITH_OTHER_DEFAULT}"), arguments)?);
+    if !tables.is_empty() {
+        unconvertible(shown, NOT_READY)
+            .detail(format!("The key has another default in: {}.", listed(tables.iter(), "others")))
+            .hint("ALTER TABLE … SET DEFAULT gives all of them the same one, which \"undo\" can bring back.")
+            .raise();
+    }
+    Ok(())
+}
+
+fn is_narrow(base: pg_sys::Oid) -> bool {
+    [pg_sys::INT2OID, pg_sys::INT4OID].contains(&base)
+}
+
+fn refuse_kind(table: &str, is: &str) -> ! {
+    let hint = "flake_convert converts tables, and all partitions with the table that they belong to.";
+    unconvertible(table, ERRCODE_WRONG_OBJECT_TYPE).detail(is).hint(hint).raise()
+}
+
 /// Returns the columns that IDs do not fit into; the second text of each is its type.
 fn narrow(mut columns: Vec<Texts>) -> Vec<Texts> {
     columns.retain(|column| {
         let of = column.get(1).and_then(|of| to_utf8_lossy(of.as_ref()?).parse::<u32>().ok());
-        of.is_some_and(|of| [pg_sys::INT2OID, pg_sys::INT4OID].contains(&relation::base_type(of.into())))
+        of.is_some_and(|of| is_narrow(relation::base_type(of.into())))
     });
     columns
 }
@@ -193,6 +234,7 @@ fn unread() -> ! {
     pgrx::error!("could not read the catalog")
 }
 
-pub fn refuse(table: &str, why: Obstacle) -> ! {
-    raise(Error::NotConvertible { table: table.to_owned(), why })
+/// Returns the error of a table that cannot be converted.
+pub fn unconvertible(table: &str, sqlstate: PgSqlErrorCode) -> Undetailed {
+    Error::of(sqlstate, format!("cannot convert table {table}"))
 }

@@ -11,17 +11,20 @@ mod statements;
 mod switch;
 
 use flake_core::ledger::part_time::FAR;
-use flake_core::{BUILTIN, Error as CoreError, Layout};
+use flake_core::{BUILTIN, Error as CoreError, Layout, Remedy};
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiClient, SpiError, quote_literal};
 
 use self::constraints::require_allowed;
-use self::key::{Key, lookalikes, refuse};
+use self::key::{Key, NOT_READY, lookalikes, unconvertible};
 use self::statements::{command, rows, run};
 use self::switch::switch;
+use super::null_argument;
 use crate::clock;
-use crate::error::{Error, Obstacle, OrRaise, raise};
+use crate::error::{OrRaise, altered_type};
 use crate::layouts::{by_name, catalog, custom};
+use crate::ledger;
 use crate::postgres::call::{Call, Text};
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::entry_point;
@@ -42,7 +45,7 @@ entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
             // A misspelled to_regclass(…) is NULL, and must not look like a converted table.
             if let Some(number) = call.first_null() {
                 let why = "There is no table to convert, or no layout to convert it to.";
-                raise(Error::NullArgument { name: ["relation", "layout"][number], why });
+                null_argument(["relation", "layout"][number], why).raise();
             }
             convert(call, table, layout.bytes())
         })
@@ -52,7 +55,7 @@ entry_point!(flake_convert(table: pg_sys::Oid, layout: Text<'_>), |call| {
 fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
     recovery::refuse(c"flake_convert()");
     let layout = by_name(layout);
-    let flake = extension::find(c"flake").ok_or(Error::NoMarkSequence).or_raise();
+    let flake = extension::find(c"flake").ok_or_else(ledger::no_page).or_raise();
     let (first, undo) = Spi::connect_mut(|client| {
         let key = Key::of(client, table, flake)?;
         let name = to_utf8_lossy(&key.table).into_owned();
@@ -77,7 +80,7 @@ fn convert(call: Call, table: pg_sys::Oid, layout: &[u8]) -> pg_sys::Datum {
     let columns = [first.into_datum(), undo.as_slice().into_datum()];
     // SAFETY: the columns have these types, and flake_convert caches nothing else.
     let row = unsafe { row(call, [pg_sys::INT8OID, pg_sys::TEXTOID], columns) };
-    row.ok_or(Error::RowType { name: "record" }).or_raise()
+    row.ok_or_else(|| altered_type("record")).or_raise()
 }
 
 const SCHEMA: &str =
@@ -86,13 +89,25 @@ const SCHEMA: &str =
 /// Checks the conditions that do not depend on the rows of the table.
 fn check(table: &str, layout: &Layout) {
     if layout.has_tag() {
-        refuse(table, Obstacle::Tag { layout: layout.name().to_owned() });
+        unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+            .detail(format!("Layout \"{}\" has a tag field, which needs a number from you.", layout.name()))
+            .hint("Set the default flake_next(layout, tag) by ALTER TABLE.")
+            .raise();
     }
     if lock_timeout() == 0 {
-        refuse(table, Obstacle::NoTimeout);
+        unconvertible(table, NOT_READY)
+            .detail(
+                "While flake_convert waits for its lock, every other use of the table waits too, and lock_timeout \
+                 is 0, which sets no limit.",
+            )
+            .hint("Run SET LOCAL lock_timeout = '2s' before, in the same transaction.")
+            .raise();
     }
     if has_one_snapshot() {
-        refuse(table, Obstacle::Isolation);
+        unconvertible(table, ERRCODE_INVALID_TRANSACTION_STATE)
+            .detail("A transaction of this isolation level does not see keys that were committed after it began.")
+            .hint("Use READ COMMITTED.")
+            .raise();
     }
 }
 
@@ -115,9 +130,13 @@ fn warn_of(table: &str, columns: &[String]) {
 fn floor(table: &str, layout: &Layout) -> i64 {
     let id = next_id(&LAYOUTS, LayoutSource::by_name(layout.name().as_bytes()), rand::random).or_raise();
     match layout.floor(id) {
-        Err(CoreError::NotTimeOrdered { .. }) => {
-            refuse(table, Obstacle::Unordered { layout: layout.name().to_owned() })
-        }
+        Err(CoreError::NotTimeOrdered { .. }) => unconvertible(table, ERRCODE_INVALID_PARAMETER_VALUE)
+            .detail(format!(
+                "IDs of layout \"{}\" are not in the order of time, so new IDs can be equal to keys of the table.",
+                layout.name()
+            ))
+            .hint("Use a layout that has a time in the column \"sortable_until\" of the view flake_layouts.")
+            .raise(),
         floor => floor.or_raise(),
     }
 }
@@ -141,8 +160,22 @@ fn require_below(
         let custom = catalog::names();
         let custom = custom.iter().filter_map(|name| custom::find(name).ok().flatten());
         let remedy = layout.remedy(greatest, clock::now(), FAR, BUILTIN.iter().chain(custom));
-        let layout = layout.name().to_owned();
-        refuse(&to_utf8_lossy(table), Obstacle::Above { layout, greatest, first, remedy });
+        let layout = layout.name();
+        unconvertible(&to_utf8_lossy(table), NOT_READY)
+            .detail(format!("Its greatest ID is {greatest}, and the next ID of layout \"{layout}\" would be {first}."))
+            .hint(match remedy {
+                Remedy::StartAbove => {
+                    format!("A superuser can run SELECT flake_start_above({greatest}, '{layout}') first.")
+                }
+                Remedy::Layouts(names) => format!("IDs of these layouts are above it: {}.", names.join(", ")),
+                Remedy::EarlierEpoch => "IDs of a custom layout with an earlier epoch can be above it.".to_owned(),
+                Remedy::NoRoom => {
+                    "Too few numbers are left above it. Give the rows IDs by their time, as docs/how-to/convert.md \
+                                   does."
+                        .to_owned()
+                }
+            })
+            .raise();
     }
     Ok(())
 }

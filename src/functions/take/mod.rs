@@ -10,13 +10,15 @@ mod statements;
 
 use std::ffi::CStr;
 
+use pgrx::PgSqlErrorCode::*;
 use pgrx::prelude::*;
 use pgrx::{AnyElement, IntoDatum};
 
 use self::key::Key;
 use self::partitions::Partitions;
 use self::statements::Statements;
-use crate::error::{Error, raise};
+use super::null_argument;
+use crate::error::Error;
 use crate::postgres::call::Call;
 use crate::postgres::encoding::to_utf8_lossy;
 use crate::postgres::entry_point::c_symbol;
@@ -42,20 +44,39 @@ fn flake_take(
     let (positions, consumer, max_rows) =
         (given(positions, "positions"), given(consumer, "consumer"), given(max_rows, "max_rows"));
     if max_rows < 1 {
-        raise(Error::BadMost { most: max_rows });
+        let detail = format!("It is {max_rows}; the valid range is 1 to {}.", i32::MAX);
+        Error::invalid("number of rows must be positive").detail(detail).raise();
     }
     // A standby returns horizons, but cannot move a position.
     recovery::refuse(c"flake_take()");
     if transaction::has_one_snapshot() {
-        raise(Error::TakeByOldSnapshot);
+        let detail = "In REPEATABLE READ and SERIALIZABLE, the snapshot can be older than the turn of this consumer, and than the \
+                      table.";
+        let message = "cannot take rows in a transaction with one snapshot";
+        Error::of(ERRCODE_INVALID_TRANSACTION_STATE, message)
+            .detail(detail)
+            .hint("Take rows in READ COMMITTED.")
+            .raise();
     }
     // SAFETY: this only reads the node of the running call.
     let row = unsafe { pg_sys::get_fn_expr_argtype((*call).flinfo, 0) };
     let table = table_of(row);
     // SAFETY: the function is declared to return a set of its first argument's type.
-    let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else { raise(Error::NoSetExpected) };
+    let Some(mut set) = (unsafe { ResultSet::begin(Call::new(call), row) }) else {
+        let message = "function that returns a set of rows was called where no set is expected";
+        Error::of(ERRCODE_FEATURE_NOT_SUPPORTED, message)
+            .detail("It returns any number of rows.")
+            .hint("Call it in FROM.")
+            .raise()
+    };
     if !set.is_as_planned {
-        raise(Error::OtherColumns { table: shown(table) });
+        Error::of(
+            ERRCODE_T_R_SERIALIZATION_FAILURE,
+            format!("columns of table {} have changed while the call waited", shown(table)),
+        )
+        .detail("The query has the columns from when it began.")
+        .hint("Call again, in a new transaction.")
+        .raise();
     }
     Queries::run(|queries| take(queries, table, row, positions, consumer, max_rows, &mut set));
 }
@@ -72,11 +93,18 @@ fn take(
     let changes = relation::changes();
     let flake = extension::find(c"flake");
     let found = flake.and_then(|flake| Some((flake, key::find(queries, flake, table)?)));
-    let Some((flake, key)) = found else { raise(Error::NoKey { table: shown(table) }) };
+    let Some((flake, key)) = found else { refuse_key(table) };
     check_positions(positions, &key);
     let refuse = || {
         let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
-        raise(Error::NoPosition { consumer, table: shown(table), positions: shown(positions) })
+        let (table, positions) = (shown(table), shown(positions));
+        Error::of(
+            ERRCODE_UNDEFINED_OBJECT,
+            format!("consumer \"{consumer}\" has no position for table {table} in {positions}"),
+        )
+        .detail("A position is a row with the name of the consumer, and with the table as its source.")
+        .hint("For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox').")
+        .raise()
     };
     let Some(statements) = Statements::new(flake.schema, &key, table, positions) else { refuse() };
     let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
@@ -86,7 +114,7 @@ fn take(
     let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&statements.look, &of));
     let Some(&[is_ahead, is_any]) = found.first() else { refuse() };
     if is_true(is_ahead) {
-        raise(Error::PositionAhead { table: shown(table) });
+        refuse_ahead(table);
     }
     if !is_true(is_any) {
         return;
@@ -98,7 +126,7 @@ fn take(
     let mut add = |rows: &[Row<2>], types: [pg_sys::Oid; 2]| {
         // After a schema was renamed, other relations could have these names.
         if types != [row, key.kind] {
-            raise(Error::NoTable);
+            refuse_table();
         }
         for [row, _] in rows {
             // SAFETY: the values have these types.
@@ -112,24 +140,30 @@ fn take(
     local_settings::with(&BY_INDEX, || while !read() {});
     // The key was read before the relations were locked. It could now be the key of another layout.
     if relation::changes() != changes && key::find(queries, flake, table).as_ref() != Some(&key) {
-        raise(Error::NoKey { table: shown(table) });
+        refuse_key(table);
     }
     if let Some(last) = last
         && queries.execute::<0>(&statements.advance, &with((key.kind, last))).1 != 1
     {
-        raise(Error::NotMoved { positions: shown(positions) });
+        refuse_unmoved(positions);
     }
 }
 
 /// Returns the table with this row type, and locks it.
 fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
-    let Some(table) = relation::of_row_type(row) else { raise(Error::NoTable) };
+    let Some(table) = relation::of_row_type(row) else { refuse_table() };
     relation::lock_to_read(table);
     if !relation::is_table(table) {
-        raise(Error::NoTable);
+        refuse_table();
     }
     if relation::hides_rows(table) {
-        raise(Error::RowSecurity { table: shown(table) });
+        Error::of(
+            ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("row security of table {} applies to the current role", shown(table)),
+        )
+        .detail("The position would move over rows that the policies hide.")
+        .hint("Take rows as a role that the policies do not apply to, such as one with BYPASSRLS.")
+        .raise();
     }
     table
 }
@@ -143,13 +177,67 @@ fn check_positions(positions: pg_sys::Oid, key: &Key) {
         ("source", [pg_sys::REGCLASSOID, pg_sys::OIDOID].contains(&kind_of(c"source"))),
     ];
     if let Some(&(column, _)) = fits.iter().find(|(_, fits)| !fits) {
-        raise(Error::PositionType { column, positions: shown(positions), is_sno: key.layout.is_none() })
+        let positions = shown(positions);
+        Error::of(
+            ERRCODE_DATATYPE_MISMATCH,
+            format!("column \"{column}\" of positions in {positions} is missing, or has the wrong type"),
+        )
+        .detail("The position of a consumer is the key of a row of the table that is its source.")
+        .hint(format!(
+            "CREATE TABLE positions (name text, source regclass, last {}, PRIMARY KEY (name, source)).",
+            if key.layout.is_some() { "bigint" } else { "sno" }
+        ))
+        .raise()
     }
 }
 
-fn given<T>(argument: Option<T>, name: &'static str) -> T {
+fn refuse_table() -> ! {
+    Error::of(ERRCODE_WRONG_OBJECT_TYPE, "rows can be taken from tables only")
+        .detail(
+            "The first argument is NULL, cast to the row type of a table. Views and foreign tables are not \
+             supported.",
+        )
+        .hint("For example: SELECT * FROM flake_take(NULL::outbox, 'positions', 'mailer', 100).")
+        .raise()
+}
+
+fn refuse_key(table: pg_sys::Oid) -> ! {
+    Error::not_ready(format!("table {} has no key to take its rows by", shown(table)))
+        .detail(
+            "The key is a column of type bigint or sno. Its default is flake_next with the name of a layout, or \
+             sno_next, and an index of all rows begins with it. Partitions, children and parents of the table must \
+             not make IDs of another layout.",
+        )
+        .hint("Give exactly one column such a default, and make it the primary key.")
+        .raise()
+}
+
+fn refuse_ahead(table: pg_sys::Oid) -> ! {
+    Error::not_ready(format!("position in table {} is ahead of the clock", shown(table)))
+        .detail(
+            "Rows below it may still appear, and would never be taken. The position is from another server or \
+             another layout, or flake_accept_clock has gone below it.",
+        )
+        .hint(
+            "Set the position to the last row that the consumer has taken, or to the time that flake_accept_clock \
+             has returned.",
+        )
+        .raise()
+}
+
+fn refuse_unmoved(positions: pg_sys::Oid) -> ! {
+    Error::not_ready(format!("position in {} was not moved", shown(positions)))
+        .detail(
+            "A trigger, a rule or a policy prevented it, or several rows have this name and source. The rows would \
+             be taken twice.",
+        )
+        .hint("Create a table with PRIMARY KEY (name, source).")
+        .raise()
+}
+
+fn given<T>(argument: Option<T>, name: &str) -> T {
     let why = "Only the first argument can be NULL, such as NULL::outbox, whose type tells the table.";
-    argument.unwrap_or_else(|| raise(Error::NullArgument { name, why }))
+    argument.unwrap_or_else(|| null_argument(name, why).raise())
 }
 
 fn datum(value: impl IntoDatum) -> pg_sys::Datum {

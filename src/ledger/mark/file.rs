@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use flake_core::ledger::host::{FILE as SIZE, HALF};
 use flake_core::ledger::note::NOTE;
+use pgrx::PgSqlErrorCode::*;
 
 use crate::error::Error;
 
@@ -81,11 +82,18 @@ pub fn boot() -> Option<u64> {
     (!id.is_empty()).then(|| xxhash_rust::xxh3::xxh3_64(&id))
 }
 
-fn file_error(operation: &'static str, error: &io::Error) -> Error {
+fn file_error(operation: &str, error: &io::Error) -> Error {
     // The standard library appends the error number, which PostgreSQL's messages do not have.
     let mut reason = error.to_string();
     reason.truncate(reason.find(" (os error").unwrap_or(reason.len()));
-    Error::MarkFile { operation, reason, kind: error.kind() }
+    let sqlstate = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ERRCODE_DISK_FULL,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ERRCODE_INSUFFICIENT_PRIVILEGE,
+        _ => ERRCODE_IO_ERROR,
+    };
+    Error::of(sqlstate, format!("could not {operation} file \"flake.mark\": {reason}"))
+        .detail("flake makes IDs only while this file in the data directory can record the time that they use.")
+        .hint("Check that the data directory is writable and its disk is not full.")
 }
 
 /// Returns PostgreSQL's setting fsync.

@@ -12,7 +12,7 @@ use super::super::pages::Hint;
 use crate::clock;
 use crate::error::Error;
 use crate::postgres::sequence_page::{SequencePage, flush};
-use crate::postgres::timestamptz::Timestamptz;
+use crate::postgres::timestamptz::to_text;
 use crate::postgres::{recovery, report};
 
 const EXTENSION: &CStr = c"flake";
@@ -44,8 +44,20 @@ fn hint() -> Result<&'static Hint, Error> {
 }
 
 fn open() -> Result<SequencePage, Error> {
-    let page = find().ok_or(Error::NoMarkSequence)?;
-    if page.is_logged() { Ok(page) } else { Err(Error::MarkNotLogged) }
+    let page = find().ok_or_else(missing)?;
+    if page.is_logged() {
+        return Ok(page);
+    }
+    Err(Error::not_ready("sequence \"flake_mark\" of extension \"flake\" is not logged")
+        .detail("Its changes would not reach standbys, nor survive a crash.")
+        .hint("Run ALTER SEQUENCE flake_mark SET LOGGED."))
+}
+
+/// Returns the error of a database without the sequence.
+pub fn missing() -> Error {
+    Error::not_ready("sequence \"flake_mark\" of extension \"flake\" does not exist")
+        .detail("flake makes IDs only while this sequence can record the time that they use.")
+        .hint("Run ALTER EXTENSION flake UPDATE, or create the extension again.")
 }
 
 /// Opens the page's sequence, which waits for sessions that have locked it, and keeps it open until the result is dropped. If there
@@ -69,7 +81,7 @@ pub fn read() -> Result<Page, Error> {
         if !HAS_WARNED.replace(true) {
             report::warning(
                 "the last value of sequence \"flake_mark\" is ignored".to_owned(),
-                Some(&format!("As an instant it would be {}.", Timestamptz::from_instant(ignored).to_text())),
+                Some(&format!("As an instant it would be {}.", to_text(ignored))),
                 "Only flake should set it. If IDs were made by then, call flake_start_above with the greatest of them.",
             );
         }

@@ -1,0 +1,138 @@
+//! The SQLSTATE, DETAIL and HINT of the core's errors.
+
+use flake_core::Error as CoreError;
+use flake_core::horizon::host::Refusal;
+use flake_core::ledger::block::Unreadable::{Damaged, Newer};
+use flake_core::ledger::host::Fault;
+use pgrx::PgSqlErrorCode::*;
+
+use super::{Error, listed};
+use crate::postgres::timestamptz::to_text;
+
+pub const SEE_FIELDS: &str = "The view flake_layouts shows the fields of every layout.";
+const SNO_BYTES: &str = "The bytes are the time, metabyte, partition and sequence, the most significant first.";
+
+#[rustfmt::skip]
+impl From<CoreError> for Error {
+    fn from(error: CoreError) -> Self {
+        use CoreError::*;
+        let message = error.to_string();
+        match error {
+            UnknownLayout { nearest, known, .. } => Self::invalid(message)
+                .detail("Names of layouts are case-sensitive.")
+                .hint(known_layouts(nearest.as_deref(), &known)),
+            Definition { .. } => Self::invalid(message)
+                .detail("A definition is an object with epoch, tick, fields, sequence and text, or with like and the keys that differ.")
+                .hint("For example: {\"like\": \"twitter\", \"epoch\": \"2024-01-01T00:00:00Z\"}."),
+            ImpossibleId { too_wide, width, field, .. } => Self::of(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message)
+                .detail(match field {
+                    _ if too_wide => format!("IDs of this layout are from 0 to {}.", u64::MAX >> (64 - width)),
+                    Some((name, found, must_be)) => format!("Its field \"{name}\" is {found}, but must be {must_be}."),
+                    None => "Its timestamp is later than any instant.".to_owned(),
+                })
+                .hint("Check that the ID was made with this layout."),
+            MalformedText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
+                .detail(sentence(&fault))
+                .hint("The view flake_layouts shows the text form of every layout."),
+            UnknownField { known, .. } => Self::invalid(message)
+                .detail(format!("Its fields are {known}."))
+                .hint(SEE_FIELDS),
+            PartOutOfRange { max, .. } => Self::of(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, message)
+                .detail(format!("The valid range is 0 to {max}."))
+                .hint(SEE_FIELDS),
+            OtherTick { tick, .. } => Self::invalid(message)
+                .detail(format!("The tick of the given time is {tick}."))
+                .hint("Omit the timestamp from the fields, or give the time that it stands for."),
+            InstantOutOfRange { at, first, end, .. } => Self::of(ERRCODE_DATETIME_FIELD_OVERFLOW, message)
+                .detail(format!("{} is not between {} and {}.", to_text(at), to_text(first), to_text(end - 1)))
+                .hint("The view flake_layouts shows the epoch and the last tick of every layout."),
+            NotTimeOrdered { .. } => Self::invalid(message)
+                .detail("The order of its bits is not the order of time, so the IDs of a span of time are not a range.")
+                .hint("Use flake_timestamp(id, layout) instead, which can be indexed."),
+            BeforeEpoch { now, epoch, .. } => Self::not_ready(message)
+                .detail(format!("The clock says {}, and the epoch is {}.", to_text(now), to_text(epoch)))
+                .hint("Check the server's clock; a server that has just started may not have synchronized it yet."),
+            Exhausted { end, .. } => Self::of(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message)
+                .detail(format!("Its last tick ended at {}.", to_text(end)))
+                .hint("Check the server's clock, or use a layout with a later epoch or more timestamp bits."),
+            NoTag { .. } => Self::invalid(message)
+                .detail("None of its fields has the role \"tag\".")
+                .hint("Call flake_next without a tag, or create a layout with a tag field with flake_create_layout."),
+            TagOutOfRange { max, .. } => Self::invalid(message)
+                .detail(format!("The valid range is 0 to {max}."))
+                .hint(SEE_FIELDS),
+            NodeOutOfRange { id, count } => Self::invalid(message)
+                .detail(format!("flake.node_id is {id}, but flake.node_count is {count}; the valid range is 0 to {}.", count - 1))
+                .hint("Correct flake.node_id and flake.node_count in the server's configuration, and reload it. A setting of its command line \
+                 needs a restart."),
+            TooManyNodes { workers, nodes, .. } => Self::invalid(message)
+                .detail(format!("The layout has {}, but flake.node_count is {nodes}.", counted(workers, "worker")))
+                .hint("Lower flake.node_count and restart the server, or use a layout with more worker bits."),
+            TooFewIds { workers, sequences, parts, .. } => Self::not_ready(message)
+                .detail(format!("In each tick, this node has {} with {} each, which cannot be divided into {parts} parts.",
+                    counted(workers, "worker"), counted(sequences, "sequence number")))
+                .hint("Lower flake.node_count and restart the server, or use a layout with more worker or sequence bits."),
+            SlotOutOfRange { .. } => Self::of(ERRCODE_INTERNAL_ERROR, message)
+                .detail("PostgreSQL does not number its server processes as flake expects.")
+                .hint("Please report this."),
+            SnoText { fault, .. } => Self::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
+                .detail(sentence(&fault))
+                .hint("A sno is written as 16 characters from 2 to 9 and a to x."),
+            SnoBytes { received: false, .. } => Self::invalid(message).detail(SNO_BYTES),
+            SnoBytes { .. } => Self::of(ERRCODE_INVALID_BINARY_REPRESENTATION, message).detail(SNO_BYTES),
+            SnoPart { part, max, made, .. } => {
+                let sqlstate = if made { ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE } else { ERRCODE_INVALID_PARAMETER_VALUE };
+                let error = Self::of(sqlstate, message).detail(format!("The valid range is 0 to {max}."));
+                let hint = "Partitions from 32768 up are assigned automatically; those below are the caller's.";
+                if part == "partition" { error.hint(hint) } else { error }
+            }
+        }
+    }
+}
+
+#[rustfmt::skip]
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::NotYet => Self::of(ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+                .detail("No session had asked for a horizon since the server started, and a transaction has committed meanwhile.")
+                .hint("Retry the transaction."),
+        }
+    }
+}
+
+#[rustfmt::skip]
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        let message = fault.to_string();
+        match fault {
+            Fault::File(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
+                .detail("The file is damaged, or was cut off.")
+                .hint("Restore the file. You can delete it while the server is stopped, if the clock has not been set back since the last ID."),
+            Fault::File(Newer(_)) | Fault::Page(Newer(_)) => Self::not_ready(message)
+                .detail("This version cannot read which time was used.")
+                .hint("Install the version of flake that was in use, or a later one."),
+            Fault::Page(Damaged) => Self::of(ERRCODE_DATA_CORRUPTED, message)
+                .detail("The page is damaged.")
+                .hint("If the clock has not been set back since the last ID was made, \
+                 ALTER SEQUENCE flake_mark NO CYCLE rewrites the sequence without it."),
+        }
+    }
+}
+
+fn known_layouts(nearest: Option<&str>, known: &[String]) -> String {
+    let nearest = nearest.map(|name| format!("Perhaps you mean \"{name}\". ")).unwrap_or_default();
+    format!("{nearest}Known layouts: {}.", listed(known.iter(), "others, which the view flake_layouts shows"))
+}
+
+/// Writes a fault as a sentence.
+fn sentence(fault: &flake_core::TextFault) -> String {
+    let mut text = fault.to_string();
+    text[..1].make_ascii_uppercase();
+    text + "."
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
