@@ -16,6 +16,7 @@ mod generator;
 #[doc(hidden)]
 pub mod horizon;
 mod id;
+pub mod instant;
 mod key;
 mod lane;
 mod layout;

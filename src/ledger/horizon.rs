@@ -2,6 +2,7 @@
 
 use flake_core::horizon::ask::ask;
 use flake_core::horizon::published;
+use flake_core::instant::NEVER;
 use pgrx::PgSqlErrorCode::*;
 use pgrx::check_for_interrupts;
 
@@ -79,7 +80,7 @@ pub fn open_transactions() -> Vec<OpenTransaction> {
     for (number, slot) in (0..).zip(memory.slots) {
         let bound = slot.transactions.bound();
         let (pid, role) = transaction::process_of(number);
-        if bound != i64::MAX && slot.transactions.database() == database && pid != 0 {
+        if bound != NEVER && slot.transactions.database() == database && pid != 0 {
             open.push(OpenTransaction { pid: Some(pid), xid: None, role: Some(role), bound });
         }
     }
@@ -99,5 +100,5 @@ pub fn making_ids() -> Vec<(i32, i64)> {
     let own = slot::numbers().0;
     let others = (0..).zip(memory.slots).filter(|(number, _)| *number != own);
     let busy = others.map(|(number, slot)| (transaction::process_of(number).0, slot.transactions.bound()));
-    busy.filter(|&(pid, bound)| pid != 0 && bound != i64::MAX).collect()
+    busy.filter(|&(pid, bound)| pid != 0 && bound != NEVER).collect()
 }

@@ -13,6 +13,7 @@ mod taking;
 use self::block::Block;
 use self::source::IdSource;
 use self::taking::{Stop, Taking, Tick};
+use crate::instant::BEGINNING;
 use crate::layout::ticks::Ticks;
 use crate::words::Words;
 use crate::{Lanes, Progress, Start, Window};
@@ -138,7 +139,7 @@ impl<S: IdSource> Generator<S> {
 
     /// Returns where this generator has stopped.
     pub fn progress(&self) -> Progress {
-        let stepped_back_from = if self.source.goes_back() { self.stepped_back_from } else { i64::MIN };
+        let stepped_back_from = if self.source.goes_back() { self.stepped_back_from } else { BEGINNING };
         Progress { start: self.start, stepped_back_from, drifts: self.drifts }
     }
 

@@ -17,12 +17,13 @@ pub mod prepared;
 pub mod published;
 pub mod transactions;
 
+use crate::instant::NEVER;
 use std::ops::RangeInclusive;
 
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.
-pub const NONE: i64 = i64::MAX;
+pub const NONE: i64 = NEVER;
 /// How many ended transactions a slot remembers.
 const KEPT: usize = if cfg!(loom) { 3 } else { 16 };
 /// How many of them keep an entry of their own. Neighbors among the older ones are merged, the oldest most often.

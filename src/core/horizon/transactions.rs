@@ -4,6 +4,7 @@
 //! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page.
 //! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
+use crate::instant::BEGINNING;
 use std::cell::Cell;
 
 use super::NONE;
@@ -26,7 +27,7 @@ pub struct SessionTransactions {
 impl SessionTransactions {
     /// The state before the session joins the ledger.
     pub const fn before_joining() -> Self {
-        Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, i64::MIN)) }
+        Self { admitted: Cell::new(NONE), covered_in: Cell::new(None), last: Cell::new((0, BEGINNING)) }
     }
 
     /// Makes the session's transactions hold horizons from now on.
@@ -77,7 +78,7 @@ impl SessionTransactions {
                 Grant::After(until) => return Ok(until),
             }
         }
-        Ok(host.lock(|state| state.ledger.map_or(i64::MIN, |ledger| ledger.time.floor)))
+        Ok(host.lock(|state| state.ledger.map_or(BEGINNING, |ledger| ledger.time.floor)))
     }
 
     /// Keeps horizons from going back within a transaction whose statements share a snapshot: the memory of ended transactions is
@@ -106,7 +107,7 @@ impl SessionTransactions {
     #[inline]
     pub fn end<H: HorizonHost>(&self, host: &H, committed: Option<u64>) -> bool {
         host.own().end(committed, || host.point("kept"));
-        self.last.set((0, i64::MIN));
+        self.last.set((0, BEGINNING));
         self.admitted.replace(NONE) != NONE
     }
 }

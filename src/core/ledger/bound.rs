@@ -5,6 +5,8 @@
 //! time. It binds every node but the one that wrote it, which knows what it has announced itself. flake_accept_clock lowers it: it
 //! increases `recalls`, and of two bounds the one with more recalls counts.
 
+use crate::instant::BEGINNING;
+
 /// An instant that no announced horizon is above.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +15,13 @@ pub struct Bound {
     pub recalls: u32,
     /// The incarnation that wrote it.
     pub incarnation: u32,
-    /// The instant; [`i64::MIN`] before the first horizon.
+    /// The instant; [`BEGINNING`] before the first horizon.
     pub instant: i64,
 }
 
 impl Bound {
     /// No horizon was announced.
-    pub const NONE: Self = Self { recalls: 0, instant: i64::MIN, incarnation: 0 };
+    pub const NONE: Self = Self { recalls: 0, instant: BEGINNING, incarnation: 0 };
 
     /// Returns the bound that is in force if both are known.
     #[must_use]
@@ -50,7 +52,7 @@ impl Horizons {
     /// Begins with the content of the file. If an exit note gave back time from `free_from` on, this server has announced no horizon
     /// above that.
     pub fn begin(me: u32, bound: Bound, free_from: Option<i64>) -> Self {
-        let announced = if bound.incarnation == me { bound.instant } else { i64::MIN };
+        let announced = if bound.incarnation == me { bound.instant } else { BEGINNING };
         let before = free_from.map_or(announced, |free_from| announced.min(free_from));
         Self { me, binds: false, bound, before, of_file: announced }
     }

@@ -1,5 +1,6 @@
 //! The interface between the protocol and the server that it runs in: PostgreSQL, or the simulator.
 
+use crate::instant::BEGINNING;
 use std::ops::Deref;
 
 use super::block::{SIZE, Unreadable};
@@ -38,7 +39,7 @@ impl Default for Shared {
     fn default() -> Self {
         Self {
             window: SharedWindow::default(),
-            announced: AtomicI64::new(i64::MIN),
+            announced: AtomicI64::new(BEGINNING),
             recalls: AtomicU32::new(0),
             sessions: AtomicU32::new(0),
             lines: AtomicU64::new(0),

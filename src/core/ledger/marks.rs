@@ -7,6 +7,7 @@
 
 use super::bound::Bound;
 use super::used::Used;
+use crate::instant::BEGINNING;
 
 /// How many parts of nodes are listed. If there are more, the lowest marks are folded into one that counts for every part.
 pub const MAX_MARKS: usize = 200;
@@ -64,7 +65,7 @@ pub struct Marks {
 impl Default for Marks {
     fn default() -> Self {
         let (bound, room) = (Bound::NONE, [0; ROOM]);
-        Self { listed: Vec::new(), folded: None, above: i64::MIN, bound, published: Vec::new(), room }
+        Self { listed: Vec::new(), folded: None, above: BEGINNING, bound, published: Vec::new(), room }
     }
 }
 
@@ -92,7 +93,7 @@ impl Marks {
     /// Returns the end of the time that any part has used.
     pub fn until(&self) -> i64 {
         let listed = self.listed.iter().map(|mark| mark.used.until());
-        listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(i64::MIN)
+        listed.chain(self.folded.as_ref().map(Used::until)).max().unwrap_or(BEGINNING)
     }
 
     /// Returns the sequence's last value. pg_upgrade keeps nothing else, so the value covers used time, horizons and

@@ -20,6 +20,7 @@ use super::part_time::PartTime;
 use super::used::Used;
 use super::window::Window;
 use crate::Numbers;
+use crate::instant::{BEGINNING, NEVER};
 use crate::layout::ticks::Ticks;
 
 /// How long after the clock a lease may end, in microseconds.
@@ -57,7 +58,7 @@ pub struct Lease {
     pub worker: u32,
     /// The database that the IDs go into.
     pub database: u32,
-    /// When it ends; [`i64::MIN`] if there is no lease.
+    /// When it ends; [`BEGINNING`] if there is no lease.
     pub until: i64,
     /// When the lessee's first lease was granted.
     pub since: i64,
@@ -72,7 +73,7 @@ impl Lease {
         key: 0,
         worker: 0,
         database: 0,
-        until: i64::MIN,
+        until: BEGINNING,
         since: 0,
         era: 0,
         by: Holder { role: 0, application: [0; 64] },
@@ -148,7 +149,7 @@ impl Pool {
     pub fn begin(me: Author, above: i64, opens_at: i64, file: Option<&Marks>) -> Self {
         let used = file.map_or(Used::NONE, |marks| marks.used_for(me, None));
         let above = file.map_or(above, |marks| marks.above.max(above));
-        Self { me, time: PartTime::begin(used, above, i64::MIN), opens_at }
+        Self { me, time: PartTime::begin(used, above, BEGINNING), opens_at }
     }
 
     /// The mark of the lessees' part.
@@ -214,10 +215,10 @@ impl Pool {
             }
         };
         let own = leases.iter().position(|lease| of_layout(lease) && lease.worker == worker);
-        let last = own.map_or(i64::MIN, |at| leases[at].until);
+        let last = own.map_or(BEGINNING, |at| leases[at].until);
         // The floor is at most a microsecond after the window begins. It is here so that nobody has to rely on that.
         let from = now.max(last).max(floor).max(window.from);
-        let known = if then.time.era == era { then.time.until() } else { i64::MIN };
+        let known = if then.time.era == era { then.time.until() } else { BEGINNING };
         let longest = if request.last.is_some() { LONGEST } else { FIRST };
         let until = now.saturating_add(longest).min(known).min(window.until);
         let Some((first, end)) = ticks(request.ticks, (from, until), window.skip) else {
@@ -263,6 +264,6 @@ fn free_worker<'a>(leases: impl Iterator<Item = &'a Lease>, request: &Request, n
 /// Returns the ticks that begin in a span of free time and end before `skip`: the first one, and the first one after them.
 fn ticks(ticks: Ticks, (from, until): (i64, i64), skip: i64) -> Option<(u64, u64)> {
     let (first, end) = (ticks.since(from)?, ticks.since(until)?);
-    let end = if skip == i64::MAX { end } else { end.min(ticks.until(skip)?) };
+    let end = if skip == NEVER { end } else { end.min(ticks.until(skip)?) };
     (first < end).then_some((first, end))
 }

@@ -7,6 +7,7 @@ use super::part_time::{AHEAD, PartTime};
 use super::pool::{Pool, WAIT};
 use super::used::Used;
 use super::window::Window;
+use crate::instant::BEGINNING;
 use crate::{Node, PARTS, Part};
 
 /// The facts when a ledger begins, after a start or a promotion.
@@ -65,7 +66,7 @@ impl Ledger {
         let left = own.filter(|own| own.by.part == part).zip(note);
         let given_back = left.map(|(own, _)| (own.by.start, own.used));
         let left_used = left.map_or(Used::NONE, |(own, note)| own.used.without(note.free_from, note.until));
-        let (used, above, bound) = known.file.map_or((Used::NONE, i64::MIN, Bound::NONE), |(marks, _)| {
+        let (used, above, bound) = known.file.map_or((Used::NONE, BEGINNING, Bound::NONE), |(marks, _)| {
             (marks.used_for(me, given_back.as_ref()).united(&left_used), marks.above, marks.bound)
         });
         // Without a file, nothing is known of the time before the start.
@@ -75,7 +76,7 @@ impl Ledger {
             wal_timeline: known.wal_timeline,
             is_promoted: known.file.is_some() && of_file.is_none(),
             given_back,
-            time: PartTime::begin(used, above, if known.file.is_some() { i64::MIN } else { known_since }),
+            time: PartTime::begin(used, above, if known.file.is_some() { BEGINNING } else { known_since }),
             horizons: Horizons::begin(incarnation, bound, left.map(|(_, note)| note.free_from)),
             pool: None,
         }
@@ -87,7 +88,7 @@ impl Ledger {
         let part = self.part();
         let me = Author { part: Part::of_lessees(part.node(), part.turn()).number(), ..self.me };
         // Earlier leases have ended by then. On a new timeline, nobody has leased anything.
-        let opens_at = if self.is_promoted { i64::MIN } else { begun_at.saturating_add(WAIT) };
+        let opens_at = if self.is_promoted { BEGINNING } else { begun_at.saturating_add(WAIT) };
         Self { pool: Some(Pool::begin(me, self.time.above, opens_at, file)), ..*self }
     }
 
@@ -202,7 +203,7 @@ impl Ledger {
         if let Some(open) = self.time.window {
             return (new, now.min(open.until));
         }
-        let used_before = self.time.used.accepted_after(i64::MIN);
+        let used_before = self.time.used.accepted_after(BEGINNING);
         let instant = now.min(used_before);
         if self.horizons.bound.instant < instant {
             // The bound is raised some seconds ahead, so that not every call costs a write.

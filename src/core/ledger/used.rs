@@ -5,6 +5,7 @@
 //! instant is free only if both sets say so.
 
 use super::window::Window;
+use crate::instant::{BEGINNING, NEVER};
 
 /// How many gaps a set has room for. A gap without room counts as used.
 pub const MAX_GAPS: usize = 8;
@@ -15,7 +16,7 @@ pub const MAX_GAPS: usize = 8;
 pub struct Free {
     /// The first free instant.
     pub from: i64,
-    /// The first instant after it; [`i64::MAX`] if it has no end.
+    /// The first instant after it; [`NEVER`] if it has no end.
     pub to: i64,
     /// Whether IDs may be made in it although later IDs exist.
     pub accepted: bool,
@@ -32,7 +33,7 @@ pub struct Used {
 
 impl Used {
     /// Nothing is used.
-    pub const NONE: Self = Self::before(i64::MIN);
+    pub const NONE: Self = Self::before(BEGINNING);
 
     /// All time before an instant is used.
     pub const fn before(until: i64) -> Self {
@@ -41,7 +42,7 @@ impl Used {
 
     /// All time before an instant is used, except for these gaps, which are in order.
     pub fn except(until: i64, gaps: impl IntoIterator<Item = Free>) -> Self {
-        Self::of(gaps.into_iter().chain([Free { from: until, to: i64::MAX, accepted: true }]).collect())
+        Self::of(gaps.into_iter().chain([Free { from: until, to: NEVER, accepted: true }]).collect())
     }
 
     /// The first instant after all used time.
@@ -56,7 +57,7 @@ impl Used {
 
     /// All free time, in order.
     pub fn free(&self) -> impl Iterator<Item = Free> + '_ {
-        self.gaps().iter().copied().chain([Free { from: self.until, to: i64::MAX, accepted: true }])
+        self.gaps().iter().copied().chain([Free { from: self.until, to: NEVER, accepted: true }])
     }
 
     /// Returns the free time around an instant.
@@ -66,13 +67,13 @@ impl Used {
 
     /// Returns when, after an instant, the next accepted free time begins.
     pub fn accepted_after(&self, instant: i64) -> i64 {
-        self.free().filter(|free| free.accepted && free.from > instant).map(|free| free.from).min().unwrap_or(i64::MAX)
+        self.free().filter(|free| free.accepted && free.from > instant).map(|free| free.from).min().unwrap_or(NEVER)
     }
 
     /// Returns the used time around an instant: its first instant, and the first free instant after it.
     pub fn around(&self, instant: i64) -> (i64, i64) {
-        let from = self.free().filter(|free| free.to <= instant).map(|free| free.to).max().unwrap_or(i64::MIN);
-        (from, self.free().map(|free| free.from).find(|&free| free > instant).unwrap_or(i64::MAX))
+        let from = self.free().filter(|free| free.to <= instant).map(|free| free.to).max().unwrap_or(BEGINNING);
+        (from, self.free().map(|free| free.from).find(|&free| free > instant).unwrap_or(NEVER))
     }
 
     /// Returns whether any instant between two is used.
@@ -95,7 +96,7 @@ impl Used {
     fn of(mut free: Vec<Free>) -> Self {
         free.retain(|free| free.from < free.to);
         free.sort_unstable_by_key(|free| free.from);
-        let last = free.pop().unwrap_or(Free { from: i64::MAX, to: i64::MAX, accepted: true });
+        let last = free.pop().unwrap_or(Free { from: NEVER, to: NEVER, accepted: true });
         while free.len() > MAX_GAPS {
             let earlier = 0..free.len() - 1;
             free.remove(earlier.min_by_key(|&at| free[at].to.abs_diff(free[at].from)).unwrap_or(0));
@@ -114,9 +115,9 @@ impl Used {
                 let (from, to) = (one.from.max(other.from), one.to.min(other.to));
                 // Time without an end is always accepted, so it does not say whether a gap is.
                 let accepted = match (one.to, other.to) {
-                    (i64::MAX, i64::MAX) => true,
-                    (i64::MAX, _) => other.accepted,
-                    (_, i64::MAX) => one.accepted,
+                    (NEVER, NEVER) => true,
+                    (NEVER, _) => other.accepted,
+                    (_, NEVER) => one.accepted,
                     _ => one.accepted || other.accepted,
                 };
                 both.push(Free { from, to, accepted });

@@ -1,5 +1,6 @@
 //! The window: the time that generators may use, and how sessions read it without a lock.
 
+use crate::instant::{BEGINNING, NEVER};
 use crate::sync::{AtomicI64, AtomicU64, Ordering, spin_loop};
 
 /// How often a reader retries. A writer that is running finishes within a few retries.
@@ -18,14 +19,14 @@ pub struct Window {
 
 impl Window {
     /// All time.
-    pub const ALL: Self = Self { from: i64::MIN, until: i64::MAX, skip: i64::MAX };
+    pub const ALL: Self = Self { from: BEGINNING, until: NEVER, skip: NEVER };
     /// No time.
-    pub const NONE: Self = Self { from: i64::MIN, until: i64::MIN, skip: i64::MAX };
+    pub const NONE: Self = Self { from: BEGINNING, until: BEGINNING, skip: NEVER };
 
     /// Returns, for ticks of this length, the first open instant at which a tick can begin, and for how long such instants follow.
     pub(crate) fn starts(self, length: i64) -> (i64, u64) {
-        let first = if self.from == i64::MIN { i64::MIN } else { self.from.saturating_sub(length - 1) };
-        let skip = if self.skip == i64::MAX { i64::MAX } else { self.skip.saturating_sub(length - 1) };
+        let first = if self.from == BEGINNING { BEGINNING } else { self.from.saturating_sub(length - 1) };
+        let skip = if self.skip == NEVER { NEVER } else { self.skip.saturating_sub(length - 1) };
         (first, self.until.min(skip).max(first).wrapping_sub(first) as u64)
     }
 

@@ -3,6 +3,7 @@
 use super::page::{raise_page, read_page};
 use super::time::{Grant, grant};
 use super::{begun, change, in_force};
+use crate::instant::BEGINNING;
 use crate::ledger::host::{Host, Server, State};
 
 /// Binds other servers up to the end of granted time, and grants the current instant. Returns the instant that can be announced.
@@ -25,7 +26,7 @@ pub fn bind<H: Host>(host: &mut H) -> Result<i64, H::Error> {
     let page = read_page(host)?;
     let settled = {
         let writer = host.writer();
-        let Some(old) = writer.lock(in_force) else { return Ok(i64::MIN) };
+        let Some(old) = writer.lock(in_force) else { return Ok(BEGINNING) };
         let (new, settled) = old.settled(now);
         if new != old {
             change(&writer, new, &page.marks)?;

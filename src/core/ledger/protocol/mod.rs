@@ -38,6 +38,7 @@ mod page;
 mod sessions;
 mod time;
 
+use crate::instant::NEVER;
 use std::sync::atomic::Ordering;
 
 use super::claims;
@@ -131,7 +132,7 @@ fn put(writer: &impl Writer, new: Ledger) {
         // A page can tell of horizons after a window was opened.
         let announced = new.horizons.announced();
         let opens_at = if new.time.window.is_some() { announced } else { new.time.next_free(now).max(announced) };
-        state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < i64::MAX));
+        state.opened_at = state.opened_at.max(Some(opens_at).filter(|&opens_at| opens_at < NEVER));
         let shared = writer.shared();
         let is_recalled = state.ledger.is_some_and(|old| old.horizons.bound.recalls < new.horizons.bound.recalls);
         // The ledger is replaced after this, so a session that knows of the recall also sees the lower instant.

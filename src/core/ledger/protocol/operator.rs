@@ -1,6 +1,7 @@
 //! The two functions for superusers: flake_accept_clock makes time below later IDs usable again, and flake_start_above makes time
 //! unusable.
 
+use crate::instant::BEGINNING;
 use std::sync::atomic::{Ordering, fence};
 
 use super::page::{raise_page, read_page};
@@ -28,7 +29,7 @@ pub fn accept<H: Host>(host: &mut H) -> Result<Acceptance, H::Error> {
         // The clock is read here, because another session may announce a later instant while this one waits for the writer.
         let now = writer.now();
         let Some(ledger) = writer.lock(in_force) else {
-            return Ok(Acceptance { from: now, is_new: false, bound: i64::MIN });
+            return Ok(Acceptance { from: now, is_new: false, bound: BEGINNING });
         };
         let new = ledger.accepted(now);
         let is_new = (new.time, new.horizons) != (ledger.time, ledger.horizons);

@@ -1,6 +1,7 @@
 //! The page of a session's database: a session adds the page's marks to the ledger, and the ledger's mark to the page.
 
 use super::{begun, change, in_force};
+use crate::instant::BEGINNING;
 use crate::ledger::bound::Bound;
 use crate::ledger::host::{Change, Fault, Host, Page, Server, Writer};
 use crate::ledger::marks::Marks;
@@ -96,7 +97,7 @@ fn raised(ledger: &Ledger, mut page: PageRead, of_file: Option<Marks>) -> (Chang
 /// wrong value of those in the file; the ledger has the right one.
 fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
     Ok(match writer.read()? {
-        Some(bytes) => Marks { above: i64::MIN, bound: Bound::NONE, ..newest(&bytes)?.0.0 },
+        Some(bytes) => Marks { above: BEGINNING, bound: Bound::NONE, ..newest(&bytes)?.0.0 },
         None => Marks::default(),
     })
 }

@@ -1,5 +1,6 @@
 //! The sessions that use the ledger: how they are counted, and what they store when they exit.
 
+use crate::instant::BEGINNING;
 use std::sync::atomic::Ordering;
 
 use super::begun;
@@ -25,7 +26,7 @@ pub fn join<H: Host>(host: &mut H) -> Result<(), H::Error> {
 /// the session exits in the middle of making a sno.
 pub fn leave<H: SlotOwner>(host: &mut H, progress: Option<&[FinalProgress]>) {
     let Some(PartTime { era, window, .. }) = host.lock(|state| state.ledger.map(|ledger| ledger.time)) else { return };
-    let granted_until = window.map_or(i64::MIN, |open| open.until);
+    let granted_until = window.map_or(BEGINNING, |open| open.until);
     let of_this_era = || progress.into_iter().flatten().filter(|last| last.era == era);
     let free_from = match progress {
         Some(_) => of_this_era().map(|last| last.progress.free_from()).max(),
@@ -57,7 +58,7 @@ fn note_exit<H: Host>(host: &mut H) {
     let (Some(ledger), free_from) = writer.lock(|state| (state.ledger, state.free_from)) else { return };
     let of_lanes = claims::latest(&*writer, ledger.time.era).map(|start| start.saturating_add(1));
     let announced = writer.shared().announced.load(Ordering::SeqCst);
-    if let Some(left) = ledger.time.exit_note(boot, free_from.max(of_lanes).unwrap_or(i64::MIN).max(announced)) {
+    if let Some(left) = ledger.time.exit_note(boot, free_from.max(of_lanes).unwrap_or(BEGINNING).max(announced)) {
         let _ = note(&writer, Some(left));
     }
 }

@@ -3,6 +3,7 @@
 use super::begun;
 use super::page::{raise_page, read_page};
 use super::{in_force, put};
+use crate::instant::BEGINNING;
 use crate::ledger::host::{Host, Server, SlotOwner, Writer};
 use crate::ledger::marks::Marks;
 use crate::ledger::part_time::{FAR, PartTime};
@@ -59,7 +60,7 @@ pub fn begin<H: SlotOwner>(host: &mut H, goes_back: bool) -> Result<Beginning, H
         if let Grant::After(_) = grant(host, now, now.saturating_add(1), false)? {
             // The generator will ask again, because the wait may end before the clock reaches that instant. The era differs once a
             // window opens.
-            let start = Start { free_from: i64::MIN, resumed: None };
+            let start = Start { free_from: BEGINNING, resumed: None };
             return Ok(Beginning { start, era: ledger.time.era, window: Window::NONE });
         }
         return begin(host, goes_back);
