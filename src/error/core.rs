@@ -93,9 +93,8 @@ impl From<CoreError> for Error {
 #[rustfmt::skip]
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        let message = refusal.to_string();
         match refusal {
-            Refusal::NotYet => Self::of(ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+            Refusal::NotYet => Self::of(ERRCODE_T_R_SERIALIZATION_FAILURE, refusal.to_string())
                 .detail("No session had asked for a horizon since the server started, and a transaction has committed meanwhile.")
                 .hint("Retry the transaction."),
         }

@@ -8,11 +8,10 @@ use crate::postgres::{extension, role};
 
 /// For functions that affect the whole server, whose databases may have other owners.
 pub fn superuser_only(function: &'static str) -> Result<(), Error> {
-    if role::is_superuser() {
-        return Ok(());
-    }
-    let message = format!("must be superuser to call {function}");
-    Err(Error::of(DENIED, message).detail("The marks belong to the whole server."))
+    role::is_superuser().then_some(()).ok_or_else(|| {
+        Error::of(DENIED, format!("must be superuser to call {function}"))
+            .detail("The marks belong to the whole server.")
+    })
 }
 
 /// For functions that affect one database: the owner of the extension and members of that role may call them. Returns the owner, or
@@ -30,11 +29,9 @@ pub fn owner_only(function: &'static str) -> Result<Option<pgrx::pg_sys::Oid>, E
 
 /// For functions that show data of the whole server.
 pub fn monitor_only(what: &'static str) -> Result<(), Error> {
-    if role::is_monitor() {
-        return Ok(());
-    }
-    let message = format!("permission denied for {what}");
-    Err(Error::of(DENIED, message)
-        .detail("Only members of pg_monitor see the whole server.")
-        .hint("A superuser can GRANT pg_monitor to this role."))
+    role::is_monitor().then_some(()).ok_or_else(|| {
+        Error::of(DENIED, format!("permission denied for {what}"))
+            .detail("Only members of pg_monitor see the whole server.")
+            .hint("A superuser can GRANT pg_monitor to this role.")
+    })
 }

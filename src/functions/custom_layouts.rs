@@ -87,13 +87,11 @@ fn flake_drop_layout(name: &[u8]) {
     };
     let uses = layout_uses::of(&name);
     if !uses.is_empty() {
-        Error::of(
-            ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop layout \"{name}\" because other objects name it"),
-        )
-        .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
-        .hint("Drop or change these objects first; DROP SERVER drops the layout all the same.")
-        .raise();
+        let message = format!("cannot drop layout \"{name}\" because other objects name it");
+        Error::of(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
+            .hint("Drop or change these objects first; DROP SERVER drops the layout all the same.")
+            .raise();
     }
     run_as(Some(stored.owner), &format!("DROP SERVER {}", quote_identifier(&name)));
 }

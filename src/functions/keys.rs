@@ -112,13 +112,11 @@ fn flake_drop_key(name: &[u8]) {
     let key = locked(name);
     let uses = layout_uses::of(&key.name);
     if !uses.is_empty() {
-        Error::of(
-            ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
-            format!("cannot drop key \"{}\" because other objects name it", key.name),
-        )
-        .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
-        .hint("Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.")
-        .raise();
+        let message = format!("cannot drop key \"{}\" because other objects name it", key.name);
+        Error::of(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .detail(format!("It is named in {}.", listed(uses.iter(), "others")))
+            .hint("Drop or change these objects first; DROP SERVER … CASCADE drops the key all the same.")
+            .raise();
     }
     let server = quote_identifier(&key.name);
     act_as(key.owner, || {

@@ -46,13 +46,11 @@ fn flake_unseal_or_error_uuid(sealed: Uuid, key: &[u8]) -> i64 {
 }
 
 fn not_sealed(text: String, key: &[u8]) -> ! {
-    Error::of(
-        ERRCODE_INVALID_TEXT_REPRESENTATION,
-        format!("invalid public ID of key \"{}\": \"{text}\"", escape_non_ascii(key, LONGEST_NAME)),
-    )
-    .detail("It was not made by flake_seal with this key, or has been changed since.")
-    .hint("Use flake_unseal, which returns NULL instead, in conditions.")
-    .raise()
+    let message = format!("invalid public ID of key \"{}\": \"{text}\"", escape_non_ascii(key, LONGEST_NAME));
+    Error::of(ERRCODE_INVALID_TEXT_REPRESENTATION, message)
+        .detail("It was not made by flake_seal with this key, or has been changed since.")
+        .hint("Use flake_unseal, which returns NULL instead, in conditions.")
+        .raise()
 }
 
 c_symbol!(

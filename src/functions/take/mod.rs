@@ -70,13 +70,11 @@ fn flake_take(
             .raise()
     };
     if !set.is_as_planned {
-        Error::of(
-            ERRCODE_T_R_SERIALIZATION_FAILURE,
-            format!("columns of table {} have changed while the call waited", shown(table)),
-        )
-        .detail("The query has the columns from when it began.")
-        .hint("Call again, in a new transaction.")
-        .raise();
+        let message = format!("columns of table {} have changed while the call waited", shown(table));
+        Error::of(ERRCODE_T_R_SERIALIZATION_FAILURE, message)
+            .detail("The query has the columns from when it began.")
+            .hint("Call again, in a new transaction.")
+            .raise();
     }
     Queries::run(|queries| take(queries, table, row, positions, consumer, max_rows, &mut set));
 }
@@ -98,13 +96,11 @@ fn take(
     let refuse = || {
         let consumer = to_utf8_lossy(consumer.get(..SHOWN).unwrap_or(consumer)).into_owned();
         let (table, positions) = (shown(table), shown(positions));
-        Error::of(
-            ERRCODE_UNDEFINED_OBJECT,
-            format!("consumer \"{consumer}\" has no position for table {table} in {positions}"),
-        )
-        .detail("A position is a row with the name of the consumer, and with the table as its source.")
-        .hint("For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox').")
-        .raise()
+        let message = format!("consumer \"{consumer}\" has no position for table {table} in {positions}");
+        Error::of(ERRCODE_UNDEFINED_OBJECT, message)
+            .detail("A position is a row with the name of the consumer, and with the table as its source.")
+            .hint("For one that begins with the first row: INSERT INTO positions VALUES ('mailer', 'outbox').")
+            .raise()
     };
     let Some(statements) = Statements::new(flake.schema, &key, table, positions) else { refuse() };
     let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
@@ -114,7 +110,16 @@ fn take(
     let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&statements.look, &of));
     let Some(&[is_ahead, is_any]) = found.first() else { refuse() };
     if is_true(is_ahead) {
-        refuse_ahead(table);
+        Error::not_ready(format!("position in table {} is ahead of the clock", shown(table)))
+            .detail(
+                "Rows below it may still appear, and would never be taken. The position is from another server or \
+                 another layout, or flake_accept_clock has gone below it.",
+            )
+            .hint(
+                "Set the position to the last row that the consumer has taken, or to the time that \
+                 flake_accept_clock has returned.",
+            )
+            .raise();
     }
     if !is_true(is_any) {
         return;
@@ -145,7 +150,13 @@ fn take(
     if let Some(last) = last
         && queries.execute::<0>(&statements.advance, &with((key.kind, last))).1 != 1
     {
-        refuse_unmoved(positions);
+        Error::not_ready(format!("position in {} was not moved", shown(positions)))
+            .detail(
+                "A trigger, a rule or a policy prevented it, or several rows have this name and source. The rows \
+                 would be taken twice.",
+            )
+            .hint("Create a table with PRIMARY KEY (name, source).")
+            .raise();
     }
 }
 
@@ -157,13 +168,11 @@ fn table_of(row: pg_sys::Oid) -> pg_sys::Oid {
         refuse_table();
     }
     if relation::hides_rows(table) {
-        Error::of(
-            ERRCODE_INSUFFICIENT_PRIVILEGE,
-            format!("row security of table {} applies to the current role", shown(table)),
-        )
-        .detail("The position would move over rows that the policies hide.")
-        .hint("Take rows as a role that the policies do not apply to, such as one with BYPASSRLS.")
-        .raise();
+        let message = format!("row security of table {} applies to the current role", shown(table));
+        Error::of(ERRCODE_INSUFFICIENT_PRIVILEGE, message)
+            .detail("The position would move over rows that the policies hide.")
+            .hint("Take rows as a role that the policies do not apply to, such as one with BYPASSRLS.")
+            .raise();
     }
     table
 }
@@ -178,16 +187,14 @@ fn check_positions(positions: pg_sys::Oid, key: &Key) {
     ];
     if let Some(&(column, _)) = fits.iter().find(|(_, fits)| !fits) {
         let positions = shown(positions);
-        Error::of(
-            ERRCODE_DATATYPE_MISMATCH,
-            format!("column \"{column}\" of positions in {positions} is missing, or has the wrong type"),
-        )
-        .detail("The position of a consumer is the key of a row of the table that is its source.")
-        .hint(format!(
-            "CREATE TABLE positions (name text, source regclass, last {}, PRIMARY KEY (name, source)).",
-            if key.layout.is_some() { "bigint" } else { "sno" }
-        ))
-        .raise()
+        let message = format!("column \"{column}\" of positions in {positions} is missing, or has the wrong type");
+        Error::of(ERRCODE_DATATYPE_MISMATCH, message)
+            .detail("The position of a consumer is the key of a row of the table that is its source.")
+            .hint(format!(
+                "CREATE TABLE positions (name text, source regclass, last {}, PRIMARY KEY (name, source)).",
+                if key.layout.is_some() { "bigint" } else { "sno" }
+            ))
+            .raise()
     }
 }
 
@@ -209,29 +216,6 @@ fn refuse_key(table: pg_sys::Oid) -> ! {
              not make IDs of another layout.",
         )
         .hint("Give exactly one column such a default, and make it the primary key.")
-        .raise()
-}
-
-fn refuse_ahead(table: pg_sys::Oid) -> ! {
-    Error::not_ready(format!("position in table {} is ahead of the clock", shown(table)))
-        .detail(
-            "Rows below it may still appear, and would never be taken. The position is from another server or \
-             another layout, or flake_accept_clock has gone below it.",
-        )
-        .hint(
-            "Set the position to the last row that the consumer has taken, or to the time that flake_accept_clock \
-             has returned.",
-        )
-        .raise()
-}
-
-fn refuse_unmoved(positions: pg_sys::Oid) -> ! {
-    Error::not_ready(format!("position in {} was not moved", shown(positions)))
-        .detail(
-            "A trigger, a rule or a policy prevented it, or several rows have this name and source. The rows would \
-             be taken twice.",
-        )
-        .hint("Create a table with PRIMARY KEY (name, source).")
         .raise()
 }
 
