@@ -240,7 +240,7 @@ impl Words {
     /// A session of an era makes an ID, as a session does that has read the clock before.
     fn make(&self, era: u64) -> Option<u64> {
         let start = Start { free_from: TICK, resumed: None };
-        let mut generator = Generator::start(twitter(), &one_lane(), 0, start, i64::MIN);
+        let mut generator = Generator::start(twitter(), &one_lane(), 0, start);
         match generator.next(TICK, &ServerWords::new(self, self.claim.unwrap(), era), || 0) {
             Answer::Issue(id) => Some(id),
             _ => None,
