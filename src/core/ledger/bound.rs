@@ -11,7 +11,8 @@ use crate::instant::BEGINNING;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// How often the bound was lowered. A bound with fewer recalls is obsolete.
+    /// How often the bound was lowered. A bound with fewer recalls is obsolete. Without this number, the union of two bounds would
+    /// either undo the recall, or forget a horizon that a consumer has, and rows would come below it.
     pub recalls: u32,
     /// The incarnation that wrote it.
     pub incarnation: u32,

@@ -54,7 +54,8 @@ pub struct State {
     pub ledger: Option<Ledger>,
     /// When the server started, if that is known.
     pub started_at: Option<i64>,
-    /// In this era, the sessions that have exited used only ticks of sno that begin before this instant.
+    /// In this era, the sessions that have exited used only ticks of sno that begin before this instant. Snos have no words, so without
+    /// it an exit note would give back ticks in which some were made.
     pub free_from: Option<i64>,
     /// Time before this instant may be closed because the server was started or promoted, and not because of the clock.
     pub opened_at: Option<i64>,
@@ -81,7 +82,8 @@ pub struct FileState {
     pub has_exit_note: bool,
     /// Whether both halves must be replaced: an earlier start wrote them, perhaps without a flush.
     pub is_old: bool,
-    /// Whether the file may contain an acceptance of the clock whose write failed.
+    /// Whether the file may contain an acceptance of the clock whose write failed. Horizons that were announced since would not be in
+    /// it, and after a crash rows could come below them.
     pub is_in_doubt: bool,
 }
 

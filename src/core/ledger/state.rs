@@ -41,7 +41,8 @@ pub struct Ledger {
     pub wal_timeline: u32,
     /// Whether it began on a new timeline, under which nobody has leased anything yet.
     pub is_promoted: bool,
-    /// The start whose exit note gave time back, and what that start had used including that time, which its pages still say.
+    /// The start whose exit note gave time back, and what that start had used including that time. Its pages still say so, and without
+    /// this they would take the time back, so that the first ID after each restart would wait for it.
     given_back: Option<(u32, Used)>,
     /// The time of the sessions' part.
     pub time: PartTime,
