@@ -12,7 +12,7 @@ ROOMS = {
     SRC: ["lib", "functions", "sno", "seal", "session", "layouts", "ledger", "settings", "error", "postgres", "clock"],
     SRC / "core": [
         "lib", "seal", "sno", "generator", "horizon", "ledger", "id", "words", "lane", "part", "node", "layout", "error", "key",
-        "sync",
+        "sync", "instant",
     ],
 }
 # Separate crates, and programs of a crate.

@@ -13,13 +13,16 @@ from standing_clock import at, attempt, make, make_in_all, pass_through, server_
 VERSION = """
 #include "postgres.h"
 #include "fmgr.h"
+#include "storage/dsm.h"
 #include "storage/shmem.h"
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(set_version);
 Datum set_version(PG_FUNCTION_ARGS)
 {
     bool found;
-    uint32 *control = ShmemInitStruct("flake", 4096, &found), before = *control;
+    dsm_handle *handle = ShmemInitStruct("flake", sizeof(dsm_handle), &found);
+    dsm_segment *segment = dsm_find_mapping(*handle);
+    uint32 *control = dsm_segment_address(segment ? segment : dsm_attach(*handle)), before = *control;
     *control = PG_GETARG_INT32(0);
     PG_RETURN_INT32(before);
 }
