@@ -78,7 +78,8 @@ pub fn start_above<H: Host>(host: &mut H, instant: i64) -> Result<(i64, bool), H
         let writer = host.writer();
         let Some(ledger) = writer.lock(in_force) else { return Ok((instant, false)) };
         let new = ledger.starting_above(instant);
-        if new != ledger {
+        // A write that failed before this start may have left a later instant in the file, where a crash can still lose it.
+        if new != ledger || writer.lock(|state| state.file.is_old) {
             change(&writer, new, &page.marks)?;
         }
         (new, new != ledger)

@@ -51,6 +51,20 @@ fn ids_continue_at_once_after_start_above_has_failed() {
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
 }
 
+/// flake_start_above fails, and its record is in the file without a flush. After a restart, a call with an earlier instant succeeds.
+/// Then the page is dropped, and the machine crashes.
+#[test]
+fn start_above_does_not_rely_on_a_record_whose_flush_has_failed() {
+    let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
+    for sectors in [0, 0x1000138018a9082] {
+        goes_well([
+            on(A, [Event::DiskFails(true), above(20), Event::Stop { ending: Ending::InOrder }, START]),
+            on(A, [Event::DiskFails(false), above(0)]),
+            on(A, [Event::Drop { database: 0 }, Event::Stop { ending: Ending::Reboot(sectors) }, START]),
+        ]);
+    }
+}
+
 /// A new primary reads a page, drops the extension, and crashes. The page that is created then contains what the file knows.
 #[test]
 fn a_page_created_after_a_crash_has_what_the_file_knows() {
