@@ -79,5 +79,6 @@ pub fn end_transaction(event: Event) -> bool {
         }
         Event::Committed => session.end(&own, transaction::xid()),
         Event::Left => session.end(&own, None),
+        Event::LeftInPart => false,
     })
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use flake_core::horizon::prepared::Transactions;
 use flake_core::horizon::widened;
 use pgrx::check_for_interrupts;
-use pgrx::pg_sys::{self, XactEvent};
+use pgrx::pg_sys::{self, SubXactEvent, XactEvent};
 
 /// How a transaction ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,6 +17,8 @@ pub enum Event {
     Committed,
     /// It has been rolled back, or it has been prepared, so that another session may end it.
     Left,
+    /// It has been rolled back to a savepoint, and goes on.
+    LeftInPart,
 }
 
 thread_local! {
@@ -41,9 +43,22 @@ pub fn subscribe(act: fn(Event)) {
             act(event);
         }
     }
+    unsafe extern "C-unwind" fn at_savepoint(
+        event: SubXactEvent::Type,
+        _own: pg_sys::SubTransactionId,
+        _parent: pg_sys::SubTransactionId,
+        _argument: *mut std::ffi::c_void,
+    ) {
+        if let Some(act) = SUBSCRIBER.get().filter(|_| event == SubXactEvent::SUBXACT_EVENT_ABORT_SUB) {
+            act(Event::LeftInPart);
+        }
+    }
     if SUBSCRIBER.replace(Some(act)).is_none() {
-        // SAFETY: the callback lives as long as the library, which PostgreSQL never unloads.
-        unsafe { pg_sys::RegisterXactCallback(Some(at_event), std::ptr::null_mut()) };
+        // SAFETY: the callbacks live as long as the library, which PostgreSQL never unloads.
+        unsafe {
+            pg_sys::RegisterXactCallback(Some(at_event), std::ptr::null_mut());
+            pg_sys::RegisterSubXactCallback(Some(at_savepoint), std::ptr::null_mut());
+        }
     }
 }
 

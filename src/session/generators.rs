@@ -69,6 +69,12 @@ impl<S: IdSource> SessionGenerator<S> {
         Ok(())
     }
 
+    /// Forgets the last reading of the clock, and that the page has the generator's time.
+    pub const fn doubt_page(&mut self) {
+        self.forget_reading();
+        self.resumable.doubt_page();
+    }
+
     /// Forgets the last reading of the clock.
     pub const fn forget_reading(&mut self) {
         self.clock.forget();

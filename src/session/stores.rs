@@ -16,7 +16,7 @@ use super::layout_source::LayoutSource;
 use crate::error::{Error, OrRaise};
 use crate::ledger::{self, Member};
 use crate::postgres::recovery;
-use crate::postgres::transaction;
+use crate::postgres::transaction::{self, Event};
 
 /// The generators of this session for sources of one type. They are never dropped: if a backend ends by libc's exit(), destructors
 /// run before PostgreSQL's callbacks, which still need the generators.
@@ -44,6 +44,13 @@ impl<S: IdSource> Store<S> {
     fn forget_readings(&self) {
         if let Ok(mut generators) = self.generators.try_borrow_mut() {
             generators.hot_mut().for_each(SessionGenerator::forget_reading);
+        }
+    }
+
+    /// Makes all generators look at the page before their next ID.
+    fn doubt_pages(&self) {
+        if let Ok(mut generators) = self.generators.try_borrow_mut() {
+            generators.all_mut().for_each(SessionGenerator::doubt_page);
         }
     }
 
@@ -89,11 +96,16 @@ pub fn each<S: IdSource, R>(store: In<S>, act: impl FnMut(&SessionGenerator<S>) 
     store.with(|store| store.generators.borrow().all().map(act).collect())
 }
 
-/// Makes the generators forget their readings of the clock at the end of each transaction from now on.
+/// Makes the generators forget at the end of each transaction from now on what counts in that transaction only: their readings of the
+/// clock, and what they know of the page if something is rolled back.
 pub fn subscribe() {
     transaction::subscribe(|event| {
         if ledger::end_transaction(event) {
             forget_readings();
+        }
+        if matches!(event, Event::Left | Event::LeftInPart) {
+            LAYOUTS.with(Store::doubt_pages);
+            SNOS.with(Store::doubt_pages);
         }
     });
 }

@@ -5,7 +5,7 @@ import subprocess
 import psycopg
 import pytest
 
-from clients import MAKE, Made
+from clients import KINDS, MAKE, Made
 from conftest import bindir
 from standing_clock import TABLE, at, attempt, attempts, fail_over, insert, make, make_in_all, pass_through, running, server_at_0
 
@@ -298,3 +298,17 @@ def test_nobody_waits_behind_a_lock_for_good(own_servers):
         attempt(db, made)
         holder.execute("ROLLBACK")
         make(db, made)
+
+
+@pytest.mark.parametrize("begin, end", [("BEGIN", "ROLLBACK"), ("BEGIN; SAVEPOINT s", "ROLLBACK TO s; COMMIT")])
+@pytest.mark.parametrize("call", KINDS.values(), ids=KINDS)
+def test_a_page_that_was_rolled_back_is_not_relied_on(own_servers, begin, end, call):
+    """A session gets time in a transaction that creates the extension, and goes on after that was rolled back."""
+    server = server_at_0(own_servers)
+    with server.connect() as db:
+        db.execute(f"{begin}; DROP EXTENSION flake CASCADE; CREATE EXTENSION flake; SELECT {call}")
+        db.execute(end)
+        last_value = "SELECT to_timestamp(last_value / 1e6) > now() FROM flake_mark"
+        assert not db.execute(last_value).fetchone()[0]
+        db.execute(f"SELECT {call}")
+        assert db.execute(last_value).fetchone()[0], "the page must have the time of the ID"

@@ -20,8 +20,13 @@ pub struct Resumable<S: IdSource> {
     claim: Claim,
     lane: u64,
     era: u64,
+    /// The era whose time is known to be in the page of the session's database; [`NO_ERA`] if that may have been rolled back.
+    page_of: u64,
     issued_before: u64,
 }
+
+/// More eras than there can be.
+const NO_ERA: u64 = u64::MAX;
 
 /// Which lanes a generator takes from.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +59,7 @@ impl<S: IdSource> Resumable<S> {
         let start = Start { free_from: start.free_from.max(from), ..start };
         let mut generator = Generator::start(source, &lanes, lane, start);
         generator.allow(window);
-        Ok(Self { generator, claim, lane, era, issued_before: 0 })
+        Ok(Self { generator, claim, lane, era, page_of: era, issued_before: 0 })
     }
 
     /// Begins again in a new era. All ticks that the generator has used lie outside the new era's time.
@@ -66,10 +71,17 @@ impl<S: IdSource> Resumable<S> {
         Ok(())
     }
 
-    /// Returns whether the generator's era is the current one. A session asks this whenever it reads the clock.
+    /// Makes the generator look at the page before its next ID. A transaction that is rolled back may have created the extension, and
+    /// with it the page that has the generator's time.
+    pub const fn doubt_page(&mut self) {
+        self.page_of = NO_ERA;
+    }
+
+    /// Returns whether the generator's era is the current one, and its time is in the page. A session asks this whenever it reads the
+    /// clock.
     #[inline]
     pub fn is_of(&self, era: u64) -> bool {
-        self.era == era
+        self.page_of == era
     }
 
     /// Makes an ID at an instant that was admitted, without asking the ledger.
@@ -95,8 +107,14 @@ impl<S: IdSource> Resumable<S> {
         let mut readings = 0;
         loop {
             let (now, admitted) = admit(host);
-            if !self.is_of(host.shared().window.era()) {
-                self.begin_anew(host)?;
+            let era = host.shared().window.era();
+            if !self.is_of(era) {
+                if self.era == era {
+                    protocol::confirm(host)?;
+                    self.page_of = era;
+                } else {
+                    self.begin_anew(host)?;
+                }
                 continue;
             }
             let answer = match admitted {

@@ -17,9 +17,9 @@ pub mod prepared;
 pub mod published;
 pub mod transactions;
 
-use crate::instant::NEVER;
 use std::ops::RangeInclusive;
 
+use crate::instant::NEVER;
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 
 /// The bound of a transaction that has made no ID.

@@ -4,13 +4,13 @@
 //! 2. An ID of another transaction can be covered only above the floor of the era, after this session has read its page.
 //! 3. A transaction that is prepared is among the prepared ones before it leaves its slot.
 
-use crate::instant::BEGINNING;
 use std::cell::Cell;
 
 use super::NONE;
 use super::entries::add_prepared;
 use super::host::HorizonHost;
 use super::prepared::Prepared;
+use crate::instant::BEGINNING;
 use crate::ledger::protocol::{Grant, grant};
 
 /// The session's memory of its transactions.

@@ -1,6 +1,5 @@
 //! The interface between the protocol and the server that it runs in: PostgreSQL, or the simulator.
 
-use crate::instant::BEGINNING;
 use std::ops::Deref;
 
 use super::block::{SIZE, Unreadable};
@@ -11,6 +10,7 @@ use super::slot::SlotProgress;
 use super::state::Ledger;
 use super::window::SharedWindow;
 use crate::Node;
+use crate::instant::BEGINNING;
 use crate::sync::{AtomicI64, AtomicU32, AtomicU64};
 
 /// The size of each half of the file in bytes.

@@ -30,6 +30,8 @@
 //!     has the data, whatever its part. Neither of them lowers used time.
 //! 11. A session acquires locks on objects of the database, such as the extension, before it begins a generator. So if the session
 //!     is terminated while it waits for such a lock, no time is lost.
+//! 12. A session that rolls back, in whole or to a savepoint, looks at the page before its next ID, because the transaction may have
+//!     created the page.
 
 mod horizons;
 mod lease;
@@ -38,7 +40,6 @@ mod page;
 mod sessions;
 mod time;
 
-use crate::instant::NEVER;
 use std::sync::atomic::Ordering;
 
 use super::claims;
@@ -48,11 +49,12 @@ use super::record::{newest, store};
 use super::state::{Facts, Ledger};
 use super::window::Window;
 use crate::Part;
+use crate::instant::NEVER;
 
 pub use self::horizons::bind;
 pub use self::lease::lease;
 pub use self::operator::{Acceptance, accept, start_above};
-pub use self::page::{marks_of, record_mark};
+pub use self::page::{confirm, marks_of, record_mark};
 pub use self::sessions::{join, leave};
 pub use self::time::{Beginning, Grant, begin, grant, wait_of_start};
 

@@ -1,12 +1,12 @@
 //! The two functions for superusers: flake_accept_clock makes time below later IDs usable again, and flake_start_above makes time
 //! unusable.
 
-use crate::instant::BEGINNING;
 use std::sync::atomic::{Ordering, fence};
 
 use super::page::{raise_page, read_page};
 use super::time::{Grant, grant};
 use super::{begun, change, in_force};
+use crate::instant::BEGINNING;
 use crate::ledger::claims;
 use crate::ledger::host::{Host, Server};
 

@@ -102,6 +102,12 @@ fn known<W: Writer>(writer: &W) -> Result<Marks, W::Error> {
     })
 }
 
+/// Makes sure that the page has this server's marks.
+pub fn confirm<H: Host>(host: &mut H) -> Result<(), H::Error> {
+    let page = read_page(host)?;
+    raise_page(host, page)
+}
+
 /// Writes this server's mark into the page of its database, which may just have been created.
 pub fn record_mark<H: Host>(host: &mut H) -> Result<(), H::Error> {
     let page = read_page(host)?;

@@ -1,9 +1,9 @@
 //! The sessions that use the ledger: how they are counted, and what they store when they exit.
 
-use crate::instant::BEGINNING;
 use std::sync::atomic::Ordering;
 
 use super::begun;
+use crate::instant::BEGINNING;
 use crate::ledger::claims;
 use crate::ledger::host::{Host, Server, SlotOwner};
 use crate::ledger::part_time::PartTime;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use flake_core::horizon::NONE;
 
 use crate::host::{Hosted, Trouble};
+use crate::layouts::Own;
 use crate::play::{Play, tell};
 use crate::procs::{MOST_PREPARED, PreparedOne};
 use crate::session::Session;
@@ -58,6 +59,9 @@ impl Play {
             }
         }
         session.past.end(host, transaction.xid.filter(|_| commits));
+        if !commits {
+            session.own.iter_mut().flatten().for_each(Own::doubt_page);
+        }
         for promise in &mut self.world().machines[at].promises {
             promise.waits_for.retain(|&waits_for| waits_for != host.slot);
         }

@@ -133,6 +133,13 @@ impl Own {
         })
     }
 
+    pub fn doubt_page(&mut self) {
+        match self {
+            Self::Layout(own) => own.doubt_page(),
+            Self::Sno(own) => own.doubt_page(),
+        }
+    }
+
     /// Makes an ID, unless the session must wait. `admit` reads the clock, and returns how long to wait if that is necessary.
     pub fn next<H: SlotOwner<Error = Trouble>>(
         &mut self,

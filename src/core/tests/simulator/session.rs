@@ -19,7 +19,7 @@ use crate::procs::Look;
 pub struct Session {
     pub database: usize,
     pub has_joined: bool,
-    own: [Option<Own>; KINDS],
+    pub own: [Option<Own>; KINDS],
     /// The session stopped in the middle of making a sno.
     is_making: bool,
     pub transaction: Option<Transaction>,

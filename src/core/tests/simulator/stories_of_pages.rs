@@ -1,6 +1,6 @@
 //! Stories of pages that are read, removed and created.
 
-use crate::layouts::SECOND;
+use crate::layouts::{SECOND, SNO};
 use crate::operator::Ending;
 use crate::stories::{
     A, B, CRASH, FIRST, LOSE_FILE, REPLAY, SECOND_NODE, START, again, at_each_point, follow, goes_well, make, on, wait,
@@ -49,6 +49,20 @@ fn ids_continue_at_once_after_start_above_has_failed() {
     let above = |ahead| Event::StartAbove { slot: 0, ahead, stop: None };
     let fails = [Event::DiskFails(true), above(2 * SECOND), Event::DiskFails(false)];
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
+}
+
+/// A session has asked for time in a transaction that created the extension and is rolled back, and goes on. Then an older copy of
+/// flake.mark is put back.
+#[test]
+fn a_session_does_not_rely_on_a_page_that_was_rolled_back() {
+    for kind in [0, SNO, SNO + 1] {
+        let some = Event::Make { slot: 0, kind, count: 2, waits: false, stop: None };
+        goes_well([
+            on(A, [Event::Recreate { slot: 0, stop: None }, Event::SaveFile, some]),
+            on(A, [Event::End { slot: 0, commits: false, stop: None }, Event::Pass { by: SECOND / 4 }, some]),
+            on(A, [Event::RestoreFile, Event::ToUsed { which: 0, by: 0, waits: false }, some]),
+        ]);
+    }
 }
 
 /// flake_start_above fails, and its record is in the file without a flush. After a restart, a call with an earlier instant succeeds.
