@@ -121,7 +121,19 @@ fn nothing_is_made_in_the_tick_of_the_start() {
     let server = One { alone: RefCell::new(Alone::new()), made: RefCell::default() };
     server.alone.borrow().at(NOON + 100);
     let mut session = server.session(twitter());
+    let mut of_snos = server.of_sno();
     assert!(!server.makes(&mut session, NOON + 200) && server.makes(&mut session, NOON + 1000));
+    assert!(!server.makes(&mut of_snos, NOON + 3000) && server.makes(&mut of_snos, NOON + 4000));
+}
+
+/// A session of the new era could otherwise find a word of an earlier one.
+#[test]
+fn words_are_reset_before_their_era_is_published() {
+    let server = One::at_noon();
+    assert!(server.makes(&mut server.session(twitter()), NOON + SECOND));
+    server.accept(NOON);
+    let era = server.ledger().time.era;
+    assert!(server.alone.borrow().eras.borrow().iter().copied().skip(1).eq(0..era));
 }
 
 #[test]

@@ -242,6 +242,10 @@ fn start_above_is_never_taken_back() {
     let above = open().starting_above(NOON + HOUR);
     assert!(above.time.window.is_none() && above.time.used.includes(i64::MIN, NOON + HOUR));
     assert_eq!(above.starting_above(NOON + HOUR), above);
+    let mut known = file(of(ME, Used::before(NOON)), None);
+    known.0.above = NOON + HOUR;
+    let renumbered = Ledger::begin(&Facts { node: node(1, 2), ..again(&known) });
+    assert_eq!(renumbered.granted(NOON, NOON + 1), Err(NOON + HOUR), "under another number");
     assert_eq!(above.accepted(NOON).granted(NOON, NOON + 1), Err(NOON + HOUR), "nothing takes it back");
     let ahead = open().granted(NOON + HOUR, NOON + HOUR + 1).unwrap();
     assert!(

@@ -45,6 +45,8 @@ pub struct Alone {
     pub chance: Cell<u32>,
     /// The slot of the session that makes the calls.
     pub slot: usize,
+    /// The published era, each time that words were used under the ledger's lock.
+    pub eras: RefCell<Vec<u64>>,
     shared: Shared,
     lines: Vec<Line>,
     state: RefCell<State>,
@@ -69,6 +71,7 @@ impl Alone {
             disk_fails: Cell::new(false),
             chance: Cell::new(7),
             slot: 0,
+            eras: RefCell::default(),
             shared: Shared::default(),
             lines: lines(),
             state: RefCell::default(),
@@ -122,6 +125,9 @@ impl Server for Alone {
         &self.shared
     }
     fn lines(&self) -> &[Line] {
+        if self.state.try_borrow().is_err() {
+            self.eras.borrow_mut().push(self.shared.window.era());
+        }
         &self.lines
     }
     fn lock<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {

@@ -1,7 +1,7 @@
 //! Helpers of the stories in `stories_of_*.rs`. Each of those once found a fault of the product or of the protocol: an ID that was
 //! made twice, a server that made none, or a lost row.
 
-use crate::layouts::SECOND;
+use crate::layouts::{SECOND, SNO};
 use crate::operator::Ending;
 use crate::oracle::Failure;
 use crate::play::{Play, World};
@@ -22,6 +22,16 @@ pub fn make(slot: usize) -> Event {
 /// Makes an ID, and waits as long as sessions wait.
 pub fn wait(slot: usize) -> Event {
     Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
+}
+
+/// Makes snos, whose generators go on in their slot.
+pub fn snos(slot: usize) -> Event {
+    Event::Make { slot, kind: SNO, count: 2, waits: false, stop: None }
+}
+
+/// Sets the clock to when the last ID was made, and makes snos there.
+pub fn snos_again(slot: usize) -> Vec<Event> {
+    vec![Event::ToUsed { which: 0, by: 0, waits: false }, snos(slot), Event::Pass { by: 4000 }, snos(slot)]
 }
 
 pub fn connect(database: usize) -> [Event; 2] {

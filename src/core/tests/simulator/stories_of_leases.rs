@@ -2,7 +2,8 @@
 
 use crate::layouts::{HOUR, SECOND};
 use crate::stories::{
-    A, ACCEPT, B, CRASH, FIRST, REPLAY, SECOND_NODE, START, again, at_each_point, follow, goes_well, make, on,
+    A, ACCEPT, B, CRASH, FIRST, LOSE_FILE, REPLAY, SECOND_NODE, START, again, at_each_point, follow, goes_well, make,
+    on,
 };
 use crate::story::Event;
 
@@ -30,6 +31,14 @@ fn a_lease_that_gave_way_is_not_granted_again() {
     let world = goes_well([on(A, granted(0)), on(A, [renew(0)]), on(A, others)]);
     let of_first_kind = world.oracle.leased.iter().filter(|lease| lease.made.kind == 0).count();
     assert_eq!(of_first_kind, 2, "the first one, and its renewal");
+}
+
+/// The server loses its file, and its clock is set back. The page has the time of the leases.
+#[test]
+fn leases_after_a_lost_file() {
+    let later = [pass(45), lease(1), pass(3), lease(1), pass(3), lease(1)];
+    let lost = [LOSE_FILE, Event::Step { by: -120 * SECOND }];
+    goes_well([on(A, granted(1)), on(A, lost), on(A, granted(1)), on(A, later)]);
 }
 
 /// A clock that is ahead grants a lease, and is accepted when it is right again. The lease of the era that is over gives way before

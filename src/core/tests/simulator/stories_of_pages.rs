@@ -7,18 +7,15 @@ use crate::stories::{
 };
 use crate::story::Event;
 
-/// A database is created again under its old OID.
+/// A database is created again under its old OID. Then the server loses its file, and its clock is behind.
 #[test]
 fn a_page_is_looked_at_not_remembered() {
     let created = Event::NewDatabase { database: 0 };
     goes_well([
         on(A, [wait(0), created]),
-        on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
         on(A, [Event::Pass { by: 6 * SECOND }, wait(0), created, make(0), make(1)]),
-        on(B, [REPLAY]),
-        on(A, [CRASH]),
-        on(B, [Event::Promote, make(0)]),
-        on(B, again(1, true)),
+        on(A, [LOSE_FILE, Event::Step { by: -8 * SECOND }, make(0)]),
+        on(A, again(1, true)),
     ]);
 }
 
@@ -79,19 +76,17 @@ fn start_above_does_not_rely_on_a_record_whose_flush_has_failed() {
     }
 }
 
-/// A new primary reads a page, drops the extension, and crashes. The page that is created then contains what the file knows.
+/// A server that has lost its file reads a page, drops the extension, and crashes. The page that is created then contains what the new
+/// file knows.
 #[test]
 fn a_page_created_after_a_crash_has_what_the_file_knows() {
     for ending in [Ending::Crash, Ending::Reboot(0)] {
         goes_well([
-            on(A, [wait(0)]),
-            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
-            on(A, [Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
-            on(B, [REPLAY]),
-            on(A, [CRASH]),
-            on(B, [Event::Promote, make(0), Event::Drop { database: 0 }, Event::Stop { ending }, START]),
-            on(B, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
-            on(B, again(1, true)),
+            on(A, [wait(0), Event::Pass { by: 6 * SECOND }, wait(0), make(0), make(1)]),
+            on(A, [LOSE_FILE, Event::Step { by: -8 * SECOND }, make(0)]),
+            on(A, [Event::Drop { database: 0 }, Event::Stop { ending }, START]),
+            on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+            on(A, again(1, true)),
         ]);
     }
 }
@@ -125,38 +120,43 @@ fn a_page_removed_after_a_horizon_of_a_standby_loses_no_used_time() {
 }
 
 /// A session is stopped anywhere while it asks for time, and again after it has written the page. Another one gets more time
-/// meanwhile.
+/// meanwhile. Then the server loses its file, and its clock is behind.
 #[test]
 fn a_session_keeps_the_later_time_that_another_one_has_written() {
     let play = |stop, next| {
         let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
         goes_well([
-            on(A, [make(0), make(1)]),
-            on(B, [follow(FIRST), Event::Step { by: -8 * SECOND }]),
-            on(A, [Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
+            on(A, [make(0), make(1), Event::Pass { by: 5 * SECOND }, asks, Event::Pass { by: 10 * SECOND }, make(1)]),
             on(A, [Event::GoOn { slot: 0, stop: Some(next) }]),
-            on(B, [REPLAY]),
-            on(A, [CRASH]),
-            on(B, [Event::Promote, make(0)]),
-            on(B, again(0, true)),
+            on(A, [Event::LoseFile { ending: Ending::Crash }, Event::Step { by: -8 * SECOND }, make(0)]),
+            on(A, again(0, true)),
         ])
     };
     at_each_point(|stop| (1..).map(|next| play(stop, next).stops).find(|&stops| stops < 2).unwrap_or_default());
 }
 
-/// Another node drops and creates the extension, and the first one returns without its file. The new page contains its used time.
+/// A server whose clock was ahead makes IDs under another number, and the extension is created again. When the server has its first
+/// number back, its file still has the used time of that.
 #[test]
-fn a_page_created_by_another_node_has_the_used_time_of_this_one() {
+fn a_file_keeps_the_used_time_of_another_number() {
+    let restart = |node| Event::Restart { node, preloads: false };
     goes_well([
-        on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight]),
-        on(B, [Event::Follow { source: A, node: SECOND_NODE, keeps_file: false }, REPLAY]),
-        on(A, [CRASH]),
-        on(B, [Event::Promote, wait(0), Event::Recreate { slot: 0, stop: None }]),
-        on(B, [Event::End { slot: 0, commits: true, stop: None }, wait(0)]),
-        on(A, [Event::Follow { source: B, node: FIRST, keeps_file: false }, REPLAY]),
-        on(A, [Event::LoseFile { ending: Ending::InOrder }]),
-        on(B, [CRASH]),
-        on(A, [Event::Promote]),
-        on(A, again(2, true)),
+        on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE), wait(0)]),
+        on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+        on(A, [restart(FIRST)]),
+        on(A, again(1, true)),
+    ]);
+}
+
+/// A server whose clock was ahead creates the extension again under another number. When it has its number back, it has lost its file. The
+/// new page has the used time of that number.
+#[test]
+fn a_page_created_under_another_number_has_the_used_time_of_the_first() {
+    let restart = |node| Event::Restart { node, preloads: false };
+    goes_well([
+        on(A, [wait(0), Event::Step { by: 60 * SECOND }, make(0), Event::SetRight, restart(SECOND_NODE)]),
+        on(A, [Event::Recreate { slot: 0, stop: None }, Event::End { slot: 0, commits: true, stop: None }]),
+        on(A, [restart(FIRST), LOSE_FILE]),
+        on(A, again(0, true)),
     ]);
 }

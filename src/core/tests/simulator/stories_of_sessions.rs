@@ -1,10 +1,10 @@
 //! Stories of sessions that stop, exit and have successors.
 
-use crate::layouts::{DAY, HOUR, SECOND};
+use crate::layouts::{DAY, HOUR, SECOND, SNO};
 use crate::operator::Ending;
 use crate::stories::{
     A, B, CRASH, FIRST, LOSE_FILE, REPLAY, RESTART, START, again, at_each_point, connect, follow, goes_well, make, on,
-    wait,
+    snos, snos_again, wait,
 };
 use crate::story::Event;
 
@@ -38,6 +38,7 @@ fn start_above_waits_for_a_session_that_is_making_an_id() {
 fn a_session_that_exits_is_continued() {
     let exit = Event::Exit { slot: 0, stop: None };
     goes_well([on(A, [make(0), Event::Pass { by: SECOND }, make(0), exit, make(0), exit]), on(A, again(0, false))]);
+    goes_well([on(A, [snos(0), Event::Pass { by: SECOND }, snos(0), exit]), on(A, snos_again(0))]);
 }
 
 /// A session continues in another database, in the tick in which the slot's last owner has stopped. The page there has that tick.
@@ -72,18 +73,16 @@ fn a_tick_that_reaches_into_time_that_another_page_knows_is_not_continued() {
     goes_well([on(A, [make(0), eve, make(0)]), on(A, ahead), on(A, later)]);
 }
 
-/// A session is terminated anywhere while it asks for time, and the clock goes back. Its slot has given up the granted time.
+/// A session is terminated anywhere while it makes snos, and the clock goes back, also after a restart. Its slot has given up the granted
+/// time.
 #[test]
 fn a_session_that_is_terminated_in_the_middle_of_an_id_gives_up_its_time() {
     at_each_point(|stop| {
-        let asks = Event::Make { slot: 0, kind: 0, count: 1, waits: false, stop: Some(stop) };
-        let end = [asks, Event::Kill { slot: 0 }];
-        goes_well([
-            on(A, [make(0), Event::Pass { by: SECOND }, make(0), Event::Pass { by: 3 * SECOND / 2 }]),
-            on(A, end),
-            on(A, again(0, false)),
-        ])
-        .stops
+        let makes = Event::Make { slot: 0, kind: SNO, count: 3, waits: false, stop: Some(stop) };
+        let end = [snos(0), Event::Pass { by: SECOND }, makes, Event::Kill { slot: 0 }];
+        let later = goes_well([on(A, end.clone()), on(A, snos_again(0))]);
+        let restarted = goes_well([on(A, end), on(A, [RESTART]), on(A, snos_again(0))]);
+        later.stops + restarted.stops
     });
 }
 
@@ -128,6 +127,10 @@ fn an_exit_note_gives_back_nothing_that_another_session_uses() {
             on(A, [exit, Event::Exit { slot: 1, stop: None }, CRASH, START]),
             on(A, again(0, false)),
         ]);
-        one.stops + two.stops + further.stops
+        let of_snos = goes_well([
+            on(A, [snos(1), pass, snos(0), exit, Event::Exit { slot: 1, stop: None }, RESTART]),
+            on(A, snos_again(0)),
+        ]);
+        one.stops + two.stops + further.stops + of_snos.stops
     });
 }
