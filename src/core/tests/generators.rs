@@ -81,7 +81,9 @@ fn a_clock_that_steps_back_leaves_the_state() {
     assert_eq!(session.at(1640995200000), Answer::Issue(132271570944274434));
     assert_eq!(session.at(1640995200001), Answer::Issue(132271570948468736));
     // It does not go back to a tick of its own either.
+    let progress = session.generator.progress();
     assert_eq!(session.at(1640995200000), Answer::ClockBehind { until: 1640995200001 * 1000 });
+    assert_eq!(session.generator.progress(), progress);
 }
 
 #[test]

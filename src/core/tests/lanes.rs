@@ -1,6 +1,6 @@
 //! Lanes: how IDs of a tick are divided, that no ID belongs to two lanes, parts or nodes, and that IDs are spread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use flake_core::{
     Answer, BUILTIN, Error, Field, Generator, IdSource, Lanes, Layout, Node, Numbers, OwnWords, Part, Reversal, Role,
@@ -338,4 +338,13 @@ proptest! {
             prop_assert!(ids.0 < ids.1, "{:?} before {:?}", ids.0, ids.1);
         }
     }
+}
+
+/// A generator of snos has its lane alone.
+#[test]
+fn each_slot_has_a_lane_of_snos_of_its_own() {
+    let slots = 1000;
+    let lanes = SnoSource { partition: None }.lanes(Part::of_sessions(Node::new(1, 3).unwrap(), 2), slots).unwrap();
+    let own: HashSet<u64> = (0..slots).map(|number| lanes.of(Slot::new(number, slots).unwrap())).collect();
+    assert_eq!(own.len(), slots as usize);
 }
