@@ -17,7 +17,7 @@ pub enum Event {
     Committed,
     /// It has been rolled back, or it has been prepared, so that another session may end it.
     Left,
-    /// It has been rolled back to a savepoint, and goes on.
+    /// It has been rolled back to a savepoint, and continues.
     LeftInPart,
 }
 

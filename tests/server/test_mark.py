@@ -303,7 +303,7 @@ def test_nobody_waits_behind_a_lock_for_good(own_servers):
 @pytest.mark.parametrize("begin, end", [("BEGIN", "ROLLBACK"), ("BEGIN; SAVEPOINT s", "ROLLBACK TO s; COMMIT")])
 @pytest.mark.parametrize("call", KINDS.values(), ids=KINDS)
 def test_a_page_that_was_rolled_back_is_not_relied_on(own_servers, begin, end, call):
-    """A session gets time in a transaction that creates the extension, and goes on after that was rolled back."""
+    """A session gets time in a transaction that creates the extension, and continues after that was rolled back."""
     server = server_at_0(own_servers)
     with server.connect() as db:
         db.execute(f"{begin}; DROP EXTENSION flake CASCADE; CREATE EXTENSION flake; SELECT {call}")

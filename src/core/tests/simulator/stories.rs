@@ -24,7 +24,7 @@ pub fn wait(slot: usize) -> Event {
     Event::Make { slot, kind: 1, count: 1, waits: true, stop: None }
 }
 
-/// Makes snos, whose generators go on in their slot.
+/// Makes snos, whose generators continue in their slot.
 pub fn snos(slot: usize) -> Event {
     Event::Make { slot, kind: SNO, count: 2, waits: false, stop: None }
 }

@@ -48,7 +48,7 @@ fn ids_continue_at_once_after_start_above_has_failed() {
     goes_well([on(A, [Event::Upgrade, above(0)]), on(A, fails)]);
 }
 
-/// A session has asked for time in a transaction that created the extension and is rolled back, and goes on. Then an older copy of
+/// A session has asked for time in a transaction that created the extension and is rolled back, and continues. Then an older copy of
 /// flake.mark is put back.
 #[test]
 fn a_session_does_not_rely_on_a_page_that_was_rolled_back() {

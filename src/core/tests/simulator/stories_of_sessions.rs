@@ -80,7 +80,7 @@ fn a_session_that_is_terminated_in_the_middle_of_an_id_gives_up_its_time() {
     at_each_point(|stop| {
         let makes = Event::Make { slot: 0, kind: SNO, count: 3, waits: false, stop: Some(stop) };
         let end = [snos(0), Event::Pass { by: SECOND }, makes, Event::Kill { slot: 0 }];
-        let later = goes_well([on(A, end.clone()), on(A, snos_again(0))]);
+        let later = goes_well([on(A, end), on(A, snos_again(0))]);
         let restarted = goes_well([on(A, end), on(A, [RESTART]), on(A, snos_again(0))]);
         later.stops + restarted.stops
     });
