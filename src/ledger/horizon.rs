@@ -23,7 +23,7 @@ pub fn snapshot() -> Result<QuerySnapshot, Error> {
             .hint("Declare functions that call flake_horizon() PARALLEL RESTRICTED."));
     }
     of_query().ok_or_else(|| {
-        Error::not_ready("there is no snapshot of a query to ask for its horizon")
+        Error::not_ready("cannot ask for a horizon outside a query")
             .detail("A horizon belongs to the snapshot by which a query reads.")
             .hint("Ask in the query that reads the rows.")
     })

@@ -22,7 +22,7 @@ pub use self::horizon::{
     snapshot,
 };
 pub use self::lease::{lease, leases};
-pub use self::mark::page::{hold as hold_page, missing as no_page, reach};
+pub use self::mark::page::{hold as hold_page, missing as no_page, used_until};
 pub use self::memory::preload;
 pub use self::node::{node_in_force, node_to_read, part_to_read};
 pub use self::operator::{accept_clock, record_mark, start_above};

@@ -72,13 +72,18 @@ pub fn cover(own: &mut Member, instant: i64) -> Result<Option<i64>, Error> {
 #[inline]
 pub fn end_transaction(event: Event) -> bool {
     let Some(own) = OWN.get() else { return false };
-    with_session(|session| match event {
-        Event::WillPrepare => {
-            session.prepare(&own, transaction::xid());
-            false
+    with_session(|session| {
+        if matches!(event, Event::Left | Event::LeftInPart) {
+            session.doubt_page();
         }
-        Event::Committed => session.end(&own, transaction::xid()),
-        Event::Left => session.end(&own, None),
-        Event::LeftInPart => false,
+        match event {
+            Event::WillPrepare => {
+                session.prepare(&own, transaction::xid());
+                false
+            }
+            Event::Committed => session.end(&own, transaction::xid()),
+            Event::Left => session.end(&own, None),
+            Event::LeftInPart => false,
+        }
     })
 }

@@ -145,5 +145,5 @@ def test_drawing_ids_ends_where_a_shard_does_not_exist(shard):
     before = shard.value(ISSUED)
     with shard.session() as db:
         assert db.execute("SELECT next_of_none()").fetchone() == (None,)
-    # The last number is drawn to see that there are no more.
+    # The function sees only by a number beyond the range that the range has ended, so it draws one more than the range has.
     assert shard.value(ISSUED) - before == 128 + 1

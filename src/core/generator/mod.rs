@@ -98,8 +98,8 @@ pub struct Generator<S: IdSource> {
 }
 
 impl<S: IdSource> Generator<S> {
-    /// Creates a generator whose own lane has the number `lane`, and which begins as the ledger says. It may use all
-    /// time.
+    /// Creates a generator whose own lane has the number `lane`, and which begins as the ledger says. The generator may use
+    /// all time.
     pub fn start(source: S, lanes: &Lanes, lane: u64, start: Start) -> Self {
         let ticks = source.ticks();
         // The tick after the one that contains this instant is unused.

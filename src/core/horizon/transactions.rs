@@ -91,6 +91,12 @@ impl SessionTransactions {
         horizon
     }
 
+    /// Makes the session read the page again before it covers IDs: what it has read may be of an extension that was created in what is
+    /// now rolled back.
+    pub fn doubt_page(&self) {
+        self.covered_in.set(None);
+    }
+
     /// Makes the current transaction, which is about to be prepared, hold horizons until any session commits it or rolls it back.
     pub fn prepare<H: HorizonHost>(&self, host: &H, xid: Option<u64>) {
         let bound = host.own().bound();

@@ -33,8 +33,8 @@ struct Block {
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct Body {
-    marks: U16,
-    gaps: U16,
+    mark_count: U16,
+    gap_count: U16,
     has_folded: u8,
     has_file: u8,
     _zeros: [u8; 2],
@@ -44,7 +44,7 @@ struct Body {
     folded_until: I64,
     file: FileBytes,
     above: I64,
-    horizons: U64,
+    published_count: U64,
     published: [PublishedBytes; MAX_PUBLISHED],
     /// Space for later versions, which this version copies unchanged.
     room: [u8; ROOM],
@@ -158,8 +158,8 @@ impl Marks {
             from: gap.from.into(),
             to: gap.to.into(),
         });
-        body.horizons = (published as u64).into();
-        (body.marks, body.gaps) = ((marks as u16).into(), (gaps as u16).into());
+        body.published_count = (published as u64).into();
+        (body.mark_count, body.gap_count) = ((marks as u16).into(), (gaps as u16).into());
         let checksum = xxh3_64(body.as_bytes()).into();
         let block = Block { magic: MAGIC, version: VERSION.into(), needs: VERSION.into(), checksum, body };
         block.as_bytes().to_vec()
@@ -192,9 +192,10 @@ impl Marks {
         if needs.get() > VERSION {
             return Err(Unreadable::Newer(version.get()));
         }
-        let listed = body.listed.get(..body.marks.get().into()).ok_or(Unreadable::Damaged)?;
-        let gaps = body.gaps_of_marks.get(..body.gaps.get().into()).ok_or(Unreadable::Damaged)?;
-        let published = body.published.get(..body.horizons.get() as usize).ok_or(Unreadable::Damaged)?;
+        let listed = body.listed.get(..body.mark_count.get().into()).ok_or(Unreadable::Damaged)?;
+        let gaps = body.gaps_of_marks.get(..body.gap_count.get().into()).ok_or(Unreadable::Damaged)?;
+        let published_count = usize::try_from(body.published_count.get()).map_err(|_| Unreadable::Damaged)?;
+        let published = body.published.get(..published_count).ok_or(Unreadable::Damaged)?;
         let used = |mark: u16, until: I64| {
             let until = until.get();
             let own = gaps.iter().filter(|gap| gap.mark.get() == mark && gap.to.get() <= until);

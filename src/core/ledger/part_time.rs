@@ -20,7 +20,8 @@ pub struct PartTime {
     pub above: i64,
     /// How often the window moved to time that does not follow it. Progress of another era does not count.
     pub era: u64,
-    /// From this instant to the end of the window, only this era has made IDs. While there is no window, the next era begins above it.
+    /// No other era has made IDs between this instant and the end of the window. An era without a window leaves the instant above which
+    /// the next era begins.
     pub floor: i64,
     /// The granted time, in which IDs are made now.
     pub window: Option<Window>,

@@ -58,7 +58,7 @@ pub struct Lease {
     pub worker: u32,
     /// The database that the IDs go into.
     pub database: u32,
-    /// When it ends; [`BEGINNING`] if there is no lease.
+    /// The instant at which the lease ends. An entry without a lease has [`BEGINNING`].
     pub until: i64,
     /// When the lessee's first lease was granted.
     pub since: i64,

@@ -49,12 +49,12 @@ pub fn marks(ledger: Option<&Ledger>, now: i64) -> Finding {
 
 /// Checks that the values which `pg_upgrade` keeps reach as far as this database's marks.
 pub fn upgrade() -> Finding {
-    match ledger::reach() {
+    match ledger::used_until() {
         Err(error) => Finding::from(&error),
         Ok(None) => Finding::fine("This database has no marks."),
-        Ok(Some((reach, taken))) if taken >= Some(reach) => Finding::fine("pg_upgrade takes along how far IDs reach."),
-        Ok(Some((reach, _))) => Finding::wrong(
-            format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(reach)),
+        Ok(Some((until, taken))) if taken >= Some(until) => Finding::fine("pg_upgrade takes along how far IDs reach."),
+        Ok(Some((until, _))) => Finding::wrong(
+            format!("IDs of this database reach up to {}, which pg_upgrade would not take along.", to_text(until)),
             "Make an ID in this database before pg_upgrade, once flake_next makes any.",
         ),
     }

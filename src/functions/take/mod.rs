@@ -106,7 +106,7 @@ fn take(
     let of = [(pg_sys::TEXTOID, datum(consumer)), (pg_sys::REGCLASSOID, datum(table))];
     let with = |parameter: Parameter| [of[0], of[1], parameter];
 
-    // If there is no row to take, nothing is locked, so the transaction needs no ID.
+    // A call that finds no row to take locks nothing, so it must not give the transaction an ID.
     let (found, _) = local_settings::with(&BY_INDEX, || queries.execute::<2>(&statements.look, &of));
     let Some(&[is_ahead, is_any]) = found.first() else { refuse() };
     if is_true(is_ahead) {

@@ -95,7 +95,7 @@ fn last_value(page: &SequencePage) -> Option<i64> {
 }
 
 /// Returns the end of all time in this database's marks, and the instant that pg_upgrade would keep; None if there is no page.
-pub fn reach() -> Result<Option<(i64, Option<i64>)>, Error> {
+pub fn used_until() -> Result<Option<(i64, Option<i64>)>, Error> {
     let page = open()?;
     let Some((bytes, _)) = page.read(&hint()?.buffer) else { return Ok(None) };
     let marks = marks_of(&Page { bytes: Some(bytes), last_value: None })?;

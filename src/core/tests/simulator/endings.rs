@@ -60,6 +60,7 @@ impl Play {
         }
         session.past.end(host, transaction.xid.filter(|_| commits));
         if !commits {
+            session.past.doubt_page();
             session.own.iter_mut().flatten().for_each(Own::doubt_page);
         }
         for promise in &mut self.world().machines[at].promises {
