@@ -1,4 +1,4 @@
-//! The format of marks in the file and in a page: [`Block`]. All numbers are little-endian.
+//! The format of marks in the file and in a page: `Block`. All numbers are little-endian.
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::little_endian::{I64, U16, U32, U64};

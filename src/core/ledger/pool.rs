@@ -66,7 +66,7 @@ pub struct Lease {
     pub worker: u64,
     /// The number of the lot.
     lot: u64,
-    /// What renews or releases it; 0 once it was released.
+    /// A random number that renews or releases it once; 0 after its release.
     token: u64,
     era: u64,
     /// The database that the IDs go into.
@@ -173,7 +173,7 @@ pub enum Decision {
     Granted {
         /// The number of the lot.
         lot: u64,
-        /// What renews or releases the lease.
+        /// A random number that renews or releases the lease once.
         token: u64,
         /// The first tick of the lease.
         from: u64,

@@ -133,7 +133,7 @@ fn a_token_is_used_once() {
     assert_eq!(ask(&mut alone, twitter(), Some(second)), lost);
 }
 
-/// `si` as one of 32 nodes has two lots, of which a database gets one.
+/// `si` as one of 32 nodes has two lots, and a database gets one.
 #[test]
 fn a_released_lot_is_leased_after_the_last_tick_that_was_used() {
     let one = |database| Asking { layout: built_in("si").unwrap(), database, most: 64 };
@@ -152,7 +152,7 @@ fn a_released_lot_is_leased_after_the_last_tick_that_was_used() {
     );
     let (again, token, next) = granted(&mut alone, one(2), None);
     assert_eq!((again, next.start), (lot, last + 1));
-    // A renewal of which nothing was used ends where it begins.
+    // A renewal that was not used ends where it begins.
     let (_, token, renewed) = granted(&mut alone, one(2), Some(token));
     assert!(release(&mut alone, one(2), token, None));
     alone.at(one(2).layout.start_of(renewed.start));

@@ -112,8 +112,8 @@ fn a_page_that_touches_the_window_ends_its_era() {
     let ledger = open();
     let meets =
         |from, to| ledger.having_read(&of(Author { incarnation: 5, ..ME }, Used::before(from).with(to, to + 1)));
-    assert!(!meets(NOON + 1, NOON + HOUR).time.window.is_some());
-    assert!(!meets(NOON - HOUR, NOON + 1).time.window.is_some());
+    assert!(meets(NOON + 1, NOON + HOUR).time.window.is_none());
+    assert!(meets(NOON - HOUR, NOON + 1).time.window.is_none());
     let ahead = meets(NOON - HOUR, NOON + HOUR);
     assert!(
         ahead.time.window.is_some() && ahead.time.era == ledger.time.era,

@@ -1,15 +1,18 @@
 //! Lessees: applications that lease workers of the pool from any of the servers.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use flake_core::ledger::pool::{Claim, Decision, Holder, Refusal, Request};
 use flake_core::ledger::protocol;
-use flake_core::{Lots, Part};
+use flake_core::{Lots, Numbers, Part};
 
 use crate::layouts::{self, Id, SECOND};
+use crate::machine::Promise;
 use crate::oracle::{Leased, Made, time};
 use crate::play::{Play, tell};
+use crate::session::Session;
 
 /// How many leases a database can have.
 const MOST: usize = 3;
@@ -61,41 +64,9 @@ impl Play {
             let granted = protocol::lease(host, &request)?;
             answer.set(Some(granted));
             if let Decision::Granted { lot, token, from, to, .. } = granted {
-                let mut world = self.world();
-                let mut grants = last.as_ref().map(|last| last.grants.clone()).unwrap_or_default();
-                grants.push(world.oracle.leased.len());
-                world.lessees.push(Lessee { kind, database: session.database, token, grants });
-                let machine = &world.machines[host.at];
-                let layout = layouts::layout(kind);
-                let (start, end) = (layout.start_of(from), layout.start_of(to));
-                let below = promises.iter().find(|promise| {
-                    promise.database.is_none_or(|database| database == session.database) && start < promise.instant
-                });
-                let below =
-                    below.map(|promise| format!("a lease from {} is below {}", time(start), time(promise.instant)));
-                let now = self.time();
-                let made = Made {
-                    server: host.at,
-                    name: machine.name,
-                    slot: host.slot,
-                    kind,
-                    database: session.database,
-                    number: machine.wal.numbers[session.database],
-                    node: machine.node,
-                    life: machine.life,
-                    branch: machine.branch,
-                    record: usize::MAX,
-                    time: now,
-                    clock: now + machine.offset(),
-                    upgrade: machine.upgrade,
-                    of_creator: session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator),
-                    is_lease: true,
-                    id: Id { bits: 0, start, end },
-                };
-                let wrong = world.oracle.leased(Leased { made, lot: lots.lot(lot) });
-                if let Some(wrong) = below.or(wrong) {
-                    world.fail(wrong);
-                }
+                let grants = last.map(|last| last.grants).unwrap_or_default();
+                let lessee = Lessee { kind, database: session.database, token, grants };
+                self.has_leased((host.at, host.slot), session, lessee, lots.lot(lot), from..to, &promises);
             }
             Ok(())
         });
@@ -108,6 +79,50 @@ impl Play {
         };
         tell!(world, "server {name}: session {slot} {what} of {kind}: {result:?}, {granted}");
         answer.get()
+    }
+
+    /// Tells the oracle of a lease.
+    fn has_leased(
+        &self,
+        (at, slot): (usize, usize),
+        session: &Session,
+        mut lessee: Lessee,
+        lot: (u64, Numbers),
+        ticks: Range<u64>,
+        promises: &[Promise],
+    ) {
+        let (mut world, kind, now) = (self.world(), lessee.kind, self.time());
+        lessee.grants.push(world.oracle.leased.len());
+        world.lessees.push(lessee);
+        let machine = &world.machines[at];
+        let [start, end] = [ticks.start, ticks.end].map(|tick| layouts::layout(kind).start_of(tick));
+        let is_below = |promise: &&Promise| {
+            promise.database.is_none_or(|database| database == session.database) && start < promise.instant
+        };
+        let below = promises.iter().find(is_below);
+        let below = below.map(|promise| format!("a lease from {} is below {}", time(start), time(promise.instant)));
+        let made = Made {
+            server: at,
+            name: machine.name,
+            slot,
+            kind,
+            database: session.database,
+            number: machine.wal.numbers[session.database],
+            node: machine.node,
+            life: machine.life,
+            branch: machine.branch,
+            record: usize::MAX,
+            time: now,
+            clock: now + machine.offset(),
+            upgrade: machine.upgrade,
+            of_creator: session.transaction.as_ref().is_some_and(|transaction| transaction.is_creator),
+            is_lease: true,
+            id: Id { bits: 0, start, end },
+        };
+        let wrong = world.oracle.leased(Leased { made, lot });
+        if let Some(wrong) = below.or(wrong) {
+            world.fail(wrong);
+        }
     }
 
     /// A lessee releases one of the last leases of a kind. It has made IDs up to the current instant, or none in the last grant.
