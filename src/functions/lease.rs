@@ -22,7 +22,7 @@ const PROTOCOL: i32 = 1;
 #[pg_extern(sql = "")]
 #[allow(clippy::type_complexity, reason = "the columns of a row")]
 fn flake_lease(
-    layout: &[u8],
+    layout: Option<&[u8]>,
     token: Option<i64>,
 ) -> TableIterator<
     'static,
@@ -45,7 +45,7 @@ fn flake_lease(
     ),
 > {
     owner_only("flake_lease").or_raise();
-    let layout = by_name(layout);
+    let layout = by_name(layout.unwrap_or_default());
     let Composition { shift, step } = composition(layout);
     // Of a timestamp with bit 63, a lessee makes the IDs that are not negative.
     let ticks = layout.ordered_ticks().or_raise();
@@ -83,11 +83,11 @@ fn flake_lease(
 
 /// Ends a lease after its last tick that was used, or where it began.
 #[pg_extern(sql = "")]
-fn flake_release(layout: &[u8], token: i64, last_tick: Option<i64>) -> bool {
+fn flake_release(layout: Option<&[u8]>, token: Option<i64>, last_tick: Option<i64>) -> bool {
     owner_only("flake_release").or_raise();
-    let layout = by_name(layout);
+    let layout = by_name(layout.unwrap_or_default());
     let after = last_tick.map(|tick| layout.start_of(number(tick).saturating_add(1).min(layout.last_tick())));
-    ledger::release(layout, number(token), after).or_raise()
+    ledger::release(layout, token.map_or(0, number), after).or_raise()
 }
 
 /// Tokens and ticks are not negative. No lease has the token 0.

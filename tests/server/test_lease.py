@@ -360,3 +360,10 @@ def test_a_layout_that_has_ended_is_not_leased(server):
             server.sql(f"SELECT {call}")
         said.append((error.value.sqlstate, error.value.diag.message_primary, error.value.diag.message_hint))
     assert said[0] == said[1]
+
+
+def test_null_is_no_layout_and_no_token(server):
+    for call in "flake_lease(NULL)", "flake_release(NULL, 1)":
+        with pytest.raises(psycopg.errors.InvalidParameterValue):
+            server.sql(f"SELECT {call}")
+    assert server.value("SELECT flake_release('twitter', NULL)") is False
