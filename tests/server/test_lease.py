@@ -322,6 +322,10 @@ def test_the_databases_owner_may_after_a_superuser_has_restored_it(server, tmp_p
             ok, detail = db.execute("SELECT ok, detail FROM flake_check() WHERE name = 'leases'").fetchone()
             assert (ok, detail) == (False, "These functions call flake_lease as a role that may not: function bad(text).")
             db.execute("DROP FUNCTION bad")
+    with server.connect(dbname="restored") as db:
+        db.execute("CREATE FUNCTION used() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM flake_leases'")
+        db.execute("ALTER FUNCTION used OWNER TO joe")
+        assert db.execute(check).fetchone() == (True,)
 
 
 def test_the_view_shows_who_has_a_lease(server):

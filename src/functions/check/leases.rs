@@ -17,11 +17,11 @@ const REFUSED: &str = "
     WHERE b.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND e.extname OPERATOR(pg_catalog.=) 'flake'
       AND p.prosecdef AND NOT pg_catalog.pg_has_role(p.proowner, b.datdba, 'USAGE')
       AND NOT pg_catalog.pg_has_role(p.proowner, e.extowner, 'USAGE')
-      AND (p.prosrc OPERATOR(pg_catalog.~) 'flake_lease' OR EXISTS (
+      AND (p.prosrc OPERATOR(pg_catalog.~) 'flake_(lease|release)\\s*[(]' OR EXISTS (
         SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc l ON l.oid OPERATOR(pg_catalog.=) d.refobjid
         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) p.oid
           AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-          AND l.prosrc OPERATOR(pg_catalog.=) 'flake_lease'))";
+          AND l.prosrc OPERATOR(pg_catalog.=) ANY ('{flake_lease,flake_release}')))";
 
 /// Finds what keeps applications of this database from leases.
 pub fn leases(ledger: Option<&Ledger>, now: i64) -> Finding {
