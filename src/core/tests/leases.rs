@@ -1,7 +1,8 @@
 //! Leases of one server: how the pool's time and the leases in memory keep lessees apart.
 
 use flake_core::ledger::host::Page;
-use flake_core::ledger::pool::{AHEAD, Claim, Decision, FIRST, Holder, LONGEST, Lease, Refusal, Request};
+use flake_core::ledger::marks::Author;
+use flake_core::ledger::pool::{AHEAD, Claim, Decision, FIRST, Holder, LONGEST, Lease, Pool, Refusal, Request};
 use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Lots, Part, built_in};
 
@@ -237,4 +238,21 @@ fn a_release_lengthens_no_lease() {
     alone.at(NOON + FIRST);
     let _ = granted(&mut alone, one(1), None);
     assert_eq!(granted(&mut alone, one(2), None).0, lot);
+}
+
+/// Another session has extended the pool's time since, and its page is another one.
+#[test]
+fn a_lease_ends_in_time_that_is_in_the_page_of_its_database() {
+    let me = Author { part: (5, 16), incarnation: 1, start: 1 };
+    let then = Pool::begin(me, NOON - HOUR, None).extended(NOON).unwrap();
+    let (layout, mut leases, mut pool) = (twitter().layout, [Lease::NONE; 4], then);
+    let lots = Lots::new(layout, Part::of_lessees(flake_core::Node::new(0, 2).unwrap(), 1)).unwrap();
+    let (key, ticks, by) = (layout.key(), layout.ticks(), Holder::NOBODY);
+    let first = Request { key, ticks, lots, database: 5, most: 64, token: None, by };
+    assert!(matches!(pool.lease(&mut leases, &first, NOON + 9 * SECOND, 1, &then), Decision::Granted { .. }));
+    let now = NOON + 15 * SECOND;
+    let mut pool = pool.extended(now).unwrap();
+    let renewal = Request { token: Some(1), ..first };
+    let Decision::Granted { until, .. } = pool.lease(&mut leases, &renewal, now, 2, &then) else { panic!("no lease") };
+    assert_eq!(until, NOON + AHEAD);
 }
