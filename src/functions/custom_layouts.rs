@@ -106,7 +106,7 @@ fn run_as(role: Option<pg_sys::Oid>, command: &str) {
 }
 
 /// PostgreSQL calls this with the options of CREATE SERVER and ALTER SERVER, including those in a dump. Any role may use the
-/// wrapper, so that a dump can be restored, but only the owner of the extension may make layouts.
+/// wrapper, so that a dump can be restored, but only the owners of the extension and of the database may make layouts.
 #[pg_extern(sql = "")]
 fn flake_layout_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {
     let is_server = catalog == pg_sys::ForeignServerRelationId;

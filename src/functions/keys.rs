@@ -125,7 +125,7 @@ fn flake_drop_key(name: &[u8]) {
     });
 }
 
-/// Returns the owner of the extension, as whom keys are written.
+/// Returns the owner as whom keys are made: the one of the extension or of the database whose privileges the caller has.
 fn writer(function: &'static str, command: &CStr) -> pg_sys::Oid {
     let owner = owner_only(function).or_raise();
     // A change of a mapping alone is not checked elsewhere.
@@ -148,7 +148,7 @@ fn locked(name: &[u8]) -> Key {
 }
 
 /// PostgreSQL calls this with the options of servers and mappings, including those in a dump. Any role may use the wrapper, so that
-/// a dump can be restored, but only the owner of the extension may make keys. In a dump by a role that may not read secrets,
+/// a dump can be restored, but only the owners of the extension and of the database may make keys. In a dump by a role that may not read secrets,
 /// mappings have no options.
 #[pg_extern(sql = "")]
 fn flake_key_validator(options: Array<&[u8]>, catalog: pg_sys::Oid) {

@@ -65,10 +65,6 @@ impl<S> Server for Backend<S> {
         clock::now()
     }
 
-    fn steady(&self) -> i64 {
-        clock::steady()
-    }
-
     fn boot(&self) -> Option<u64> {
         let known = &self.memory.control.system.boot;
         match known.load(Ordering::Relaxed) {

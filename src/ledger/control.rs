@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use flake_core::horizon::host::PreparedUse;
 use flake_core::ledger::host::{Shared, State};
-use flake_core::ledger::pool::{Lease, MOST_LEASES};
+use flake_core::ledger::pool::{Lease, MOST_LEASES, Refusal};
 use flake_core::{DIVISION, Node};
 
 use super::pages::Pages;
@@ -61,6 +61,8 @@ pub struct Counters {
     pub clock_changes: AtomicU64,
     /// In microseconds.
     pub longest_wait: AtomicU64,
+    pub lease_grants: AtomicU64,
+    pub lease_refusals: [AtomicU64; Refusal::ALL.len()],
 }
 
 /// Facts about the operating system that sessions have found, so that short sessions need not read them again.
