@@ -21,14 +21,14 @@ QUERIES = {query["name"]: query for query in JOB["queries"]}
 ALERTS = {rule["alert"]: rule["expr"] for rule in GROUP["rules"]}
 ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
-    "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{check='end of layouts',col='ok'}": "1+0x60",
+    "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
 }  # fmt: skip
 # The causes of each alert, as values of a metric minute by minute.
 RAISED = {
     "FlakeRefusesIDs": ("sql_exporter_last_scrape_failed{query='flake_makes_ids'}", "0+0x10 1+0x50"),
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
     "FlakeHorizonIsOld": ("sql_flake_horizon{col='lag'}", "10+60x60"),
-    "FlakeCheckFails": ("sql_flake_check{check='end of layouts',col='ok'}", "1+0x10 0+0x50"),
+    "FlakeCheckFails": ("sql_flake_check{col='ok',name='end of layouts'}", "1+0x10 0+0x50"),
 }
 
 
@@ -143,7 +143,7 @@ def test_the_exporter_serves_the_metrics(server):
 
     try:
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 0'))
-        wait_until(lambda: has('sql_flake_check{check="end of layouts",col="ok"} 1'))
+        wait_until(lambda: has('sql_flake_check{col="ok",name="end of layouts"} 1'))
         wait_until(lambda: has('sql_flake_horizon{col="lag"} 0'))
         wait_until(lambda: has('sql_flake_stats{col="clock_changes"} 0'))
         server.set_clock("-3600")
