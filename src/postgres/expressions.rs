@@ -64,7 +64,7 @@ pub unsafe fn depends_on_row(expression: *mut pg_sys::Node) -> bool {
 }
 
 /// Returns whether an estimate of an expression with columns evaluates a part of it that may never be reached, and may raise an error: a
-/// stable function of constants, other than those of the current time.
+/// stable function of constants, other than `now()`.
 ///
 /// # Safety
 /// It must be an expression.

@@ -119,7 +119,7 @@ pub fn option_name(number: usize) -> String {
     format!("key{}", number + 1)
 }
 
-/// What every role may know of a key.
+/// The public part of a key.
 pub struct Shown {
     /// The layout of the IDs that it seals.
     pub layout: String,

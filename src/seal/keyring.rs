@@ -31,7 +31,7 @@ thread_local! {
     static KNOWN: RefCell<(u64, ManuallyDrop<Vec<Known>>)> = const { RefCell::new((0, ManuallyDrop::new(Vec::new()))) };
 }
 
-/// What the right to a key and its secrets depend on. The owner of the database is a member of pg_database_owner.
+/// The caches that the right to a key and its secrets depend on. The owner of the database is a member of pg_database_owner.
 const CACHES: &[i32] = &[
     FOREIGNSERVEROID as i32,
     FOREIGNDATAWRAPPEROID as i32,

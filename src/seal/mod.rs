@@ -17,7 +17,7 @@ use pgrx::PgSqlErrorCode::*;
 use crate::error::Error;
 use crate::postgres::encoding::escape_non_ascii;
 
-/// What to do if a key does not exist. After a restore without the keys, a new secret would hide that old public IDs are lost.
+/// The HINT for a key that does not exist. After a restore without the keys, a new secret would hide that old public IDs are lost.
 pub const CREATE_OR_IMPORT: &str = "Create one with flake_create_key. If this database was restored without its keys, call \
                                     flake_import_key with the old secret instead: a new secret opens no old public ID.";
 

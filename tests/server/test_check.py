@@ -9,7 +9,8 @@ from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
 CHECKS = [
-    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "marks", "pg_upgrade", "library", "keys", "turn",
+    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "marks", "pg_upgrade", "library", "keys",
+    "turn",
 ]  # fmt: skip
 
 

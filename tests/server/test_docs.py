@@ -23,9 +23,12 @@ OF_SEVERAL_SERVERS = [ROOT / "docs/how-to" / name for name in ("runbook.md", "lo
 OF_OPERATORS = [
     ROOT / "docs" / name
     for name in (
-        "explanation/guarantee.md", "how-to/applications.md", "how-to/monitor.md", "how-to/other-applications.md",
+        "explanation/guarantee.md",
+        "how-to/applications.md",
+        "how-to/monitor.md",
+        "how-to/other-applications.md",
         "reference/settings.md",
-    )  # fmt: skip
+    )
 ]
 IN_A_SESSION = [
     page

@@ -133,7 +133,8 @@ def test_no_secret_is_shown(servers):
 @pytest.fixture
 def keys(server):
     with server.connect() as db:
-        db.execute("""SELECT flake_create_key('usr', 'twitter'); CREATE ROLE sealer LOGIN; CREATE ROLE staff; CREATE ROLE other LOGIN;
+        db.execute("""SELECT flake_create_key('usr', 'twitter');
+                      CREATE ROLE sealer LOGIN; CREATE ROLE staff; CREATE ROLE other LOGIN;
                       GRANT USAGE ON FOREIGN SERVER usr TO staff; GRANT staff TO sealer""")
         yield db
         db.execute("DROP SERVER usr CASCADE; DROP OWNED BY sealer, staff, other; DROP ROLE sealer, staff, other")
@@ -236,7 +237,8 @@ def test_changes_reach_sessions_that_use_the_key(server, keys):
         keys.execute("ALTER USER MAPPING FOR PUBLIC SERVER usr OPTIONS (SET key1 '00112233445566778899aabbccddeeff')")
         error = refused(db, "SELECT flake_seal(1, 'usr')")
         assert error.sqlstate == "55000" and "00112233" not in text_of(error)
-        keys.execute("DROP SERVER usr CASCADE; SELECT flake_create_key('usr', 'twitter'); GRANT USAGE ON FOREIGN SERVER usr TO staff")
+        keys.execute("""DROP SERVER usr CASCADE; SELECT flake_create_key('usr', 'twitter');
+                        GRANT USAGE ON FOREIGN SERVER usr TO staff""")
         same = "SELECT flake_seal(1, 'usr')"
         assert db.execute(same).fetchone() == keys.execute(same).fetchone()
 
@@ -305,7 +307,8 @@ def test_an_id_keeps_its_public_name_during_a_rotation_under_load(server, many):
                count(*) FILTER (WHERE flake_unseal(sealed, 'load') = id)
         FROM loaded""")[0]
     starts = server.value("""SELECT count(DISTINCT width_bucket(id, bounds)) FROM loaded, (
-        SELECT array_agg(lower(ids) ORDER BY secret) FILTER (WHERE secret > 1) AS bounds FROM flake_keys WHERE name = 'load') b""")
+        SELECT array_agg(lower(ids) ORDER BY secret) FILTER (WHERE secret > 1) AS bounds
+        FROM flake_keys WHERE name = 'load') b""")
     assert starts == 3, "rows were written with each secret"
     assert (of_one_name, opened) == (count, count)
 

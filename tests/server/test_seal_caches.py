@@ -7,9 +7,10 @@ import pytest
 
 from conftest import ROOT
 
-# For each cache that a session listens to: what gives a role the key "ended" in database "ended", what ends that, and its SQLSTATE.
+# For each cache that a session listens to: what gives a role the key "ended", what ends that, and its SQLSTATE.
 ENDS = {
-    "FOREIGNSERVEROID": ("GRANT USAGE ON FOREIGN SERVER ended TO user_of", "REVOKE USAGE ON FOREIGN SERVER ended FROM user_of", "42501"),
+    "FOREIGNSERVEROID":
+        ("GRANT USAGE ON FOREIGN SERVER ended TO user_of", "REVOKE USAGE ON FOREIGN SERVER ended FROM user_of", "42501"),
     "FOREIGNDATAWRAPPEROID": ("ALTER ROLE user_of SUPERUSER", "ALTER FOREIGN DATA WRAPPER flake_key RENAME TO another", "42704"),
     "USERMAPPINGOID": ("ALTER ROLE user_of SUPERUSER", "DROP USER MAPPING FOR PUBLIC SERVER ended", "55000"),
     "AUTHOID": ("ALTER ROLE user_of SUPERUSER", "ALTER ROLE user_of NOSUPERUSER", "42501"),

@@ -43,7 +43,7 @@ def made(db):
 
 
 def test_a_rotation_takes_its_bound_from_the_clock(db):
-    """Of each layout, all public IDs still open, and those of the next minute are sealed by the old secret."""
+    """Of each layout, all public IDs still open, and IDs of the next minute are sealed by the old secret."""
     layouts = [name for name, is_ordered in made(db) if is_ordered]
     assert {"twitter", "instagram", "discord", "si"} <= set(layouts)
     for number, layout in enumerate(layouts):
@@ -57,7 +57,8 @@ def test_a_rotation_takes_its_bound_from_the_clock(db):
         assert is_soon or tick >= 1, (layout, at)
         query = "SELECT count(*) FROM sealed WHERE flake_unseal(flake_seal, %s) = id"
         assert db.execute(query, [key]).fetchone() == (20,), layout
-        ranges = db.execute("SELECT secret, ids, times, is_stored FROM flake_keys WHERE name = %s ORDER BY secret", [key]).fetchall()
+        query = "SELECT secret, ids, times, is_stored FROM flake_keys WHERE name = %s ORDER BY secret"
+        ranges = db.execute(query, [key]).fetchall()
         assert [(row[0], row[3]) for row in ranges] == [(1, True), (2, True)]
         (_, old, before, _), (_, new, after, _) = ranges
         assert (old.lower, old.upper, new.upper) == (None, new.lower, None), layout
@@ -72,7 +73,8 @@ def test_a_layout_that_is_not_in_the_order_of_time_is_refused(db):
         db.execute("SELECT flake_create_key('unordered', %s)", [layout])
         for call in ["flake_rotate_key('unordered')", "flake_rotate_key('unordered', 9000000000000000000, true)"]:
             error = refused(db, f"SELECT {call}")
-            assert error.sqlstate == "22023" and f'layout "{layout}", whose order is not the order of time' in error.diag.message_detail
+            why = f'layout "{layout}", whose order is not the order of time'
+            assert error.sqlstate == "22023" and why in error.diag.message_detail
         db.execute("SELECT flake_drop_key('unordered')")
 
 

@@ -1,4 +1,4 @@
-//! What changes for clients when a key is converted: they can choose keys, and currval and lastval know no key any more.
+//! A conversion changes two things for clients: they can choose keys, and currval and lastval know no key any more.
 
 use pgrx::spi::{SpiClient, SpiError};
 
