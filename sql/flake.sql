@@ -44,10 +44,11 @@ COMMENT ON FUNCTION flake_batch(text, integer) IS
 
 -- Existing tables --------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION flake_convert(relation regclass, layout text DEFAULT 'twitter', OUT first_id bigint, OUT undo text) RETURNS record
+CREATE FUNCTION flake_convert(
+    relation regclass, layout text DEFAULT 'twitter', force boolean DEFAULT false, OUT first_id bigint, OUT undo text) RETURNS record
     VOLATILE PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_convert';
-COMMENT ON FUNCTION flake_convert(regclass, text) IS
+COMMENT ON FUNCTION flake_convert(regclass, text, boolean) IS
     'gives the bigint key of a table a default that makes IDs; returns an ID that all new ones reach, and the statement that undoes it';
 
 -- Reading IDs ------------------------------------------------------------------------------------------------------------
@@ -255,29 +256,58 @@ COMMENT ON FUNCTION flake_key_validator(text[], oid) IS
 CREATE FOREIGN DATA WRAPPER flake_key VALIDATOR flake_key_validator;
 COMMENT ON FOREIGN DATA WRAPPER flake_key IS 'the keys of public IDs, each a foreign server; see flake_create_key';
 
-CREATE FUNCTION flake_create_key(name text) RETURNS void
+CREATE FUNCTION flake_create_key(name text, layout text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_create_key';
-COMMENT ON FUNCTION flake_create_key(text) IS
-    'creates a key of public IDs, which begin with its name, with a random secret; for the owners of the extension and of the database';
+COMMENT ON FUNCTION flake_create_key(text, text) IS
+    'creates a key for public IDs of a layout, which begin with its name, with a random secret; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_import_key(name text, secret bytea) RETURNS void
+CREATE FUNCTION flake_import_key(name text, secret bytea, layout text, force boolean DEFAULT false) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_import_key';
-COMMENT ON FUNCTION flake_import_key(text, bytea) IS
-    'creates a key of public IDs with a secret of 16 bytes, or gives a key back the one that it lacks; for the owners of the extension and of the database';
+COMMENT ON FUNCTION flake_import_key(text, bytea, text, boolean) IS
+    'creates a key for public IDs of a layout with a secret of 16 bytes, gives a key back the one that it lacks, or by force replaces its secrets; for the owners of the extension and of the database';
 
-CREATE FUNCTION flake_rotate_key(name text, from_id bigint) RETURNS void
+CREATE FUNCTION flake_rotate_key(name text) RETURNS timestamptz
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key';
-COMMENT ON FUNCTION flake_rotate_key(text, bigint) IS
-    'gives a key another secret for the IDs from this one on; those below keep their public IDs; for the owners of the extension and of the database';
+COMMENT ON FUNCTION flake_rotate_key(text) IS
+    'gives a key another secret for the IDs of a minute from now on; returns that instant; older IDs keep their public IDs; for the owners of the extension and of the database';
+
+CREATE FUNCTION flake_rotate_key(name text, from_id bigint, force boolean DEFAULT false) RETURNS timestamptz
+    VOLATILE STRICT PARALLEL UNSAFE
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_rotate_key_from';
+COMMENT ON FUNCTION flake_rotate_key(text, bigint, boolean) IS
+    'gives a key another secret for the IDs from this one on, which must be of the next day unless forced; returns its time; for the owners of the extension and of the database';
 
 CREATE FUNCTION flake_drop_key(name text) RETURNS void
     VOLATILE STRICT PARALLEL UNSAFE
     LANGUAGE c AS 'MODULE_PATHNAME', 'flake_drop_key';
 COMMENT ON FUNCTION flake_drop_key(text) IS
     'drops a key that nothing names; its public IDs can no longer be read; for the owners of the extension and of the database';
+
+CREATE FUNCTION flake_keys(
+    OUT name text, OUT layout text, OUT secret integer, OUT from_id bigint, OUT from_time timestamptz, OUT fingerprint text,
+    OUT is_stored boolean
+) RETURNS SETOF record
+    STABLE STRICT PARALLEL RESTRICTED ROWS 10
+    LANGUAGE c AS 'MODULE_PATHNAME', 'flake_keys';
+COMMENT ON FUNCTION flake_keys() IS 'the rows of the view flake_keys, with the first ID of each range and its time';
+
+CREATE VIEW flake_keys AS
+    SELECT name, layout, secret,
+           pg_catalog.int8range(from_id, pg_catalog.lead(from_id) OVER (PARTITION BY name ORDER BY secret)) AS ids,
+           pg_catalog.tstzrange(from_time, pg_catalog.lead(from_time) OVER (PARTITION BY name ORDER BY secret)) AS times,
+           fingerprint, is_stored
+    FROM flake_keys();
+COMMENT ON VIEW flake_keys IS 'the keys of public IDs, and which IDs each of their secrets seals';
+COMMENT ON COLUMN flake_keys.name IS 'name of the key, as functions take it';
+COMMENT ON COLUMN flake_keys.layout IS 'the layout of the IDs that it seals';
+COMMENT ON COLUMN flake_keys.secret IS 'number of the secret: 1, and one more for each rotation';
+COMMENT ON COLUMN flake_keys.ids IS 'the IDs that this secret seals';
+COMMENT ON COLUMN flake_keys.times IS 'the times of these IDs, by the layout';
+COMMENT ON COLUMN flake_keys.fingerprint IS 'fingerprint of the secret, which tells secrets apart and nothing else';
+COMMENT ON COLUMN flake_keys.is_stored IS 'whether the secret is there; a dump by a role that may not read it lacks it';
 
 -- Views ------------------------------------------------------------------------------------------------------------------
 
@@ -493,7 +523,7 @@ COMMENT ON COLUMN flake_open_transactions.since IS
 
 -- By default PUBLIC may execute functions and use types, but default privileges can say otherwise.
 GRANT EXECUTE ON FUNCTION
-    flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text),
+    flake_next(text), flake_next(text, integer), flake_batch(text, integer), flake_convert(regclass, text, boolean),
     flake_decode(bigint, text), flake_timestamp(bigint, text), flake_explain(bigint, text),
     flake_node(bigint, text), flake_make(timestamptz, jsonb, text), flake_to_text(bigint, text), flake_from_text(text, text),
     flake_min(timestamptz, text), flake_max(timestamptz, text), flake_plan_first(tstzrange, text),
@@ -503,14 +533,15 @@ GRANT EXECUTE ON FUNCTION
     flake_layout_validator(text[], oid),
     flake_seal(bigint, text), flake_seal_uuid(bigint, text), flake_unseal(text, text), flake_unseal(uuid, text),
     flake_unseal_or_error(text, text), flake_unseal_or_error(uuid, text), flake_key_validator(text[], oid),
-    flake_create_key(text), flake_import_key(text, bytea), flake_rotate_key(text, bigint), flake_drop_key(text),
+    flake_create_key(text, text), flake_import_key(text, bytea, text, boolean), flake_rotate_key(text),
+    flake_rotate_key(text, bigint, boolean), flake_drop_key(text), flake_keys(),
     flake_create_layout(text, jsonb), flake_drop_layout(text), flake_layouts(), flake_stats(),
     flake_check(), flake_accept_clock(), flake_record_mark(), flake_start_above(bigint, text, boolean), flake_horizon(), flake_publish_horizon(),
     flake_cover(bigint, text), flake_take(anyelement, regclass, text, integer), flake_open_transactions(), flake_lease(text, bigint),
     flake_release(text, bigint, bigint), flake_leases()
     TO PUBLIC;
 GRANT USAGE ON TYPE flake_parts, flake_leased TO PUBLIC;
-GRANT SELECT ON flake_layouts, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
+GRANT SELECT ON flake_layouts, flake_keys, flake_stats, flake_open_transactions, flake_leases, flake_mark, flake_mark_until TO PUBLIC;
 
 -- Citus 14 takes PUBLIC for a role where it looks at a wrapper's privileges, and raises an error: a database with Citus goes
 -- without these. A function grants them, because DO needs plpgsql, which a database need not have.

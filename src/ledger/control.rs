@@ -10,6 +10,7 @@ use flake_core::{DIVISION, Node};
 use super::pages::Pages;
 use crate::clock;
 use crate::postgres::lock::Lock;
+use crate::postgres::stall;
 
 /// The version of the form of shared memory: of [`Control`], of the arrays behind it, and of everything in them.
 pub const VERSION: u32 = 1;
@@ -109,7 +110,9 @@ impl Control {
 
     /// Calls `act` under the lock of the ledger. `act` must not raise an error of PostgreSQL and must be quick.
     pub fn with_state<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        act(&mut self.guarded.lock().state)
+        let mut guarded = self.guarded.lock();
+        stall::at("FlakeLedger");
+        act(&mut guarded.state)
     }
 }
 

@@ -8,8 +8,10 @@ import pytest
 from test_ledger import GREEDY, put_other_version
 from waiting import wait_until
 
-CHECKS = ["node number", "settings", "rates", "end of layouts", "layouts", "marks", "pg_upgrade", "library", "keys",
-          "leases", "turn"]  # fmt: skip
+CHECKS = [
+    "node number", "settings", "rates", "end of layouts", "layouts", "greatest keys", "marks", "pg_upgrade", "library", "keys",
+    "leases", "turn",
+]  # fmt: skip
 
 
 def findings(db):

@@ -22,7 +22,7 @@ ALERTS = {rule["alert"]: rule["expr"] for rule in GROUP["rules"]}
 ALL_ARE_WELL = {
     "sql_exporter_last_scrape_failed{query='flake_makes_ids'}": "0+0x60", "sql_flake_stats{col='clock_changes'}": "3+0x60",
     "sql_flake_stats{col='lease_refusals'}": "2+0x60",
-    "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{check='end of layouts',col='ok'}": "1+0x60",
+    "sql_flake_horizon{col='lag'}": "10+0x60", "sql_flake_check{col='ok',name='end of layouts'}": "1+0x60",
 }  # fmt: skip
 # The causes of each alert, as values of a metric minute by minute.
 RAISED = {
@@ -30,7 +30,7 @@ RAISED = {
     "FlakeClockWasSet": ("sql_flake_stats{col='clock_changes'}", "3+0x40 4+0x20"),
     "FlakeRefusesLeases": ("sql_flake_stats{col='lease_refusals'}", "2+0x40 3+0x20"),
     "FlakeHorizonIsOld": ("sql_flake_horizon{col='lag'}", "10+60x60"),
-    "FlakeCheckFails": ("sql_flake_check{check='end of layouts',col='ok'}", "1+0x10 0+0x50"),
+    "FlakeCheckFails": ("sql_flake_check{col='ok',name='end of layouts'}", "1+0x10 0+0x50"),
 }
 
 
@@ -148,7 +148,7 @@ def test_the_exporter_serves_the_metrics(server):
 
     try:
         wait_until(lambda: has('sql_exporter_last_scrape_failed{query="flake_makes_ids"} 0'))
-        wait_until(lambda: has('sql_flake_check{check="end of layouts",col="ok"} 1'))
+        wait_until(lambda: has('sql_flake_check{col="ok",name="end of layouts"} 1'))
         wait_until(lambda: has('sql_flake_horizon{col="lag"} 0'))
         wait_until(lambda: has('sql_flake_stats{col="clock_changes"} 0'))
         server.set_clock("-3600")

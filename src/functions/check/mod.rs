@@ -1,5 +1,6 @@
 //! flake_check: shows the state of a server before and after a change. It changes nothing, and every role may call it.
 
+mod ahead;
 mod finding;
 mod keys;
 mod layouts;
@@ -39,10 +40,11 @@ fn flake_check() -> TableIterator<
         ("rates", uses.known(layouts.rates(in_force, configured, status.as_ref().map_or(0, |status| status.lanes)))),
         ("end of layouts", uses.known(layouts.ends(clock::now()))),
         ("layouts", uses.columns()),
+        ("greatest keys", ahead::greatest(&uses, clock::now())),
         ("marks", status.as_ref().map_or_else(unknown, |status| marks(status.ledger.as_ref(), clock::now()))),
         ("pg_upgrade", status.as_ref().map_or_else(unknown, |_| upgrade())),
         ("library", library()),
-        ("keys", keys::secrets()),
+        ("keys", keys::secrets(&uses.keys)),
         ("leases", status.as_ref().map_or_else(unknown, |status| leases(status.ledger.as_ref(), clock::now()))),
         ("turn", status.as_ref().map_or_else(unknown, |_| turn())),
     ];
