@@ -71,7 +71,7 @@ def literal(value):
     if isinstance(value, bool):
         return str(value).lower()
     quoted = str(value).replace("'", "''")
-    # A minus is no part of a number, and 2^63 no bigint.
+    # PostgreSQL reads a minus as an operator, and 2^63 does not fit a bigint.
     return "NULL" if value is None else str(value) if isinstance(value, int) and value >= 0 else f"'{quoted}'"
 
 

@@ -1,5 +1,6 @@
 """managed/flake.sql makes IDs, and makes none twice: under load, with clocks that are set, over crashes and promotions."""
 
+import array
 import concurrent.futures
 import contextlib
 import itertools
@@ -117,7 +118,7 @@ def test_no_id_is_made_twice_under_load(own_servers):
     server = managed_server(own_servers)
     server.sql("CREATE TABLE made (id bigint PRIMARY KEY DEFAULT flake_next('twitter'))")
     server.sql(NESTED)
-    ids, enough = [], threading.Event()
+    ids, enough = array.array("q"), threading.Event()
     clients = [Client(server, number, ids, enough) for number in range(SESSIONS)]
     with concurrent.futures.ThreadPoolExecutor(SESSIONS) as pool:
         ended = [pool.submit(client.run) for client in clients]
