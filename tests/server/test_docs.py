@@ -25,6 +25,7 @@ OF_OPERATORS = [
     for name in (
         "explanation/guarantee.md",
         "how-to/applications.md",
+        "how-to/managed.md",
         "how-to/monitor.md",
         "how-to/other-applications.md",
         "reference/settings.md",
