@@ -66,10 +66,10 @@ class Lessor(socketserver.ThreadingUnixStreamServer):
             self.cluster.oracle.end(batch, node)
             # Horizons do not wait for leases.
             batch.above = None
-        reason, _, _, worker, start, end, *_ = row
+        reason, _, _, _, start, end, _, low, _, count, *_ = row
         self.cluster.lessees["leases" if reason is None else reason] += 1
         if reason is None:
-            self.granted.setdefault((worker, start, end), []).append(batch)
+            self.granted.setdefault((low, start, end, count), []).append(batch)
         return row
 
 

@@ -93,7 +93,7 @@ class Main {
                 String answer = new String(psql.getInputStream().readAllBytes()).trim();
                 if (psql.waitFor() != 0) throw new IllegalStateException(answer);
                 Window.Row row = row(answer.split("\\|", -1), 0);
-                if (row.reason() == null) say("window " + row.worker() + " " + row.tickFrom() + " " + row.tickUntil() + "\n");
+                if (row.reason() == null) say("window " + row.low() + " " + row.tickFrom() + " " + row.tickUntil() + " " + row.count() + "\n");
                 return row;
             } catch (IOException | InterruptedException problem) {
                 throw new IllegalStateException(problem);

@@ -135,7 +135,7 @@ func load() {
 		}
 		r := row(strings.Split(strings.TrimSpace(string(answer)), "|"))
 		if r.Reason == "" {
-			say <- fmt.Sprintf("window %d %d %d\n", r.Worker, r.TickFrom, r.TickUntil)
+			say <- fmt.Sprintf("window %d %d %d %d\n", r.Low, r.TickFrom, r.TickUntil, r.Count)
 		}
 		return r, nil
 	}))

@@ -90,7 +90,7 @@ def ask_psql(layout, token):
 def ask(_, *arguments):
     row = (ask_socket if "LESSOR" in os.environ else ask_psql)(*arguments)
     if row.reason is None:
-        say([f"window {row.worker} {row.tick_from} {row.tick_until}"])
+        say([f"window {row.low} {row.tick_from} {row.tick_until} {row.count}"])
     return row
 
 

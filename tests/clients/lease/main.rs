@@ -127,7 +127,7 @@ fn asked(layout: &str, token: Option<i64>) -> Result<Row, Failure> {
     let answer = String::from_utf8(done.stdout).map_err(failure)?;
     let row = row(&answer.trim().split('|').collect::<Vec<_>>());
     if row.reason.is_none() {
-        say(&format!("window {} {} {}\n", row.worker, row.tick_from, row.tick_until));
+        say(&format!("window {} {} {} {}\n", row.low, row.tick_from, row.tick_until, row.count));
     }
     Ok(row)
 }

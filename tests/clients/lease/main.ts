@@ -65,7 +65,7 @@ async function load() {
   Database.prototype.lease = async (layout, token) => {
     const query = `SELECT ${NAMES} FROM flake_lease('${layout}', ${token ?? "NULL"}::bigint)`;
     const granted = row((await promisify(execFile)("psql", ["-XAtqc", query])).stdout.trim().split("|"));
-    if (!granted.reason) say(`window ${granted.worker} ${granted.tick_from} ${granted.tick_until}\n`);
+    if (!granted.reason) say(`window ${granted.low} ${granted.tick_from} ${granted.tick_until} ${granted.count}\n`);
     return granted;
   };
   const ids = new Ids("twitter", none);
