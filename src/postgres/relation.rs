@@ -188,18 +188,21 @@ pub fn greatest_from(table: pg_sys::Oid, index: pg_sys::Oid, column: i16, bound:
     if base_type(type_of_column(table, column)) != pg_sys::INT8OID {
         return None;
     }
-    // SAFETY: the relations are locked while they are open; the index orders bigints.
     with_lock(table, |table| {
-        with_lock(index, |index| unsafe {
-            let (mut key, from) = (pg_sys::ScanKeyData::default(), pg_sys::BTGreaterEqualStrategyNumber);
-            pg_sys::ScanKeyInit(&raw mut key, column, from as u16, pg_sys::F_INT8GE.into(), bound.into());
-            let scan = pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);
-            let row = pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::BackwardScanDirection);
-            let mut is_null = false;
-            let value = (!row.is_null())
-                .then(|| pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null).value() as i64);
-            pg_sys::systable_endscan_ordered(scan);
-            value
+        with_lock(index, |index| {
+            // SAFETY: the relations are locked while they are open; the index orders bigints.
+            unsafe {
+                let (mut key, from) = (pg_sys::ScanKeyData::default(), pg_sys::BTGreaterEqualStrategyNumber);
+                pg_sys::ScanKeyInit(&raw mut key, column, from as u16, pg_sys::F_INT8GE.into(), bound.into());
+                let scan =
+                    pg_sys::systable_beginscan_ordered(table, index, pg_sys::GetActiveSnapshot(), 1, &raw mut key);
+                let row = pg_sys::systable_getnext_ordered(scan, pg_sys::ScanDirection::BackwardScanDirection);
+                let mut is_null = false;
+                let value = (!row.is_null())
+                    .then(|| pg_sys::heap_getattr(row, column.into(), (*table).rd_att, &mut is_null).value() as i64);
+                pg_sys::systable_endscan_ordered(scan);
+                value
+            }
         })
     })
     .flatten()

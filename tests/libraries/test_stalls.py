@@ -20,8 +20,13 @@ def stalls(server, point):
     all that have arrived."""
     file = server.dir / "data" / f"flake.stall.{point.replace(' ', '_')}"
     server.write(file.name, "")
+
+    def arrived():
+        wait_until(lambda: file.read_text().endswith("\n"))
+        return re.findall(r"\d+", file.read_text())
+
     try:
-        yield lambda: wait_until(lambda: file.read_text().endswith("\n") and re.findall(r"\d+", file.read_text()))
+        yield arrived
     finally:
         file.unlink()
 

@@ -56,7 +56,7 @@ CALLS = """
     ALTER SEQUENCE flake_mark RESTART                                     -   -   -   -   -   yes
     ALTER TYPE flake_parts ALTER ATTRIBUTE worker TYPE integer            -   -   -   -   -   yes
     ALTER TABLE flake_layouts RENAME TO mine                              -   -   -   -   -   yes
-"""
+"""  # noqa: E501
 CALLS = [line.rsplit(None, len(ROLES)) for line in CALLS.strip().splitlines()]
 
 # The objects of the extension with their kind and the privileges of PUBLIC.
