@@ -534,16 +534,16 @@ CREATE FUNCTION flake.raised(sequence regclass, tick bigint, room integer, count
 DECLARE
     reached bigint := COALESCE(pg_sequence_last_value(sequence), 0);
     number bigint := reached & ((1::bigint << room) - 1);
-    value bigint;
 BEGIN
-    IF (tick << room) - reached > 262144 THEN
-        RETURN setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
-    END IF;
     LOOP
-        value := nextval(sequence);
-        EXIT WHEN value >> room >= tick;
+        -- Also if somebody sets the sequence back meanwhile.
+        IF (tick << room) - reached > 262144 THEN
+            RETURN setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
+        END IF;
+        reached := nextval(sequence);
+        EXIT WHEN reached >> room >= tick;
     END LOOP;
-    RETURN value;
+    RETURN reached;
 END $$;
 
 -- Raises a sequence to the clock. The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps
