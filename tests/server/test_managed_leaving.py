@@ -97,3 +97,11 @@ def test_sessions_that_insert_meanwhile_make_no_id_twice(server):
         before = list(counts)
         wait_until(lambda: all(count > old + 20 for count, old in zip(counts, before, strict=True)))
     assert server.value("SELECT count(*) = count(DISTINCT id) AND count(*) > 3000 FROM made")
+
+
+def test_the_extension_starts_above_ids_of_the_future(server):
+    far = server.value("SELECT flake_min(now() + interval '10 min', 'si')")
+    server.sql("SELECT flake_start_above(%s, 'si')", far)
+    leave(server)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="clock is behind"):
+        server.sql("SELECT flake_next('si')")
