@@ -103,11 +103,11 @@ def check(server):
         assert ROWS.search(text)[0] == generated
 
 
-def install(server, dbname="postgres", node=(0, 1), **options):
+def install(server, dbname="postgres", node=(0, 1), user="postgres"):
     """Installs the edition in a database of a server."""
     named = {"PGOPTIONS": f"-c flake.node_id={node[0]} -c flake.node_count={node[1]}"}
     with environment(named):
-        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dbname, "-f", FILE, **options)
+        server.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", dbname, "-U", user, "-f", FILE)
 
 
 @contextlib.contextmanager

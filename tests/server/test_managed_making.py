@@ -254,6 +254,26 @@ def test_roles_make_ids_without_a_right_on_anything(server, plain):
     assert plain.execute("SELECT count(*), count(DISTINCT id) FROM orders").fetchone() == (101, 101)
 
 
+@pytest.mark.parametrize("withheld", [
+    ["pg_walfile_name(pg_lsn)"],
+    ["pg_walfile_name(pg_lsn)", "pg_control_checkpoint()", "pg_control_system()"],
+])  # fmt: skip
+def test_a_service_that_withholds_functions_is_reported(own_servers, withheld):
+    """The owner of the database is not a superuser."""
+    server = own_servers(extension=False)
+    server.sql("CREATE ROLE service LOGIN")
+    server.sql("CREATE DATABASE service OWNER service")
+    with server.connect(dbname="service") as db:
+        for function in withheld:
+            db.execute(f"REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")
+    managed.install(server, "service", user="service")
+    with server.connect(dbname="service", user="service") as db:
+        assert db.execute("SELECT count(DISTINCT id) FROM flake_batch('twitter', 100) id").fetchone() == (100,)
+        found = findings(db)
+        assert found["turn"][0] is False
+        assert found["installation"][0] is (True if len(withheld) == 1 else None)
+
+
 def test_standbys_and_transactions_that_only_read_are_refused(own_servers):
     server = managed_server(own_servers)
     standby = own_servers(standby_of=server)
