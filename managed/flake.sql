@@ -11,6 +11,8 @@ BEGIN;
 CREATE SCHEMA flake;
 GRANT USAGE ON SCHEMA flake TO PUBLIC;
 
+-- Functions without a search_path of their own are called by ones that set it.
+
 -- Layouts ----------------------------------------------------------------------------------------------------------------
 
 CREATE TYPE flake.layout AS (
@@ -37,55 +39,59 @@ CREATE TYPE flake.layout AS (
     source text
 );
 
-CREATE FUNCTION flake.layouts() RETURNS SETOF flake.layout IMMUTABLE PARALLEL SAFE ROWS 24 LANGUAGE sql AS $$
-    SELECT * FROM (VALUES
 -- generated
-    ('twitter'::text, 1288834974657000::bigint, 1000::bigint, 2199023255551::bigint, 2199023255551::bigint, '{22,41}'::integer[], NULL::text, NULL::integer, '-9223372036854775808'::bigint, 0::bigint, 0::bigint, '{{17,5},{12,5}}'::integer[], '{{0,12}}'::integer[], '{"datacenter": "{{17,5}}", "worker": "{{12,5}}", "sequence": "{{0,12}}"}'::jsonb, 63::integer, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "datacenter", "role": "worker"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]'::jsonb, 'reset'::text, true::boolean, true::boolean, 'decimal'::text, 'Twitter''s Snowflake of 2010, with its own epoch'::text),
-    ('snowflake', 1609459200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{17,5},{12,5}}', '{{0,12}}', '{"datacenter": "{{17,5}}", "worker": "{{12,5}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "datacenter", "role": "worker"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'Twitter''s division of the bits, with a recent epoch'),
-    ('si', 1609459200000000, 1000, 1099511627775, 1099511627775, '{13,40}', NULL, NULL, '-9007199254740992', 0, 0, '{{8,5}}', '{{0,8}}', '{"machine": "{{8,5}}", "sequence": "{{0,8}}"}', 53, '[{"bits": 40, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "machine", "role": "worker"}, {"bits": 8, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Snowflake-SI of litert/uuid.js: 53 bits, exact as a JavaScript number'),
-    ('si_single', 1609459200000000, 1000, 1099511627775, 1099511627775, '{13,40}', NULL, NULL, '-9007199254740992', 0, 0, '{}', '{{0,13}}', '{"sequence": "{{0,13}}"}', 53, '[{"bits": 40, "name": "timestamp", "role": "timestamp"}, {"bits": 13, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Snowflake-SI of litert/uuid.js without a machine number'),
-    ('uniqueid', 0, 1000, 4398046511103, NULL, '{22,42}', 'r', NULL, 64512, 0, 0, '{{0,4},{4,6}}', '{{16,6}}', '{"sequence": "{{16,6}}", "generator": "{{4,6}}", "cluster": "{{0,4}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp", "reversed": true}, {"bits": 6, "name": "sequence", "role": "sequence"}, {"bits": 6, "name": "zero", "role": "reserved"}, {"bits": 6, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 4, "name": "cluster", "role": "worker"}]', 'reset', false, true, 'hex', 'eight-byte IDs of java-uniqueid 1.0 to 1.13'),
-    ('uniqueid_v3', 0, 1000, 4398046511103, NULL, '{22,42}', 'f', 12, 0, 0, 0, '{{0,4},{13,3},{4,8}}', '{{16,6}}', '{"sequence": "{{16,6}}", "generator": "{{13,3},{4,8}}", "mode": "{{12,1}}", "cluster": "{{0,4}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp", "reversed": true}, {"bits": 6, "name": "sequence", "role": "sequence"}, {"bits": 3, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 1, "name": "mode", "role": "flag"}, {"bits": 8, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 4, "name": "cluster", "role": "worker"}]', 'reset', false, false, 'hex', 'eight-byte IDs of java-uniqueid since 3.2, which reads older IDs too'),
-    ('base64id', 1519862400000000, 1000000, 4294967295, 4294967295, '{28,32}', NULL, NULL, '-1152921504606846976', 0, 511, '{{19,9}}', '{{9,10}}', '{"worker": "{{19,9}}", "sequence": "{{9,10}}", "random": "{{0,9}}"}', 60, '[{"bits": 32, "name": "timestamp", "role": "timestamp"}, {"bits": 9, "name": "worker", "role": "worker"}, {"bits": 10, "name": "sequence", "role": "sequence"}, {"bits": 9, "name": "random", "role": "random"}]', 'rolling', true, true, 'base64url_reversed', '60-bit IDs of uexky, shown as ten characters'),
-    ('discord', 1420070400000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{17,5},{12,5}}', '{{0,12}}', '{"worker": "{{17,5}}", "process": "{{12,5}}", "increment": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 5, "name": "process", "role": "worker"}, {"bits": 12, "name": "increment", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Discord''s API'),
-    ('instagram', 1314220021721000, 1000, 2199023255551, 1099511627775, '{23,41}', NULL, NULL, 0, 0, 0, '{{10,13}}', '{{0,10}}', '{"shard": "{{10,13}}", "sequence": "{{0,10}}"}', 64, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 13, "name": "shard", "role": "worker"}, {"bits": 10, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Instagram''s PL/pgSQL function of 2012'),
-    ('mastodon', 0, 1000, 281474976710655, 140737488355327, '{16,48}', NULL, NULL, 0, 0, 0, '{}', '{{0,16}}', '{"tail": "{{0,16}}"}', 64, '[{"bits": 48, "name": "timestamp", "role": "timestamp"}, {"bits": 16, "name": "tail", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Mastodon''s timestamp_id()'),
-    ('sonyflake', 1409529600000000, 10000, 549755813887, 549755813887, '{24,39}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,16}}', '{{16,8}}', '{"sequence": "{{16,8}}", "machine": "{{0,16}}"}', 63, '[{"bits": 39, "name": "timestamp", "role": "timestamp"}, {"bits": 8, "name": "sequence", "role": "sequence"}, {"bits": 16, "name": "machine", "role": "worker"}]', 'reset', true, true, 'decimal', 'sony/sonyflake 1'),
-    ('sonyflake_v2', 1735689600000000, 10000, 549755813887, 549755813887, '{24,39}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,16}}', '{{16,8}}', '{"sequence": "{{16,8}}", "machine": "{{0,16}}"}', 63, '[{"bits": 39, "name": "timestamp", "role": "timestamp"}, {"bits": 8, "name": "sequence", "role": "sequence"}, {"bits": 16, "name": "machine", "role": "worker"}]', 'reset', true, true, 'decimal', 'sony/sonyflake 2 with its default widths'),
-    ('tsid', 1577836800000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{12,10}}', '{{0,12}}', '{"node": "{{12,10}}", "counter": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "node", "role": "worker"}, {"bits": 12, "name": "counter", "role": "sequence"}]', 'rolling', true, true, 'crockford32', 'tsid-creator and hypersistence-tsid with 1,024 nodes'),
-    ('leaf', 1288834974657000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{12,10}}', '{{0,12}}', '{"worker": "{{12,10}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'Meituan''s Leaf'),
-    ('baidu', 1463673600000000, 1000000, 268435455, 268435455, '{35,28}', NULL, NULL, '-9223372036854775808', 0, 0, '{{13,22}}', '{{0,13}}', '{"worker": "{{13,22}}", "sequence": "{{0,13}}"}', 63, '[{"bits": 28, "name": "timestamp", "role": "timestamp"}, {"bits": 22, "name": "worker", "role": "worker"}, {"bits": 13, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'baidu/uid-generator with its default widths, used up since 2024-11-20'),
-    ('seata', 1588435200000000, 1000, 2199023255551, NULL, '{12,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{53,10}}', '{{0,12}}', '{"worker": "{{53,10}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 10, "name": "worker", "role": "worker"}, {"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', false, true, 'decimal', 'Apache Seata since 1.4'),
-    ('yitter', 1582136402000000, 1000, 2251799813685247, 2251799813685247, '{12,51}', NULL, NULL, '-9223372036854775808', 0, 0, '{{6,6}}', '{{0,6}}', '{"worker": "{{6,6}}", "sequence": "{{0,6}}"}', 63, '[{"bits": 51, "name": "timestamp", "role": "timestamp"}, {"bits": 6, "name": "worker", "role": "worker"}, {"bits": 6, "name": "sequence", "role": "sequence"}]', 'reset', true, false, 'decimal', 'yitter/IdGenerator with its default widths, which reserves sequence numbers'),
-    ('pgedge', 1672531200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{12,10}}', '{{0,12}}', '{"node": "{{12,10}}", "count": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "node", "role": "worker"}, {"bits": 12, "name": "count", "role": "sequence"}]', 'reset', true, false, 'decimal', 'pgEdge/snowflake since 1.2, which numbers its own nodes'),
-    ('pgedge_1_0', 1672531200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,10}}', '{{10,12}}', '{"count": "{{10,12}}", "node": "{{0,10}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 12, "name": "count", "role": "sequence"}, {"bits": 10, "name": "node", "role": "worker"}]', 'reset', true, false, 'decimal', 'pgEdge/snowflake up to 1.1'),
-    ('influxdb', 1491696000000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{12,10}}', '{{0,12}}', '{"machine": "{{12,10}}", "sequence": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "machine", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'base64ordered', 'InfluxDB'),
-    ('weibo', 515483463000000, 1000000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{18,4}}', '{{0,18}}', '{"idc": "{{18,4}}", "sequence": "{{0,18}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 4, "name": "idc", "role": "worker"}, {"bits": 18, "name": "sequence", "role": "sequence"}]', 'reset', true, false, 'decimal', 'Weibo''s message IDs, by weibocom/breeze'),
-    ('linkedin', 0, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 4194303, '{}', '{}', '{"opaque": "{{0,22}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 22, "name": "opaque", "role": "random"}]', 'reset', true, false, 'decimal', 'LinkedIn''s activity URNs, by their published samples'),
-    ('cockroach', 1420070400000000, 10, 281474976710655, 281474976710655, '{15,48}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,15}}', '{}', '{"node": "{{0,15}}"}', 63, '[{"bits": 48, "name": "timestamp", "role": "timestamp"}, {"bits": 15, "name": "node", "role": "worker"}]', 'reset', true, false, 'decimal', 'CockroachDB''s unique_rowid()'),
-    ('simpleflake', 946702800000000, 1000, 2199023255551, 1099511627775, '{23,41}', NULL, NULL, 0, 0, 8388607, '{}', '{}', '{"random": "{{0,23}}"}', 64, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 23, "name": "random", "role": "random"}]', 'reset', true, false, 'decimal', 'SawdustSoftware/simpleflake, whose IDs differ by chance')
--- end of generated
-    ) layout
-$$;
+CREATE FUNCTION flake.names() RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE sql
+    RETURN ARRAY['twitter', 'snowflake', 'si', 'si_single', 'uniqueid', 'uniqueid_v3', 'base64id', 'discord', 'instagram', 'mastodon', 'sonyflake', 'sonyflake_v2', 'tsid', 'leaf', 'baidu', 'seata', 'yitter', 'pgedge', 'pgedge_1_0', 'influxdb', 'weibo', 'linkedin', 'cockroach', 'simpleflake'];
 
-CREATE FUNCTION flake.named(name text) RETURNS flake.layout
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
-DECLARE
-    l flake.layout;
+CREATE FUNCTION flake.known(name text) RETURNS flake.layout IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT * INTO l FROM flake.layouts() row WHERE row.name = $1;
-    IF NOT FOUND THEN
+    RETURN CASE name
+        WHEN 'twitter' THEN ROW('twitter', 1288834974657000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{17,5},{12,5}}', '{{0,12}}', '{"datacenter": "{{17,5}}", "worker": "{{12,5}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "datacenter", "role": "worker"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'Twitter''s Snowflake of 2010, with its own epoch')::flake.layout
+        WHEN 'snowflake' THEN ROW('snowflake', 1609459200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{17,5},{12,5}}', '{{0,12}}', '{"datacenter": "{{17,5}}", "worker": "{{12,5}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "datacenter", "role": "worker"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'Twitter''s division of the bits, with a recent epoch')::flake.layout
+        WHEN 'si' THEN ROW('si', 1609459200000000, 1000, 1099511627775, 1099511627775, '{13,40}', NULL, NULL, '-9007199254740992', 0, 0, '{{8,5}}', '{{0,8}}', '{"machine": "{{8,5}}", "sequence": "{{0,8}}"}', 53, '[{"bits": 40, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "machine", "role": "worker"}, {"bits": 8, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Snowflake-SI of litert/uuid.js: 53 bits, exact as a JavaScript number')::flake.layout
+        WHEN 'si_single' THEN ROW('si_single', 1609459200000000, 1000, 1099511627775, 1099511627775, '{13,40}', NULL, NULL, '-9007199254740992', 0, 0, '{}', '{{0,13}}', '{"sequence": "{{0,13}}"}', 53, '[{"bits": 40, "name": "timestamp", "role": "timestamp"}, {"bits": 13, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Snowflake-SI of litert/uuid.js without a machine number')::flake.layout
+        WHEN 'uniqueid' THEN ROW('uniqueid', 0, 1000, 4398046511103, NULL, '{22,42}', 'r', NULL, 64512, 0, 0, '{{0,4},{4,6}}', '{{16,6}}', '{"sequence": "{{16,6}}", "generator": "{{4,6}}", "cluster": "{{0,4}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp", "reversed": true}, {"bits": 6, "name": "sequence", "role": "sequence"}, {"bits": 6, "name": "zero", "role": "reserved"}, {"bits": 6, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 4, "name": "cluster", "role": "worker"}]', 'reset', false, true, 'hex', 'eight-byte IDs of java-uniqueid 1.0 to 1.13')::flake.layout
+        WHEN 'uniqueid_v3' THEN ROW('uniqueid_v3', 0, 1000, 4398046511103, NULL, '{22,42}', 'f', 12, 0, 0, 0, '{{0,4},{13,3},{4,8}}', '{{16,6}}', '{"sequence": "{{16,6}}", "generator": "{{13,3},{4,8}}", "mode": "{{12,1}}", "cluster": "{{0,4}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp", "reversed": true}, {"bits": 6, "name": "sequence", "role": "sequence"}, {"bits": 3, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 1, "name": "mode", "role": "flag"}, {"bits": 8, "name": "generator", "rank": 1, "role": "worker"}, {"bits": 4, "name": "cluster", "role": "worker"}]', 'reset', false, false, 'hex', 'eight-byte IDs of java-uniqueid since 3.2, which reads older IDs too')::flake.layout
+        WHEN 'base64id' THEN ROW('base64id', 1519862400000000, 1000000, 4294967295, 4294967295, '{28,32}', NULL, NULL, '-1152921504606846976', 0, 511, '{{19,9}}', '{{9,10}}', '{"worker": "{{19,9}}", "sequence": "{{9,10}}", "random": "{{0,9}}"}', 60, '[{"bits": 32, "name": "timestamp", "role": "timestamp"}, {"bits": 9, "name": "worker", "role": "worker"}, {"bits": 10, "name": "sequence", "role": "sequence"}, {"bits": 9, "name": "random", "role": "random"}]', 'rolling', true, true, 'base64url_reversed', '60-bit IDs of uexky, shown as ten characters')::flake.layout
+        WHEN 'discord' THEN ROW('discord', 1420070400000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{17,5},{12,5}}', '{{0,12}}', '{"worker": "{{17,5}}", "process": "{{12,5}}", "increment": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 5, "name": "worker", "role": "worker"}, {"bits": 5, "name": "process", "role": "worker"}, {"bits": 12, "name": "increment", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Discord''s API')::flake.layout
+        WHEN 'instagram' THEN ROW('instagram', 1314220021721000, 1000, 2199023255551, 1099511627775, '{23,41}', NULL, NULL, 0, 0, 0, '{{10,13}}', '{{0,10}}', '{"shard": "{{10,13}}", "sequence": "{{0,10}}"}', 64, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 13, "name": "shard", "role": "worker"}, {"bits": 10, "name": "sequence", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Instagram''s PL/pgSQL function of 2012')::flake.layout
+        WHEN 'mastodon' THEN ROW('mastodon', 0, 1000, 281474976710655, 140737488355327, '{16,48}', NULL, NULL, 0, 0, 0, '{}', '{{0,16}}', '{"tail": "{{0,16}}"}', 64, '[{"bits": 48, "name": "timestamp", "role": "timestamp"}, {"bits": 16, "name": "tail", "role": "sequence"}]', 'rolling', true, true, 'decimal', 'Mastodon''s timestamp_id()')::flake.layout
+        WHEN 'sonyflake' THEN ROW('sonyflake', 1409529600000000, 10000, 549755813887, 549755813887, '{24,39}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,16}}', '{{16,8}}', '{"sequence": "{{16,8}}", "machine": "{{0,16}}"}', 63, '[{"bits": 39, "name": "timestamp", "role": "timestamp"}, {"bits": 8, "name": "sequence", "role": "sequence"}, {"bits": 16, "name": "machine", "role": "worker"}]', 'reset', true, true, 'decimal', 'sony/sonyflake 1')::flake.layout
+        WHEN 'sonyflake_v2' THEN ROW('sonyflake_v2', 1735689600000000, 10000, 549755813887, 549755813887, '{24,39}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,16}}', '{{16,8}}', '{"sequence": "{{16,8}}", "machine": "{{0,16}}"}', 63, '[{"bits": 39, "name": "timestamp", "role": "timestamp"}, {"bits": 8, "name": "sequence", "role": "sequence"}, {"bits": 16, "name": "machine", "role": "worker"}]', 'reset', true, true, 'decimal', 'sony/sonyflake 2 with its default widths')::flake.layout
+        WHEN 'tsid' THEN ROW('tsid', 1577836800000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{12,10}}', '{{0,12}}', '{"node": "{{12,10}}", "counter": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "node", "role": "worker"}, {"bits": 12, "name": "counter", "role": "sequence"}]', 'rolling', true, true, 'crockford32', 'tsid-creator and hypersistence-tsid with 1,024 nodes')::flake.layout
+        WHEN 'leaf' THEN ROW('leaf', 1288834974657000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{12,10}}', '{{0,12}}', '{"worker": "{{12,10}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "worker", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'Meituan''s Leaf')::flake.layout
+        WHEN 'baidu' THEN ROW('baidu', 1463673600000000, 1000000, 268435455, 268435455, '{35,28}', NULL, NULL, '-9223372036854775808', 0, 0, '{{13,22}}', '{{0,13}}', '{"worker": "{{13,22}}", "sequence": "{{0,13}}"}', 63, '[{"bits": 28, "name": "timestamp", "role": "timestamp"}, {"bits": 22, "name": "worker", "role": "worker"}, {"bits": 13, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'decimal', 'baidu/uid-generator with its default widths, used up since 2024-11-20')::flake.layout
+        WHEN 'seata' THEN ROW('seata', 1588435200000000, 1000, 2199023255551, NULL, '{12,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{53,10}}', '{{0,12}}', '{"worker": "{{53,10}}", "sequence": "{{0,12}}"}', 63, '[{"bits": 10, "name": "worker", "role": "worker"}, {"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', false, true, 'decimal', 'Apache Seata since 1.4')::flake.layout
+        WHEN 'yitter' THEN ROW('yitter', 1582136402000000, 1000, 2251799813685247, 2251799813685247, '{12,51}', NULL, NULL, '-9223372036854775808', 0, 0, '{{6,6}}', '{{0,6}}', '{"worker": "{{6,6}}", "sequence": "{{0,6}}"}', 63, '[{"bits": 51, "name": "timestamp", "role": "timestamp"}, {"bits": 6, "name": "worker", "role": "worker"}, {"bits": 6, "name": "sequence", "role": "sequence"}]', 'reset', true, false, 'decimal', 'yitter/IdGenerator with its default widths, which reserves sequence numbers')::flake.layout
+        WHEN 'pgedge' THEN ROW('pgedge', 1672531200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{12,10}}', '{{0,12}}', '{"node": "{{12,10}}", "count": "{{0,12}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "node", "role": "worker"}, {"bits": 12, "name": "count", "role": "sequence"}]', 'reset', true, false, 'decimal', 'pgEdge/snowflake since 1.2, which numbers its own nodes')::flake.layout
+        WHEN 'pgedge_1_0' THEN ROW('pgedge_1_0', 1672531200000000, 1000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,10}}', '{{10,12}}', '{"count": "{{10,12}}", "node": "{{0,10}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 12, "name": "count", "role": "sequence"}, {"bits": 10, "name": "node", "role": "worker"}]', 'reset', true, false, 'decimal', 'pgEdge/snowflake up to 1.1')::flake.layout
+        WHEN 'influxdb' THEN ROW('influxdb', 1491696000000000, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 0, '{{12,10}}', '{{0,12}}', '{"machine": "{{12,10}}", "sequence": "{{0,12}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 10, "name": "machine", "role": "worker"}, {"bits": 12, "name": "sequence", "role": "sequence"}]', 'reset', true, true, 'base64ordered', 'InfluxDB')::flake.layout
+        WHEN 'weibo' THEN ROW('weibo', 515483463000000, 1000000, 2199023255551, 2199023255551, '{22,41}', NULL, NULL, '-9223372036854775808', 0, 0, '{{18,4}}', '{{0,18}}', '{"idc": "{{18,4}}", "sequence": "{{0,18}}"}', 63, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 4, "name": "idc", "role": "worker"}, {"bits": 18, "name": "sequence", "role": "sequence"}]', 'reset', true, false, 'decimal', 'Weibo''s message IDs, by weibocom/breeze')::flake.layout
+        WHEN 'linkedin' THEN ROW('linkedin', 0, 1000, 4398046511103, 2199023255551, '{22,42}', NULL, NULL, 0, 0, 4194303, '{}', '{}', '{"opaque": "{{0,22}}"}', 64, '[{"bits": 42, "name": "timestamp", "role": "timestamp"}, {"bits": 22, "name": "opaque", "role": "random"}]', 'reset', true, false, 'decimal', 'LinkedIn''s activity URNs, by their published samples')::flake.layout
+        WHEN 'cockroach' THEN ROW('cockroach', 1420070400000000, 10, 281474976710655, 281474976710655, '{15,48}', NULL, NULL, '-9223372036854775808', 0, 0, '{{0,15}}', '{}', '{"node": "{{0,15}}"}', 63, '[{"bits": 48, "name": "timestamp", "role": "timestamp"}, {"bits": 15, "name": "node", "role": "worker"}]', 'reset', true, false, 'decimal', 'CockroachDB''s unique_rowid()')::flake.layout
+        WHEN 'simpleflake' THEN ROW('simpleflake', 946702800000000, 1000, 2199023255551, 1099511627775, '{23,41}', NULL, NULL, 0, 0, 8388607, '{}', '{}', '{"random": "{{0,23}}"}', 64, '[{"bits": 41, "name": "timestamp", "role": "timestamp"}, {"bits": 23, "name": "random", "role": "random"}]', 'reset', true, false, 'decimal', 'SawdustSoftware/simpleflake, whose IDs differ by chance')::flake.layout
+        END;
+END $$;
+-- end of generated
+
+CREATE FUNCTION flake.layouts() RETURNS SETOF flake.layout IMMUTABLE PARALLEL SAFE ROWS 24 LANGUAGE sql
+    BEGIN ATOMIC SELECT l.* FROM unnest(flake.names()) name, LATERAL flake.known(name) l; END;
+
+CREATE FUNCTION flake.named(name text) RETURNS flake.layout IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
+DECLARE
+    l flake.layout := flake.known(name);
+BEGIN
+    IF l.name IS NULL THEN
         RAISE 'layout "%" does not exist', left(name, 100) USING ERRCODE = '22023',
             DETAIL = 'Names of layouts are case-sensitive.',
-            HINT = format('Known layouts: %s. Only the extension knows custom ones.',
-                (SELECT string_agg(row.name, ', ') FROM flake.layouts() row));
+            HINT = format('Known layouts: %s. Only the extension knows custom ones.', array_to_string(flake.names(), ', '));
     END IF;
     RETURN l;
 END $$;
 
 -- The number whose parts lie in these runs of bits.
 CREATE FUNCTION flake.number(id bigint, runs integer[]) RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 DECLARE
     number bigint := 0;
 BEGIN
@@ -105,7 +111,7 @@ CREATE FUNCTION flake.reversed(number bigint, bits integer) RETURNS bigint IMMUT
 
 -- An ID's tick as its bits hold it, and back.
 CREATE FUNCTION flake.turned(tick bigint, id bigint, l flake.layout) RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
     IF l.turned = 'r' OR l.turned = 'f' AND (id >> l.flag) & 1 = 0 THEN
         RETURN flake.reversed(tick, l.ticks[2]);
@@ -115,7 +121,7 @@ END $$;
 
 -- The tick of an ID, which has to be possible in the layout.
 CREATE FUNCTION flake.tick(id bigint, l flake.layout) RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 DECLARE
     tick bigint := flake.turned((id >> l.ticks[1]) & ((1::bigint << l.ticks[2]) - 1), id, l);
     wrong record;
@@ -145,7 +151,7 @@ CREATE FUNCTION flake.instant(microseconds bigint) RETURNS timestamptz IMMUTABLE
             + microseconds % 86400000000 * interval '1 microsecond') AT TIME ZONE 'UTC';
 
 CREATE FUNCTION flake.out_of_range(at timestamptz, l flake.layout, last bigint) RETURNS bigint
-    IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
     RAISE 'timestamp out of range for layout "%"', l.name USING ERRCODE = '22008',
         DETAIL = format('%s is not between %s and %s.', at, flake.instant(l.epoch), flake.instant(l.epoch + (last + 1) * l.tick - 1)),
@@ -154,7 +160,7 @@ END $$;
 
 -- The tick that holds an instant, not rounded; NULL for an infinite one.
 CREATE FUNCTION flake.tick_at(at timestamptz, l flake.layout) RETURNS numeric
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT isfinite(at) THEN
         RETURN NULL;
@@ -163,7 +169,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION flake.ordered(layout text) RETURNS flake.layout
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 DECLARE
     l flake.layout := flake.named(layout);
 BEGIN
@@ -396,7 +402,7 @@ END $$;
 -- IDs of an instant and of a span of time --------------------------------------------------------------------------------
 
 CREATE FUNCTION flake.ordered_tick(at timestamptz, l flake.layout, strictly boolean) RETURNS bigint
-    IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE plpgsql AS $$
 DECLARE
     tick numeric := floor(flake.tick_at(at, l));
 BEGIN
@@ -534,16 +540,16 @@ CREATE FUNCTION flake.raised(sequence regclass, tick bigint, room integer, count
 DECLARE
     reached bigint := COALESCE(pg_sequence_last_value(sequence), 0);
     number bigint := reached & ((1::bigint << room) - 1);
-    value bigint;
 BEGIN
-    IF (tick << room) - reached > 262144 THEN
-        RETURN setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
-    END IF;
     LOOP
-        value := nextval(sequence);
-        EXIT WHEN value >> room >= tick;
+        -- Also if somebody sets the sequence back meanwhile.
+        IF (tick << room) - reached > 262144 THEN
+            RETURN setval(sequence, (tick << room) + CASE WHEN number < count / 2 THEN number ELSE 0 END);
+        END IF;
+        reached := nextval(sequence);
+        EXIT WHEN reached >> room >= tick;
     END LOOP;
-    RETURN value;
+    RETURN reached;
 END $$;
 
 -- Raises a sequence to the clock. The lock ends with the call: a subtransaction takes it and is aborted, while the sequence keeps
@@ -870,7 +876,7 @@ CREATE TABLE flake.key (
     secret bytea NOT NULL CHECK (length(secret) = 16)
 );
 
-CREATE FUNCTION flake.unknown_key(name text) RETURNS void SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.unknown_key(name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE 'key "%" does not exist', name USING ERRCODE = '42704', DETAIL = 'Keys are rows of the table flake.key.',
         HINT = 'Create one with flake_create_key.';
@@ -909,7 +915,7 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.secret(key text) RETURNS bytea STABLE STRICT LANGUAGE plpgsql AS $$
 DECLARE
     secret bytea := (SELECT k.secret FROM flake.key k WHERE k.name = key);
 BEGIN
@@ -920,10 +926,10 @@ BEGIN
 END $$;
 
 -- Whether a block is a uuid of version 8.
-CREATE FUNCTION flake.is_marked(block bytea) RETURNS boolean IMMUTABLE STRICT LANGUAGE sql
+CREATE FUNCTION flake.is_marked(block bytea) RETURNS boolean IMMUTABLE LANGUAGE sql
     RETURN get_byte(block, 6) >> 4 = 8 AND get_byte(block, 8) >> 6 = 2;
 
-CREATE FUNCTION flake.sealed(id bigint, key text) RETURNS bytea STABLE STRICT SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.sealed(id bigint, key text) RETURNS bytea STABLE STRICT LANGUAGE plpgsql AS $$
 DECLARE
     secret bytea := flake.secret(key);
     block bytea := int8send((id >> 16 << 16) | 32768 | ((id >> 4) & 4095)) || int8send((1::bigint << 63) | ((id & 15) << 58));
@@ -936,7 +942,7 @@ BEGIN
     RETURN block;
 END $$;
 
-CREATE FUNCTION flake.opened(sealed bytea, key text) RETURNS bigint STABLE SET search_path = pg_catalog, pg_temp LANGUAGE plpgsql AS $$
+CREATE FUNCTION flake.opened(sealed bytea, key text) RETURNS bigint STABLE LANGUAGE plpgsql AS $$
 DECLARE
     secret bytea := flake.secret(key);
     block bytea := sealed;

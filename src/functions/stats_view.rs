@@ -64,7 +64,7 @@ fn flake_stats() -> TableIterator<
         now.ledger.map(|ledger| from_instant(ledger.time.until())),
         now.ledger.map(|ledger| from_instant(ledger.time.floor)),
         skipped,
-        Some(ledger::leases(clock::now()).len() as i32),
+        ledger::leases_at_once(clock::now()).map(|leases| leases.len() as i32),
         count(&now.counters.lease_grants),
         Some(JsonB(Value::Object(refusals.collect()))),
     ))

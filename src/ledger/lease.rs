@@ -7,6 +7,7 @@ use flake_core::ledger::protocol;
 use flake_core::{IdSource, Layout, Lots, Part, Ticks};
 
 use super::backend::Backend;
+use super::control::Control;
 use super::memory::memory;
 use super::node::part_to_read;
 use crate::error::Error;
@@ -62,7 +63,16 @@ fn lots_of(layout: &Layout, of_sessions: Part) -> Result<Lots, Error> {
 /// Returns the leases in shared memory that have not ended.
 pub fn leases(now: i64) -> Vec<Lease> {
     let Some(control) = memory().map(|memory| memory.control) else { return Vec::new() };
-    let leases = control.leases.lock();
+    lasting(control, &control.leases.lock()[..], now)
+}
+
+/// Returns them, or None while a session writes the file. Monitoring must not wait for a disk.
+pub fn leases_at_once(now: i64) -> Option<Vec<Lease>> {
+    let control = memory()?.control;
+    Some(lasting(control, &control.leases.try_lock()?[..], now))
+}
+
+fn lasting(control: &Control, leases: &[Lease], now: i64) -> Vec<Lease> {
     let ledger = control.with_state(|state| state.ledger);
-    ledger.map(|ledger| ledger.pool.lasting(&leases[..], now).copied().collect()).unwrap_or_default()
+    ledger.map(|ledger| ledger.pool.lasting(leases, now).copied().collect()).unwrap_or_default()
 }

@@ -22,13 +22,15 @@ READERS = [
 ]  # fmt: skip
 TEXTS = [
     "", "0", "00", "7", "-1", "18446744073709551615", "18446744073709551616", "zzzzzzzzzzzzz", "ABCDEFGHIJ", "0oIl0000000aA",
-    "7ZZZZZZZZZZZZ", "GZZZZZZZZZZZZ", "ffffffffffffffff", "FFFFFFFFFFFFFFFF", "00000000003f03ff", "abc", "~~~~~~~~~~~", "G~~~~~~~~~~",
-    "F~~~~~~~~~~", "____AAAAAA", "12 34",
+    "7ZZZZZZZZZZZZ", "GZZZZZZZZZZZZ", "ffffffffffffffff", "FFFFFFFFFFFFFFFF", "00000000003f03ff", "abc", "~~~~~~~~~~~",
+    "G~~~~~~~~~~", "F~~~~~~~~~~", "____AAAAAA", "12 34",
 ]  # fmt: skip
 FIELDS = [
-    "{}", "[]", "1", '{"worker": 1}', '{"worker": -1}', '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}', '{"nonsense": 1}',
+    "{}", "[]", "1", '{"worker": 1}', '{"worker": -1}', '{"worker": 1.0}', '{"worker": "1"}', '{"worker": null}',
+    '{"nonsense": 1}',
     '{"sequence": 99999999999999999999999}', '{"sequence": 18446744073709551615}', '{"timestamp": 1}', '{"timestamp": 0}',
-    '{"sequence": 3, "cluster": 15, "generator": 2047, "mode": 1}', '{"cluster": 16}', '{"random": 511, "machine": 31, "zero": 0}',
+    '{"sequence": 3, "cluster": 15, "generator": 2047, "mode": 1}', '{"cluster": 16}',
+    '{"random": 511, "machine": 31, "zero": 0}',
     '{"shard": 8191, "sequence": 1023}', '{"tail": 65535}', '{"opaque": 4194303}', '{"node": 32767}',
 ]  # fmt: skip
 
@@ -70,7 +72,8 @@ def test_its_table_is_the_extensions(server):
 
 
 def test_its_view_is_the_extensions(both):
-    columns = "name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form, generates, source"
+    columns = """name, epoch, tick, bits, fields, sequence, ids_per_tick, ends_at, sortable_until, increasing, text_form,
+        generates, source"""
     one, other = (db.execute(f"SELECT ({columns})::text FROM flake_layouts ORDER BY name").fetchall() for db in both)
     assert len(one) == 24 and one == other
 
@@ -127,13 +130,14 @@ def test_ids_of_the_originals_are_read_and_made_alike(both):
             continue
         fields = "{" + ", ".join('"{}": {}'.format(*pair.split("=")) for pair in vector["fields"].split(" ")) + "}"
         read = plain.execute(
-            """SELECT (extract(epoch FROM created_at) * 1000000)::bigint, (fields - 'timestamp')::text, flake_to_text(%(id)s, layout),
-                      flake_from_text(%(text)s, layout), flake_make(created_at, fields, layout), flake_make(created_at, %(fields)s, layout),
+            """SELECT (extract(epoch FROM created_at) * 1000000)::bigint, flake_to_text(%(id)s, layout),
+                      flake_from_text(%(text)s, layout), flake_make(created_at, fields, layout),
+                      flake_make(created_at, %(fields)s, layout),
                       created_at = flake_timestamp(%(id)s, layout), fields - 'timestamp' = %(fields)s
                FROM flake_decode(%(id)s::bigint, %(name)s)""",
             {"id": id, "name": name, "text": vector["text"], "fields": fields},
         ).fetchone()  # fmt: skip
-        assert read == (int(vector["unix_us"]), read[1], vector["text"], id, id, id, True, True), vector
+        assert read == (int(vector["unix_us"]), vector["text"], id, id, id, True, True), vector
         seen += 1
     assert seen > 1000
 
@@ -191,7 +195,8 @@ def test_it_has_the_same_ranges(both):
 
 def test_null_and_unknown_layouts_give_null_or_an_error(both):
     for call in [
-        "flake_timestamp(NULL)", "flake_decode(1, NULL)", "flake_during(NULL, '(,)')", "flake_during(1, NULL)", "flake_next(NULL)",
+        "flake_timestamp(NULL)", "flake_decode(1, NULL)", "flake_during(NULL, '(,)')", "flake_during(1, NULL)",
+        "flake_next(NULL)",
         "flake_during(1, '(,)', NULL)", "flake_min(NULL)", "flake_timestamp(1, 'nonsense')", "flake_timestamp(1, NULL)",
         "flake_timestamp(1541815603606036480)", "flake_during(1541815603606036480, '[2022-06-28Z,2022-06-29Z)')",
         "flake_next('nonsense')", "flake_next('yitter')", "flake_next('baidu')", "flake_batch('twitter', -1)",

@@ -7,7 +7,8 @@ import managed
 from waiting import Background, wait_until
 
 TABLES = """
-    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'), at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED,
+    CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT flake_next('twitter'),
+                         at timestamptz GENERATED ALWAYS AS (flake_timestamp(id)) STORED,
                          CHECK (flake_timestamp(id) > '2020-01-01Z'));
     CREATE INDEX by_time ON orders (flake_timestamp(id, 'leaf'));
     CREATE TABLE parted (id bigint DEFAULT flake_next('si')) PARTITION BY RANGE (flake_timestamp(id, 'si'));
@@ -19,7 +20,8 @@ TABLES = """
     INSERT INTO parted SELECT FROM generate_series(1, 100);
     INSERT INTO others SELECT FROM generate_series(1, 100);"""
 STORED = """
-    SELECT 'function', p.oid FROM pg_proc p WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'flake%' AND proname <> 'flake_set_node'
+    SELECT 'function', p.oid FROM pg_proc p
+    WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'flake%' AND proname <> 'flake_set_node'
     UNION SELECT 'files', relfilenode FROM pg_class WHERE relname IN ('orders', 'by_time', 'parted_all') ORDER BY 1, 2"""
 
 
@@ -38,7 +40,8 @@ def server(own_servers):
 
 def test_everything_that_uses_the_functions_stays(server):
     server.sql(TABLES)
-    server.sql("CREATE ROLE app LOGIN; GRANT INSERT, SELECT ON orders TO app; GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO app")
+    server.sql("CREATE ROLE app LOGIN; GRANT INSERT, SELECT ON orders TO app")
+    server.sql("GRANT EXECUTE ON FUNCTION flake_seal(bigint, text) TO app")
     server.sql("SELECT flake_create_key('usr')")
     sealed = server.value("SELECT flake_seal(42, 'usr')")
     before, greatest = server.sql(STORED), [server.value(f"SELECT max(id) FROM {table}") for table in ("orders", "parted")]
@@ -94,3 +97,11 @@ def test_sessions_that_insert_meanwhile_make_no_id_twice(server):
         before = list(counts)
         wait_until(lambda: all(count > old + 20 for count, old in zip(counts, before, strict=True)))
     assert server.value("SELECT count(*) = count(DISTINCT id) AND count(*) > 3000 FROM made")
+
+
+def test_the_extension_starts_above_ids_of_the_future(server):
+    far = server.value("SELECT flake_min(now() + interval '10 min', 'si')")
+    server.sql("SELECT flake_start_above(%s, 'si')", far)
+    leave(server)
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="clock is behind"):
+        server.sql("SELECT flake_next('si')")
